@@ -1,6 +1,7 @@
 """The life cycle of all estimators: validate, begin or continue, learn; an error leaves the estimator unchanged.
 
-A public method passes its arguments to `_fit` or `_partial_fit`. An estimator implements
+A public method (`examples.py`) passes its arguments to `_fit` or `_partial_fit`. These alone decide whether rows need
+validation. An estimator implements
 
     _check(call, *given) -> data            validate the arguments,
     _begin(data)                            bind a new model,
@@ -18,6 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -67,6 +69,9 @@ class LifeCycleMixin(DocumentedMixin):
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
 
     _learner: Any  # holds the learned state; usually compiled
+    _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
+    # A method (X, y) -> the learner's targets for such rows, or None if they need validation; by default these are y
+    _plain_targets: Any = None
 
     if TYPE_CHECKING:
 
@@ -90,8 +95,24 @@ class LifeCycleMixin(DocumentedMixin):
             self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
         return self
 
-    def _partial_fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
-        """The body of `partial_fit` and similar methods."""
+    def _partial_fit(self, X, y=None, sample_weight=None, classes=None, scores=None) -> Self:
+        """The body of `partial_fit`: plain numbers go straight to the learner, all else is validated first.
+
+        `scores`, if given, receives the scores of each row before it was learned.
+        """
+        own = self.__dict__  # in less time than by `vars`
+        learner = own.get(self._fast_learner)
+        if learner is not None and classes is None:
+            convert = self._plain_targets
+            targets = y if convert is None else convert(X, y)
+            if learner.learn_fast(own, X, targets, sample_weight, scores):
+                return self
+        given = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
+        learn: Any = self._learn
+        return self._validate_and_learn(*given, learn=learn if scores is None else partial(learn, scores=scores))
+
+    def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+        """Learn more examples of any kind, in one transaction."""
         with all_or_nothing(self, *self._members()) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
             changed = call.first or not self._parameters_are_valid()

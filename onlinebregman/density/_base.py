@@ -14,9 +14,10 @@ from sklearn.base import DensityMixin
 from .._kernels.loop.density import DensityLearner
 from .._online.docs import DocumentedMixin
 from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.examples import LearnsRows
 from .._online.mixing import total
 from .._online.validation import check_dense_rows, check_weights, fitted
-from .._sklearn_compat import Method, fit_context
+from .._sklearn_compat import Method
 
 
 def in_float64(method: Method) -> Method:
@@ -73,7 +74,7 @@ class Density(DocumentedMixin, DensityMixin):
         return float(self.score_samples(X).mean())
 
 
-class OnlineDensity(Density, OnlineEstimator):
+class OnlineDensity(Density, LearnsRows, OnlineEstimator):
     """A density learned in one pass over a stream.
 
     A subclass defines `offline_loss_`, that of the best density in hindsight, and creates the `_learner`, which holds
@@ -83,64 +84,16 @@ class OnlineDensity(Density, OnlineEstimator):
     _learner: DensityLearner
     _refused: str  # error message for a row that cannot be learned, with a remedy
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows in their order.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How often each row counts; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If a row cannot be learned, or parameters are incompatible; the estimator is then unchanged.
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        {ValueError}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X, None, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
-
     def _progressive_fit(self, X, y: None, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Learn rows in one pass, and return the log-density of each before it was learned, as a row of weight 1.
 
         None if that would raise an error; nothing is learned then.
         """
         scores = np.empty((X.shape[0], 1))
-        if not self._learner.learn_fast(vars(self), X, None, sample_weight, scores):
-            try:
-                self._partial_fit(X, y, sample_weight, learn=lambda data: self._learn(data, scores=scores))
-            except ValueError:
-                return None
+        try:
+            self._partial_fit(X, None, sample_weight, scores=scores)
+        except ValueError:
+            return None
         return scores[:, 0]
 
     _adds_up = True

@@ -208,7 +208,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         ------
         {ValueError}
         """
-        return self._partial_fit(X, y, sample_weight)
+        return self._validate_and_learn(X, y, sample_weight)
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-probability of points.

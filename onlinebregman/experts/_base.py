@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
@@ -76,6 +75,10 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
     }
 
     _forecast_method = "predict"  # method that experts must have
+
+    @property
+    def _fast_learner(self) -> str:
+        return "" if self.history else "_experts_learner" if self.__dict__.get("estimators_") else "_learner"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, and with `deep` those of the experts as name__parameter.
@@ -188,12 +191,6 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
                 f"prior must be one positive number for each of the {n_experts} experts; got {self.prior!r}."
             )
         return prior / prior.sum()
-
-    def _learn_fast(self, X, targets, sample_weight: ArrayLike | None) -> bool:
-        """Learn plain rows without validation; False if nothing was learned, as that is not safe."""
-        own = vars(self)
-        learner = own.get("_experts_learner") if own.get("estimators_") else own.get("_learner")
-        return learner is not None and not self.history and learner.learn_fast(own, X, targets, sample_weight)
 
     def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
         """Forecast each row before it is learned, and update the weights of the experts by their losses."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,9 @@ from sklearn.exceptions import NotFittedError
 from .._kernels.loop.experts import BrierLearner, ExpertLearner, LogLearner
 from .._kernels.loop.hedge import Hedge
 from .._online.estimator import Call
-from .._online.labels import StreamClassifierMixin
+from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
-from .._sklearn_compat import fit_context
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
@@ -22,7 +21,7 @@ from ._weights import Array
 _LINKS: dict[type[Loss], Literal["sigmoid", "clipped"]] = {LogisticLoss: "sigmoid", ModifiedHuberLoss: "clipped"}
 
 
-class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
+class MixtureClassifier(LearnsLabels, ExpertMixture):
     """Base class of the mixtures of class probabilities; a subclass defines `_rate`.
 
     Parameters
@@ -38,49 +37,9 @@ class MixtureClassifier(StreamClassifierMixin, ExpertMixture):
     loss = "log_loss"
     _forecast_method = "predict_proba"
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows, in their order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or their probabilities.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is passed on to the experts; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from these rows, once, in their order; all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        {X, y, classes, sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If numbers are not probabilities, or with log loss the mixture gives the observed label probability 0; the
-            message names the row.
-        """
-        if classes is None and vars(self).get("_experts_learner") is not None:
-            targets = self._plain_targets(y)
-            if targets is not None and self._learn_fast(X, targets, sample_weight):
-                return self
-        return self._partial_fit(X, y, sample_weight, classes)
+    @property
+    def _fast_learner(self) -> str:
+        return "" if self.history else "_experts_learner"
 
     def predict_proba(self, X: MatrixLike) -> Array:
         """The weighted mean of the experts' probabilities.

@@ -87,6 +87,11 @@ class WeighsExperts:
 
     history: int
     _learner: ExpertLearner
+
+    @property
+    def _fast_learner(self) -> str:
+        return "" if self.history else "_learner"
+
     _history: History | None
 
     @read_only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.experts import LogLearner
 from .._kernels.loop.hedge import Hedge
 from .._online.estimator import Call
+from .._online.examples import LearnsRows
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, check_weights, dense
-from .._sklearn_compat import fit_context
 from ..density._base import Density, OnlineDensity
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
 
 
-class DensityMixture(Density, ExpertMixture):
+class DensityMixture(Density, LearnsRows, ExpertMixture):
     """Bayes mixture of density estimators: its log loss is at most that of the best expert + ln K.
 
     The forecast is the density q(x) = sum v_k p_k(x), and after observing x, v_k ~ v_k p_k(x): Bayes' rule. The losses
@@ -108,45 +108,6 @@ class DensityMixture(Density, ExpertMixture):
         self.share = share
         self.prior = prior
         self.history = history
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows, in their order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or their log-densities.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is passed on to the experts; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order; all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If a log-density is NaN or +infinity, or the mixture gives density 0 to a row; the message names the row.
-        """
-        if self._learn_fast(X, None, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
 
     def score_samples(self, X: MatrixLike) -> Array:
         """Log-density of each row as the next one of the stream.

@@ -138,10 +138,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         ------
         {ValueError}
         """
-        learner = vars(self).get("_learner")
-        if learner is not None and not self.history and learner.learn_fast(vars(self), X):
-            return self
-        return self._partial_fit(X, y)
+        return self._partial_fit(X)
 
     def predict(self, X: ArrayLike) -> Array:
         """Daily return w.x on each of these days with the current shares.
@@ -178,7 +175,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         tags.input_tags.positive_only = True
         return tags
 
-    def _check(self, call: Call, X: ArrayLike, y: None) -> Examples:
+    def _check(self, call: Call, X: ArrayLike, y: None = None, sample_weight: None = None) -> Examples:
         return Examples(check_relatives(check_dense_rows(self, X, reset=call.first)))
 
     def _begin(self, data: Examples) -> None:

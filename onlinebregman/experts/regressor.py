@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,16 +13,17 @@ from .._kernels.loop.experts import AggregatingLearner, ExpertLearner, MeanLearn
 from .._kernels.loop.hedge import Hedge
 from .._online.compiled import make_loss
 from .._online.estimator import Call
+from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike
 from .._online.validation import dense, finite
-from .._sklearn_compat import Interval, StrOptions, fit_context
+from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array, are_numbers, hoeffding_rate
 
 
-class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
+class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     """Weighted mean of the forecasts of experts, with weights that depend on their losses.
 
     The forecast is a = sum v_k p_k, and after each row (p, y) the weights are updated by
@@ -164,44 +165,6 @@ class ExpertMixtureRegressor(RegressorMixin, ExpertMixture):
         self.data_bounds = data_bounds
         self.prior = prior
         self.history = history
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows, in their order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for the experts, or their forecasts.
-        {y}
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the losses of each row, and is passed on to the experts; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order; all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If a row or a forecast of an expert is not finite; the message names row and expert.
-        """
-        if self._learn_fast(X, y, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
     def predict(self, X: MatrixLike) -> Array:

@@ -204,7 +204,7 @@ class DefiniteBoost(KernelLearner):
         -------
         {self}
         """
-        return self._partial_fit(X, y, sense)
+        return self._validate_and_learn(X, y, sense)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_pairs(self, pairs: ArrayLike, distances: ArrayLike, n_objects: int, sense: ArrayLike | None = None) -> Self:
@@ -243,7 +243,7 @@ class DefiniteBoost(KernelLearner):
         -------
         {self}
         """
-        return self._partial_fit(pairs, distances, n_objects, sense, check=self._check_pairs)
+        return self._validate_and_learn(pairs, distances, n_objects, sense, check=self._check_pairs)
 
     def partial_fit_matrices(self, C: ArrayLike, sense: ArrayLike | None = None) -> Self:
         """Add constraints tr(W C_j) <= 0 and continue to the solution for all constraints.
@@ -259,7 +259,7 @@ class DefiniteBoost(KernelLearner):
         -------
         {self}
         """
-        return self._partial_fit(C, sense, check=self._check_matrices)
+        return self._validate_and_learn(C, sense, check=self._check_matrices)
 
     @property
     def divergence_(self) -> VonNeumann:

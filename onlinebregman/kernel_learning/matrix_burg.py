@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from .._online.comparators import Comparators
 from .._online.estimator import Call, EpochEstimator, Examples
+from .._online.examples import LearnsTargets
 from .._online.factors import factor
 from .._online.mirror import MirrorMixin
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
-from .._sklearn_compat import Interval, fit_context
+from .._sklearn_compat import Interval
 from ..divergences import LogDet
 from ..schedules import Constant, Schedule
 
@@ -45,7 +46,12 @@ class MatrixBurgMirrorMixin(MirrorMixin):
 
 
 class MatrixBurgRegressor(
-    MatrixBurgMirrorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, EpochEstimator
+    MatrixBurgMirrorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    RegressorMixin,
+    LearnsTargets,
+    EpochEstimator,
 ):
     """Regression of targets y >= 0 on z'Wz, with 0 < W < I, by the matrix Burg gradient algorithm.
 
@@ -169,43 +175,6 @@ class MatrixBurgRegressor(
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows z; sparse ones are converted to dense.
-        y : array-like of shape (n_samples,)
-            Targets of z'Wz, >= 0.
-        {sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and not issparse(X) and learner.learn_fast(vars(self), X, y, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
 
     @finite("prediction")
     def predict(self, X: MatrixLike) -> np.ndarray:
@@ -396,6 +365,9 @@ class MatrixBurgRegressor(
                 "multiple of the identity, and divide by more than the largest one."
             )
         return init
+
+    def _plain_targets(self, X, y) -> Any:
+        return None if issparse(X) else y
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._kernels.loop.spreads import learn_instances, learn_plain
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
+from .._online.examples import LearnsTargets
 from .._online.mirror import MirrorMixin
 from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
@@ -62,7 +63,7 @@ class VonNeumannMirrorMixin(MirrorMixin):
         return constant, end - start
 
 
-class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, EpochEstimator):
+class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, KernelLearner, EpochEstimator):
     """Kernel of trace one learned online by matrix exponentiated gradient (MEG).
 
     Each instance z with target y moves the kernel to W' = argmin D(W', W) + eta (z'W'z - y)^2 / 2 over the positive
@@ -221,45 +222,6 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Instances z.
-        y : array-like of shape (n_samples,)
-            Targets of z'Wz.
-        {sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and type(X) is np.ndarray and sample_weight is None:
-            with few_threads(learner.n_features):
-                if learn_plain(learner, vars(self), Rows(X), y, self._scaled):
-                    return self
-        return self._partial_fit(X, y, sample_weight)
-
-    @fit_context(prefer_skip_nested_validation=True)
     def fit_pairs(
         self,
         pairs: ArrayLike,
@@ -305,7 +267,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         -------
         {self}
         """
-        return self._partial_fit(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
+        return self._validate_and_learn(pairs, distances, n_objects, sample_weight, check=self._check_pairs)
 
     def partial_fit_matrices(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these symmetric instance matrices, of any rank, once, in their order; the prediction is tr(W X).
@@ -323,7 +285,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         -------
         {self}
         """
-        return self._partial_fit(X, y, sample_weight, check=self._check_matrices)
+        return self._validate_and_learn(X, y, sample_weight, check=self._check_matrices)
 
     def partial_fit_factors(
         self, factors: ArrayLike, y: ArrayLike, signs: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -348,7 +310,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         -------
         {self}
         """
-        return self._partial_fit(factors, y, signs, sample_weight, check=self._check_factors)
+        return self._validate_and_learn(factors, y, signs, sample_weight, check=self._check_factors)
 
     @property
     def cumulative_loss_(self) -> float:
@@ -362,6 +324,12 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
         return self.t_
 
     # --- learning -------------------------------------------------------------------------------------------------
+
+    _fast_learner = "_plain_learner"
+
+    def _configure(self) -> None:
+        super()._configure()
+        self._plain_learner = PlainLearner(self._scaled)
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Instances:
         return _weighted(*self._check_rows(call, X, y), sample_weight, call)
@@ -409,6 +377,20 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, KernelLearner, Ep
                 "point numbers; lower eta0 or scale the instances."
             )
         return (self._loss_sum - before) / total if total > 0 else 0.0
+
+
+class PlainLearner(NamedTuple):
+    """Learns dense rows of weight 1 by the `_learner` of an estimator, at rates that depend on the rows."""
+
+    scaled: bool
+
+    def learn_fast(self, attributes: dict[str, Any], X, y, sample_weight, scores: None) -> bool:
+        """Learn rows without validation; False if that is not safe, and nothing was learned."""
+        if type(X) is not np.ndarray or sample_weight is not None:
+            return False
+        learner = attributes["_learner"]
+        with few_threads(learner.n_features):
+            return learn_plain(learner, attributes, Rows(X), y, self.scaled)
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:

@@ -230,6 +230,8 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         again: bool = False,
         scores: np.ndarray | None = None,
     ) -> float:
+        if scores is not None and not isinstance(self._learner, MultiLearner):
+            scores = scores.ravel()
         loss = super()._learn(data, order, scores=scores)
         record_weights_of(self, data.weights)
         return loss
@@ -287,20 +289,15 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         """
         raise NotImplementedError
 
-    def _progressive_scores(self, X, y, targets, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Learn rows in one pass, and return the scores of each before it was learned; None as in `_progressive_fit`.
-
-        `targets` are the learner's targets for y, or None if y needs validation.
-        """
+    def _progressive_scores(self, X, y, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Learn rows in one pass, and return the scores of each before it was learned, or None."""
         scores = np.empty((len(y), self._learner.n_scores))
         if not self._learner.progressive:
             return None
-        if targets is None or not self._learner.learn_fast(vars(self), X, targets, sample_weight, scores):
-            into = scores if isinstance(self._learner, MultiLearner) else scores.ravel()
-            try:
-                self._partial_fit(X, y, sample_weight, learn=lambda data: self._learn(data, scores=into))
-            except ValueError:
-                return None
+        try:
+            self._partial_fit(X, y, sample_weight, scores=scores)
+        except ValueError:
+            return None
         return scores
 
     def _refuse_prediction(self, X, row: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,16 +14,16 @@ from scipy.special import log_softmax, softmax
 from .._kernels.loop.multi_learner import MultiLearner
 from .._kernels.loop.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
-from .._online.labels import StreamClassifierMixin
+from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
 from .._online.validation import read_only
-from .._sklearn_compat import StrOptions, available_if, fit_context
+from .._sklearn_compat import StrOptions, available_if
 from ._base import OnlineLinearModel
 
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
-class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
+class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Attributes
@@ -45,50 +45,8 @@ class OnlineLinearClassifier(StreamClassifierMixin, OnlineLinearModel):
 
     _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight")
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,)
-            Labels.
-        {sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, classes, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and classes is None and self.class_weight is None:
-            targets = self._plain_targets(y)
-            if targets is not None and learner.learn_fast(vars(self), X, targets, sample_weight):
-                return self
-        return self._partial_fit(X, y, sample_weight, classes)
-
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        targets = self._plain_targets(y) if self.class_weight is None else None
-        scores = self._progressive_scores(X, y, targets, sample_weight)
+        scores = self._progressive_scores(X, y, sample_weight)
         return None if scores is None else self._probabilities(scores)
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:

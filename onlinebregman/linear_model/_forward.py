@@ -9,15 +9,14 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
 from .._online.mixing import mixed_standardizer
-from .._online.types import MatrixLike, RandomState
+from .._online.types import RandomState
 from .._online.validation import fitted
-from .._sklearn_compat import Interval, fit_context
+from .._sklearn_compat import Interval
 from ._standardize import StandardizeMixin
 
 LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
@@ -71,30 +70,6 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
     random_features: int
     gamma: float | None
     random_state: RandomState
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): one pass over the rows in their order.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        y : array-like of shape (n_samples,) or, for a regressor, also (n_samples, n_targets)
-            Labels or targets.
-        sample_weight : array-like of shape (n_samples,)
-            Factor of the loss of each row; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        ValueError
-            If a row is not finite, or so large that its square overflows; the estimator is then unchanged.
-        """
-        return self._fit(X, y, sample_weight)
 
     @property
     def t_(self) -> int:

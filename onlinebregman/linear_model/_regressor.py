@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
+from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike
-from .._sklearn_compat import fit_context
 from ..losses import LOSSES, Loss
 from ._base import OnlineLinearModel
 
 
-class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
+class OnlineLinearRegressor(RegressorMixin, LearnsTargets, OnlineLinearModel):
     """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
 
     Parameters
@@ -40,43 +38,8 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel):
         tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
         return tags
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over the rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float64, float32 and CSR are read without a copy.
-        {y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
-
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        scores = self._progressive_scores(X, y, y, sample_weight)
+        scores = self._progressive_scores(X, y, sample_weight)
         return None if scores is None else self._learner.link(scores.ravel())
 
     def predict(self, X: MatrixLike) -> np.ndarray:

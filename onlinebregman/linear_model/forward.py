@@ -6,10 +6,9 @@ Second-order steps extend it to the other matching losses, such as that of Poiss
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal, Self, overload
+from typing import Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
@@ -19,6 +18,7 @@ from .._kernels.loop.forward import ForwardLearner
 from .._kernels.loop.matching import MatchingLearner
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
+from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights
 from .._sklearn_compat import StrOptions
@@ -26,7 +26,7 @@ from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
 from ._forward import ForwardEstimator, largest_feature
 
 
-class ForwardRegressor(RegressorMixin, ForwardEstimator):
+class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     """Linear and generalised linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
 
     Online ridge regression that includes the features of the row to be predicted: with
@@ -228,29 +228,6 @@ class ForwardRegressor(RegressorMixin, ForwardEstimator):
         warm_start: bool = False,
     ) -> None:
         self._set_arguments(locals())
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        {ValueError}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
 
     @overload
     def predict(self, X: MatrixLike, return_std: Literal[False] = False) -> np.ndarray: ...

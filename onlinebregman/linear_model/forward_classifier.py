@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,14 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.aioli import AioliLearner
 from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
-from .._online.labels import StreamClassifierMixin, check_classes
+from .._online.examples import LearnsLabels
+from .._online.labels import check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
 from .._sklearn_compat import Interval, StrOptions
 from ._forward import ForwardEstimator, largest_feature
 
 
-class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
+class ForwardClassifier(LearnsLabels, ForwardEstimator):
     """Logistic and softmax regression by second-order steps: `ForwardRegressor` for the log loss.
 
     One pass over the rows, no learning rate, and probabilities close to those of
@@ -163,33 +164,6 @@ class ForwardClassifier(StreamClassifierMixin, ForwardEstimator):
         warm_start: bool = False,
     ) -> None:
         self._set_arguments(locals())
-
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y, classes, sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        {ValueError}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and classes is None:
-            codes = self._plain_targets(y)
-            if codes is not None and learner.learn_fast(vars(self), X, codes, sample_weight):
-                return self
-        return self._partial_fit(X, y, sample_weight, classes)
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores X @ coef_.T + intercept_ of rows, or of their random features; nearer to 0 with update="aioli".

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -16,6 +17,7 @@ from .._kernels.matrices.percentiles import Percentiles
 from .._kernels.matrices.random_pairs import RandomPairs
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
+from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -24,7 +26,7 @@ from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
 from ._examples import Comparisons, Pairs
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import learn_plain, numbers_of, random_numbers
+from ._memory import RemembersRows, numbers_of, random_numbers
 from ._pairs import Block, differences
 from ._prior import PRIORS, prior_matrix
 from ._regret import MetricRegretMixin
@@ -32,7 +34,7 @@ from ._regret import MetricRegretMixin
 SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
 
 
-class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstimator):
+class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRows, LearnsTargets, EpochEstimator):
     """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices.
 
     Parameters
@@ -124,56 +126,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstima
     track_regret: bool
     warm_start: bool
 
-    # --- labelled rows --------------------------------------------------------------------------------------------
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over labelled rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are converted to dense.
-        y : array-like of shape (n_samples,)
-            Labels: integers, strings or booleans.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of the pairs or triplets of each row; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-
-        Warns
-        -----
-        UserWarning
-            If all rows are of one class: pairs and triplets need rows of two classes.
-        """
-        self._fit(X, y, sample_weight)
-        if len(self._labels) < 2:
-            warn_caller(
-                "All rows were of one class, so that nothing was learned and the metric is unchanged. Give rows of "
-                "two or more classes, or pairs with labels or targets (fit_pairs)."
-            )
-        return self
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these labelled rows, once, in their order, together with stored rows of earlier calls.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none. While all rows are of one class, the metric does not change.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        if self._learn_plain(X, y, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
-
     # --- pairs ----------------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -228,7 +180,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstima
         {self}
         """
         given = X, pairs, targets, labels, sample_weight
-        return self._partial_fit(*given, check=self._check_pairs, learn=self._learn_pairs)
+        return self._validate_and_learn(*given, check=self._check_pairs, learn=self._learn_pairs)
 
     # --- triplets -------------------------------------------------------------------------------------------------
 
@@ -264,7 +216,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstima
         -------
         {self}
         """
-        return self._partial_fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
+        given = X, triplets, sample_weight
+        return self._validate_and_learn(*given, check=self._check_triplets, learn=self._learn_triplets)
 
     # --- results --------------------------------------------------------------------------------------------------
 
@@ -318,7 +271,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstima
             Percentiles(bounds, [5, 95], 2),
             Percentiles(margin, [50], 1),
         )
-        self._labels: dict[Any, int] = {}  # label -> class number, in order of appearance
+        self._labels = {}
         self._largest_target = 0.0
         self.n_collapsed_ = 0
 
@@ -343,9 +296,13 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, EpochEstima
     def _loss(self) -> Loss:
         return BoundLoss() if self.loss == "one_sided" else SquaredLoss()
 
-    def _learn_plain(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> bool:
-        """Learn labelled rows without validation; False if that is not safe and nothing was learned."""
-        return learn_plain(self, X, y, sample_weight)
+    def _learn_in_epochs(self, learn: Callable, data: Comparisons, X, y) -> None:
+        super()._learn_in_epochs(learn, data, X, y)
+        if learn == self._learn and len(self._labels) < 2:
+            warn_caller(
+                "All rows were of one class, so that nothing was learned and the metric is unchanged. Give rows of "
+                "two or more classes, or pairs with labels or targets (fit_pairs)."
+            )
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Learn labelled rows, by pairs or triplets with earlier rows."""

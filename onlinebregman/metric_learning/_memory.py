@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._online.estimator import LifeCycleMixin
 from .._online.types import RandomState
 
 # From this number of labels on, searching a sorted array is faster than a dict.
@@ -41,18 +44,17 @@ def known_numbers(y: np.ndarray | list, labels: dict) -> np.ndarray | None:
     return None if -1 in numbers else np.array(numbers, dtype=np.float64)
 
 
-def learn_plain(estimator, X, y, sample_weight=None) -> bool:
-    """Learn rows by the `_sampler` of an estimator without validation; False, and nothing learned, if that is not safe.
+class RemembersRows(LifeCycleMixin):
+    """A metric learner whose `_sampler` stores labelled rows; their classes need not be known in advance."""
 
-    It is safe for plain arrays or lists of known labels.
-    """
-    sampler = vars(estimator).get("_sampler")
-    if sampler is None:
-        return False
-    if type(y) is np.ndarray:
-        if y.ndim != 1 or y.dtype.kind not in "iubU":
-            return False
-    elif type(y) is not list or {type(label) for label in y} not in ({int}, {str}):
-        return False
-    numbers = known_numbers(y, estimator._labels)
-    return numbers is not None and sampler.learn_fast(vars(estimator), X, numbers, sample_weight)
+    _fast_learner = "_sampler"
+    _labels: dict[Any, int]  # label -> class number, in order of appearance
+
+    def _plain_targets(self, X, y) -> np.ndarray | None:
+        """Class numbers of a plain array or list of known labels; None for any other."""
+        if type(y) is np.ndarray:
+            if y.ndim != 1 or y.dtype.kind not in "iubU":
+                return None
+        elif type(y) is not list or {type(label) for label in y} not in ({int}, {str}):
+            return None
+        return known_numbers(y, self._labels)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Tags
 
 from .._kernels.matrices.reservoir import Reservoir
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, LifeCycleMixin
-from .._online.types import MatrixLike, RandomState
+from .._online.estimator import Call, Examples
+from .._online.examples import LearnsUnweighted
+from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
-from .._sklearn_compat import Interval, StrOptions, fit_context
+from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
-from ._memory import learn_plain, numbers_of, random_numbers
+from ._memory import RemembersRows, numbers_of, random_numbers
 
 
-class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransformer):
+class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, MahalanobisTransformer):
     """Mahalanobis metric from labelled rows, within bounds on the mean distances of each class (DefiniteBoost).
 
     Of all matrices W of trace n_features it is the one nearest to the identity, in the von Neumann divergence, that
@@ -81,6 +81,9 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
 
     Notes
     -----
+    `partial_fit` stores rows, a row costs O(n_features), and the metric for all stored rows is computed on access: the
+    first one after a call, such as by `transform`, solves the problem with the parameters of that call.
+
     The features should be on the same scale (sklearn.preprocessing.StandardScaler). Classes with a single row, or with
     equal rows, have no distances within them; they only have impostors. Memory grows with n_classes memory_size
     n_features.
@@ -141,43 +144,7 @@ class DefiniteBoostMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self.memory_size = memory_size
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Find the metric for these labelled rows alone.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are converted to dense.
-        y : array-like of shape (n_samples,)
-            Labels: integers, strings or booleans.
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Store these labelled rows; the metric for all stored rows is computed on access.
-
-        The metric does not depend on how a stream is split into calls. A row costs O(n_features); the first access to
-        the metric, such as by `transform`, solves the problem with the parameters of the last call, and warns if it is
-        infeasible.
-
-        Parameters
-        ----------
-        {X, y}
-
-        Returns
-        -------
-        {self}
-        """
-        if learn_plain(self, X, y):
-            return self
-        return self._partial_fit(X, y)
-
-    def _check(self, call: Call, X, y) -> Examples:
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
         check_labels(y)
         X = check_size(dense(X))

@@ -17,12 +17,13 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
+from .._online.estimator import Call, Examples, warn_caller
+from .._online.examples import LearnsUnweighted
 from .._online.labels import StreamClassifierMixin
 from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
-from .._sklearn_compat import Interval, StrOptions, fit_context
+from .._sklearn_compat import Interval, StrOptions
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
 from ._window import Window
 from .frobenius import FrobeniusMetricLearner
@@ -37,7 +38,7 @@ class LabelledRows(Examples):
     codes: np.ndarray
 
 
-class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierMixin, BaseEstimator):
+class MetricKNeighborsClassifier(StreamClassifierMixin, LearnsUnweighted, OwnCopyMixin, BaseEstimator):
     """k-nearest-neighbours classifier that learns its metric and its rows from one stream.
 
     Each call of `partial_fit` passes the labelled rows to a metric learner and adds them, untransformed, to a window of
@@ -165,22 +166,6 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Fit from scratch: fit each metric, and store the last `window_size` rows.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y)
-
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order: first the metrics, then the window; if it raises, neither.
 
@@ -192,11 +177,11 @@ class MetricKNeighborsClassifier(LifeCycleMixin, OwnCopyMixin, StreamClassifierM
         -------
         {self}
         """
-        return self._partial_fit(X, y, classes)
+        return self._partial_fit(X, y, None, classes)
 
-    def _check(self, call: Call, X, y, classes: ArrayLike | None = None) -> LabelledRows:
+    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> LabelledRows:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
-        codes = None if call.first or classes is not None else self._plain_targets(y)
+        codes = None if call.first or classes is not None else self._plain_targets(X, y)
         if codes is None:
             codes = self._class_numbers(y, classes, call)
         if call.first:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.matrices.symmetric import add_deviations
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, LifeCycleMixin, warn_caller
-from .._online.types import MatrixLike, RandomState
+from .._online.estimator import Call, Examples, warn_caller
+from .._online.examples import LearnsUnweighted
+from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted
-from .._sklearn_compat import fit_context
 from ..pipeline import copies_to_learn, reversible
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
@@ -27,7 +26,7 @@ from .logdet import LogDetMetricLearner
 START = 100
 
 
-class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransformer):
+class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTransformer):
     """Mahalanobis metric learned from labelled rows with nothing to tune: the mean of three metrics.
 
     Three :class:`LogDetMetricLearner` learn the same rows from different starting metrics: the Euclidean metric, the
@@ -91,44 +90,7 @@ class ParameterFreeMetricLearner(LifeCycleMixin, OwnCopyMixin, MahalanobisTransf
         self.n_components = n_components
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Fit from scratch: fit each metric, in epochs over the rows.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Labels, as `LogDetMetricLearner` takes them.
-
-        Returns
-        -------
-        {self}
-
-        Warns
-        -----
-        UserWarning
-            If all rows are of one class.
-        """
-        return self._fit(X, y)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Learn from these labelled rows, once, in their order, together with stored rows of earlier calls.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._partial_fit(X, y)
-
-    def _check(self, call: Call, X, y) -> Examples:
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
         check_labels(y)
         self._check_n_components(X.shape[1])

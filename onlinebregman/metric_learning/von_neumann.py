@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.loop.learner import Learner
 from .._online.threads import few_threads
-from .._online.types import MatrixLike, RandomState
+from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning.meg import VonNeumannMirrorMixin
 from ..schedules import LearningRate, Schedule
@@ -140,9 +140,9 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         prior = super()._first_metric(X)
         return prior if self.trace is None else prior * (self.trace / np.trace(prior))
 
-    def _learn_plain(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> bool:
+    def _partial_fit(self, *given, **more) -> Self:
         with few_threads(vars(self).get("n_features_in_", 0)):
-            return super()._learn_plain(X, y, sample_weight)
+            return super()._partial_fit(*given, **more)
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         with few_threads(self.n_features_in_):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,15 +15,16 @@ from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
 from .._kernels.loop.mixture import MixtureLearner
 from .._kernels.loop.multi_learner import MultiLearner
+from .._online.examples import LearnsTargets
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, finite, read_only
-from .._sklearn_compat import Interval, available_if, fit_context
+from .._sklearn_compat import Interval, available_if
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel
 
 
-class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
+class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
     """Clones of one online model that differ in their learning rate and learn the same rows, each read once.
 
     Parameters
@@ -55,22 +56,6 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         self.estimator = estimator
         self.eta0s = eta0s
 
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows, in their order.
-
-        Parameters
-        ----------
-        {X, y}
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rates of each row; a row of weight 0 is ignored.
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: ArrayLike | None = None
     ) -> Self:
@@ -86,13 +71,11 @@ class _LearningRates(MetaEstimatorMixin, SideBySideMixin):
         -------
         {self}
         """
-        learner = vars(self).get("_learner")
-        labels = "classes_" in vars(self)  # whether targets are labels; tags would take twice the time of a step
-        if learner is not None and not labels and learner.learn_fast(vars(self), X, y, sample_weight):
-            return self
-        if self._classifies():
-            return self._partial_fit(X, y, sample_weight, classes)
-        return self._partial_fit(X, y, sample_weight)
+        return self._partial_fit(X, y, sample_weight, classes)
+
+    def _plain_targets(self, X, y) -> Any:
+        labels = "classes_" in self.__dict__  # whether targets are labels; tags would take twice the time of a step
+        return None if labels else y
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of what is predicted: R^2 of a regressor, accuracy of a classifier.

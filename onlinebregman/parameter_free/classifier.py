@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.loop.mixer import ProbabilityMixer
 from .._online.estimator import Call, Examples
-from .._online.labels import StreamClassifierMixin
+from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike, RandomState
-from .._sklearn_compat import StrOptions, fit_context
+from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
 from ..linear_model._classifier import OnlineLinearClassifier
 from ._base import ParameterFree
 
 
-class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
+class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     """Classification of a stream with nothing to tune: many online classifiers in one pass, mixed by Bayes' rule.
 
     The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
@@ -84,43 +84,6 @@ class ParameterFreeClassifier(StreamClassifierMixin, ParameterFree):
         random_state: RandomState = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows, in their order.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Labels.
-        {sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from these rows, once, in their order; all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        {X, y, classes, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and classes is None and self.class_weight is None:
-            codes = self._plain_targets(y)
-            if codes is not None and learner.learn_fast(vars(self), X, codes, sample_weight):
-                return self
-        return self._partial_fit(X, y, sample_weight, classes)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the labels of rows.

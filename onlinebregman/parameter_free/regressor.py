@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._kernels.loop.mixer import ScoreMixer
 from .._online.compiled import make_loss
+from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
-from .._sklearn_compat import StrOptions, fit_context
+from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
 from ..linear_model._regressor import OnlineLinearRegressor
 from ..losses import Loss, resolve_loss
@@ -22,7 +22,7 @@ from ._base import ParameterFree
 
 
 @list_losses
-class ParameterFreeRegressor(RegressorMixin, ParameterFree):
+class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
     """Regression on a stream with nothing to tune: many online regressors in one pass, mixed by their losses.
 
     The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
@@ -87,36 +87,6 @@ class ParameterFreeRegressor(RegressorMixin, ParameterFree):
         random_state: RandomState = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows, in their order.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        return self._fit(X, y, sample_weight)
-
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from these rows, once, in their order; all of them or, if it raises, none.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-
-        Returns
-        -------
-        {self}
-        """
-        learner = vars(self).get("_learner")
-        if learner is not None and learner.learn_fast(vars(self), X, y, sample_weight):
-            return self
-        return self._partial_fit(X, y, sample_weight)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the targets of rows.

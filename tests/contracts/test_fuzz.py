@@ -72,17 +72,17 @@ def test_the_comparison_with_twins_detects_faults(monkeypatch):
     """A refused call that leaves an attribute, and rows that are refused only together."""
     original = LifeCycleMixin._partial_fit
 
-    def torn(self, *given):
+    def torn(self, *given, **more):
         try:
-            return original(self, *given)
+            return original(self, *given, **more)
         except ValueError:
             self.torn_ = 1
             raise
 
-    def picky(self, X, *given):
+    def picky(self, X, *given, **more):
         if X.shape[0] == 3:
             raise ValueError("three rows")
-        return original(self, X, *given)
+        return original(self, X, *given, **more)
 
     fuzz_undo.models()
     for replacement, problem in ((torn, "another state"), (picky, "are learned one by one")):
