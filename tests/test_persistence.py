@@ -27,20 +27,19 @@ from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from onlinebregman._kernels.loop.aioli import AioliLearner
-from onlinebregman._kernels.loop.experts import AggregatingLearner, BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import DiagonalGaussianLearner, FullGaussianLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.matching import MatchingLearner
-from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
+from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
-from onlinebregman._kernels.loop.online_experts import ForecastMixer, OnlineExpertsLearner
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.loop.stack import Stack
+from onlinebregman._kernels.loop.stacked_mixers import CentredMixer, ProbabilityMixer
 from onlinebregman._kernels.losses.loss import (
     BoundLoss,
     DistanceLoss,
@@ -272,24 +271,20 @@ def examples():
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)
     rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.3]])
-    found[MeanLearner] = MeanLearner(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), True, SquaredLoss())
-    found[AggregatingLearner] = AggregatingLearner(Hedge(3, 0.5, 0.1), False, 0.0, 2.0)
-    found[LogLearner] = LogLearner(Hedge(3, prior=np.array([0.5, 0.3, 0.2])), False, False)
-    found[BrierLearner] = BrierLearner(Hedge(1), False, 3)
-    for kind in (MeanLearner, AggregatingLearner, LogLearner, BrierLearner):
+    found[MeanMixer] = MeanMixer(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), SquaredLoss(), True)
+    found[AggregatingMixer] = AggregatingMixer(Hedge(3, 0.5, 0.1), 0.0, 2.0)
+    found[LogMixer] = LogMixer(Hedge(3, prior=np.array([0.5, 0.3, 0.2])), False, False)
+    found[BrierMixer] = BrierMixer(Hedge(1), False, 3)
+    for kind in (MeanMixer, AggregatingMixer, LogMixer, BrierMixer):
         found[kind].learn(rows, np.array([1.0, 2.0]))
     found[Unmixed] = Unmixed(3)
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
     found[Stack] = Stack(3, None, 0.1)
-    found[ScoreMixer] = ScoreMixer(Hedge(3), SquaredLoss(), True, found[Stack])
+    found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack])
     found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"])
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])
     found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))
-    found[ForecastMixer] = ForecastMixer(LogLearner(Hedge(2), False, False), ["sigmoid", "clipped"])
-    experts = [learned_by(EuclideanGeometry(np.ones(3))) for _ in range(2)]
-    found[OnlineExpertsLearner] = OnlineExpertsLearner(experts, found[ForecastMixer], [np.eye(2)[:, :1].copy(), None])
-    found[OnlineExpertsLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]))
     found[Reservoir] = Reservoir(3, 2, random_numbers(0))
     found[Reservoir].learn(np.arange(12.0).reshape(4, 3), np.zeros(4))
     for kind, sampling in ((NeighborTriplets, "neighbors"), (RandomPairs, "random")):
@@ -324,7 +319,6 @@ NOT_SAVED = {
     "Chunk",
     "DensityLearner",
     "Ensemble",
-    "ExpertLearner",
     "GaussianLearner",
     "LearnerSavepoint",
     "Lockstep",

@@ -13,9 +13,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.experts import ExpertLearner
 from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.online_experts import ForecastMixer, OnlineExpertsLearner
+from .._kernels.loop.mixer import Mixer
+from .._kernels.loop.mixture import MixtureLearner
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import check_rows
@@ -146,12 +146,12 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         X = data.X
         self.estimators_ = self._fresh_experts()
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
-        self._experts_learner: OnlineExpertsLearner | None = None
+        self._experts_learner: MixtureLearner | None = None
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
-        self._set_learner(self._make_learner(hedge))
+        self._set_learner(self._make_mixer(hedge))
 
-    def _make_learner(self, hedge: Hedge) -> ExpertLearner:
+    def _make_mixer(self, hedge: Hedge) -> Mixer:
         """The learner of the weights."""
         raise NotImplementedError
 
@@ -274,10 +274,9 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
             links = [self._link_of(expert) for expert in self.estimators_]
             targets_by_class = [vars(expert).get("_code_book") for expert in self.estimators_]
             if None not in links:
-                mixer = ForecastMixer(self._learner, links)
-                self._experts_learner = OnlineExpertsLearner(learners, mixer, targets_by_class)
+                self._experts_learner = MixtureLearner(learners, self._learner, targets_by_class, links)
 
-    def _link_of(self, expert: Any) -> Literal["identity", "sigmoid", "clipped"] | None:
+    def _link_of(self, expert: Any) -> Literal["identity", "logistic", "clipped"] | None:
         """How scores of a compiled expert are mapped to forecasts; None if the compiled pass cannot do it."""
         raise NotImplementedError
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
-from .._kernels.loop.experts import BrierLearner, ExpertLearner, LogLearner
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import BrierMixer, LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
@@ -18,7 +18,7 @@ from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
 
-_LINKS: dict[type[Loss], Literal["sigmoid", "clipped"]] = {LogisticLoss: "sigmoid", ModifiedHuberLoss: "clipped"}
+_LINKS: dict[type[Loss], Literal["logistic", "clipped"]] = {LogisticLoss: "logistic", ModifiedHuberLoss: "clipped"}
 
 
 class MixtureClassifier(LearnsLabels, ExpertMixture):
@@ -90,10 +90,10 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         self._learned_loss = self.loss
         super()._begin(data)
 
-    def _make_learner(self, hedge: Hedge) -> ExpertLearner:
+    def _make_mixer(self, hedge: Hedge) -> BrierMixer | LogMixer:
         if self.loss == "brier":
-            return BrierLearner(hedge, self.strategy == "eg", len(self.classes_))
-        return LogLearner(hedge, self.strategy == "eg", False)
+            return BrierMixer(hedge, self.strategy == "eg", len(self.classes_))
+        return LogMixer(hedge, self.strategy == "eg", False)
 
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
         n_rows, codes = len(data), data.targets
@@ -143,7 +143,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
     def _forecast(self, k: int, X) -> Array:
         return np.asarray(self.estimators_[k].predict_proba(X), dtype=np.float64)
 
-    def _link_of(self, expert: Any) -> Literal["sigmoid", "clipped"] | None:
+    def _link_of(self, expert: Any) -> Literal["logistic", "clipped"] | None:
         if len(self.classes_) != 2 or not np.array_equal(expert.classes_, self.classes_):
             return None
         return _LINKS.get(type(expert._learned_loss))

@@ -9,8 +9,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels.loop.experts import ExpertLearner
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import Mixer
 from .._online.validation import fitted, read_only
 from .._sklearn_compat import Interval
 
@@ -86,7 +86,7 @@ class WeighsExperts:
     _parameter_constraints: dict = {"history": [Interval(Integral, 0, None, closed="left")]}
 
     history: int
-    _learner: ExpertLearner
+    _learner: Mixer
 
     @property
     def _fast_learner(self) -> str:
@@ -133,7 +133,7 @@ class WeighsExperts:
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
 
-    def _set_learner(self, learner: ExpertLearner) -> None:
+    def _set_learner(self, learner: Mixer) -> None:
         """Bind a new learner, and an empty history."""
         self._learner = learner
         self._history = History(np.empty((0, learner.hedge.n_experts))) if self.history else None

@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.experts import LogLearner
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsRows
 from .._online.types import MatrixLike
@@ -174,8 +174,8 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features
 
-    def _make_learner(self, hedge: Hedge) -> LogLearner:
-        return LogLearner(hedge, False, True)
+    def _make_mixer(self, hedge: Hedge) -> LogMixer:
+        return LogMixer(hedge, False, True)
 
     def _columns(self, X) -> Array:
         """ln p_k of each row, shape (n_samples, n_experts), from the columns of X."""

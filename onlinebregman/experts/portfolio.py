@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.experts import LogLearner
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import LogMixer
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.validation import check_dense_rows
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -180,7 +180,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         n_assets = data.X.shape[1]
-        self._set_learner(LogLearner(Hedge(n_assets, self._rate(n_assets)), True, False))
+        self._set_learner(LogMixer(Hedge(n_assets, self._rate(n_assets)), True, False))
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         self._weigh(data.X)

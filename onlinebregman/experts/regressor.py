@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from .._kernels.loop.experts import AggregatingLearner, ExpertLearner, MeanLearner
 from .._kernels.loop.hedge import Hedge
+from .._kernels.loop.mixer import AggregatingMixer, MeanMixer
 from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.examples import LearnsTargets
@@ -180,8 +180,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             Forecasts.
         """
         X = self._check_query(X)
-        if isinstance(self._learner, AggregatingLearner):
-            return self._learner.predict(self._forecasts(X))
+        if isinstance(self._learner, AggregatingMixer):
+            return self._learner.predict(self._forecasts(X))[:, 0]
         if not self.estimators_:
             return dense(X, np.float64) @ self.weights_
         return sum((v * self._forecast(k, X) for k, v in enumerate(self.weights_)), start=np.zeros(()))
@@ -190,11 +190,11 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         rows = super()._check(call, X, y, sample_weight)
         return Forecasts(rows.X, rows.y, rows.weights, targets=rows.y)
 
-    def _make_learner(self, hedge: Hedge) -> ExpertLearner:
+    def _make_mixer(self, hedge: Hedge) -> AggregatingMixer | MeanMixer:
         if self.strategy == "aggregating":
-            return AggregatingLearner(hedge, False, *self._bounds("strategy='aggregating'", {"y"})[:2])
+            return AggregatingMixer(hedge, *self._bounds("strategy='aggregating'", {"y"})[:2])
         loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
-        return MeanLearner(hedge, self.strategy == "eg", make_loss(loss))
+        return MeanMixer(hedge, make_loss(loss), self.strategy == "eg")
 
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features
@@ -224,7 +224,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             )
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array) -> NoReturn:
-        if reason == "bad target" and isinstance(self._learner, AggregatingLearner):
+        if reason == "bad target" and isinstance(self._learner, AggregatingMixer):
             lo, hi = self._learner.lo, self._learner.hi
             raise ValueError(
                 f"The target of row {row} must be within data_bounds['y'] = {(lo, hi)}; got {float(targets[row])}. "

@@ -12,9 +12,10 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
+from .._kernels.loop.mixer import MeanMixer, Unmixed
 from .._kernels.loop.mixture import MixtureLearner
 from .._kernels.loop.multi_learner import MultiLearner
+from .._kernels.loop.stacked_mixers import ProbabilityMixer
 from .._online.examples import LearnsTargets
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
@@ -378,9 +379,9 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         if self._classifies():
             raise AttributeError("A mean of probabilities is not a linear model; see the weights of estimators_.")
 
-    def _make_mixer(self) -> ProbabilityMixer | ScoreMixer:
+    def _make_mixer(self) -> ProbabilityMixer | MeanMixer:
         n_rates = len(self.estimators_)
         if self._classifies():
             links = [estimator._link for estimator in self.estimators_]
             return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links)
-        return ScoreMixer(Hedge(n_rates), self.estimators_[0]._learner.loss)
+        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.loop.mixer import ProbabilityMixer
+from .._kernels.loop.stacked_mixers import ProbabilityMixer
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike, RandomState

@@ -9,17 +9,17 @@ import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.loop.aioli import AioliLearner
-from onlinebregman._kernels.loop.experts import AggregatingLearner, BrierLearner, LogLearner, MeanLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
 from onlinebregman._kernels.loop.hedge import Hedge
 from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.mixer import ProbabilityMixer, ScoreMixer, Unmixed
+from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.loop.stack import Stack
+from onlinebregman._kernels.loop.stacked_mixers import CentredMixer, ProbabilityMixer
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry
@@ -339,27 +339,34 @@ FORGED = {
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"]),
     "too few states": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], None, [{}]),
     "combinations of other experts": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0)),
-    "combinations of experts that are not centred": lambda: ScoreMixer(
-        Hedge(2), SquaredLoss(), False, Stack(2, None, 0.0)
-    ),
+    "combinations of other centred experts": lambda: CentredMixer(Hedge(2), SquaredLoss(), Stack(3, None, 0.0)),
+    "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"]),
     "weights of other combinations": lambda: Stack(2, None, 0.0, (Hedge(2), np.zeros((2, 5)), None)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
     "no interval": lambda: Hedge(2, None, 0.0, (np.ones(2), np.ones(2), 0.0, 0.0, 5, 0, [])),
     "a prior of other experts": lambda: Hedge(2, prior=np.ones(3) / 3),
     "a prior of nothing": lambda: Hedge(2, prior=np.array([1.0, 0.0])),
-    "a gradient of the Aggregating Algorithm": lambda: AggregatingLearner(Hedge(2), True, 0.0, 1.0),
-    "an empty range": lambda: AggregatingLearner(Hedge(2), False, 1.0, 1.0),
-    "other forecasts": lambda: AggregatingLearner(Hedge(2), False, 0.0, 1.0).predict(SQUARE),
-    "no classes": lambda: BrierLearner(Hedge(2), False, 0),
-    "weights of other experts": lambda: LogLearner(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((3, 2))),
-    "weights of fewer rows": lambda: LogLearner(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((2, 3))),
-    "sparse forecasts": lambda: LogLearner(Hedge(3), False, True).learn(sparse.csr_array(SQUARE)),
-    "forecasts of other experts": lambda: LogLearner(Hedge(2), False, True).learn(SQUARE),
-    "too few targets": lambda: MeanLearner(Hedge(3), False, SquaredLoss()).learn(SQUARE, np.ones(2)),
-    "too few weights": lambda: MeanLearner(Hedge(3), False, SquaredLoss()).learn(SQUARE, np.ones(3), np.ones(2)),
+    "an empty range": lambda: AggregatingMixer(Hedge(2), 1.0, 1.0),
+    "other forecasts": lambda: AggregatingMixer(Hedge(2), 0.0, 1.0).predict(SQUARE),
+    "no classes": lambda: BrierMixer(Hedge(2), False, 0),
+    "weights of other experts": lambda: LogMixer(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((3, 2))),
+    "weights of fewer rows": lambda: LogMixer(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((2, 3))),
+    "sparse forecasts": lambda: LogMixer(Hedge(3), False, True).learn(sparse.csr_array(SQUARE)),
+    "forecasts of other experts": lambda: LogMixer(Hedge(2), False, True).learn(SQUARE),
+    "too few targets": lambda: MeanMixer(Hedge(3), SquaredLoss()).learn(SQUARE, np.ones(2)),
+    "too few weights": lambda: MeanMixer(Hedge(3), SquaredLoss()).learn(SQUARE, np.ones(3), np.ones(2)),
     "covariance": lambda: FullGaussianLearner(np.ones(3), 1.0, np.ones(3)),
     "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2)),
     "learners of other rows": lambda: MultiLearner([_learner(np.ones(3)), _learner(np.ones(2))]),
+    "links of other experts": lambda: MixtureLearner(
+        [_learner(np.ones(3))], LogMixer(Hedge(2), False, False), None, ["identity"]
+    ),
+    "numbers as probabilities": lambda: MixtureLearner(
+        [_learner(np.ones(3))], BrierMixer(Hedge(1), False, 2), None, ["identity"]
+    ),
+    "an unknown link": lambda: MixtureLearner(
+        [_learner(np.ones(3))], LogMixer(Hedge(1), False, False), None, ["calibrated"]
+    ),
     "no book": lambda: MixtureLearner([SoftmaxLearner(2, 3, 1.0, True)], Unmixed(3), []),
     "columns": lambda: _learner(np.ones(3)).learn(X, Y),
     "columns to predict": lambda: _learner(np.ones(3)).predict(X),

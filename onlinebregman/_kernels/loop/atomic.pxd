@@ -69,6 +69,7 @@ cdef class AtomicLearner:
 
 cdef class Ensemble(AtomicLearner):
     cdef readonly tuple learners
+    cdef tuple changing       # what a call changes: the learners, and what learns from their scores
 
 
 cdef object reason(int status)

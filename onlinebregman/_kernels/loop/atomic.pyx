@@ -365,7 +365,7 @@ cdef class Ensemble(AtomicLearner):
     """
 
     def __cinit__(self, learners, *arguments, **more):
-        self.learners = tuple([<AtomicLearner?> learner for learner in learners])
+        self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
         self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
@@ -383,7 +383,7 @@ cdef class Ensemble(AtomicLearner):
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         cdef AtomicLearner learner
         cdef Py_ssize_t length = 0
-        for learner in self.learners:
+        for learner in self.changing:
             length = max(length, learner.vector_length(widest))
         return length
 
@@ -392,11 +392,11 @@ cdef class Ensemble(AtomicLearner):
         cdef Py_ssize_t claimed = 0
         AtomicLearner.claim(self)
         try:
-            for learner in self.learners:
+            for learner in self.changing:
                 learner.claim()
                 claimed += 1
         except BaseException:
-            for learner in self.learners[:claimed]:
+            for learner in self.changing[:claimed]:
                 learner.release()
             AtomicLearner.release(self)
             raise
@@ -404,37 +404,37 @@ cdef class Ensemble(AtomicLearner):
 
     cdef void release(self) noexcept:
         cdef AtomicLearner learner
-        for learner in self.learners:
+        for learner in self.changing:
             learner.release()
         AtomicLearner.release(self)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef AtomicLearner learner
         AtomicLearner.begin(self, rows, complete)
-        for learner in self.learners:
+        for learner in self.changing:
             learner.begin(rows, complete)
         return 0
 
     cdef void prepare(self) noexcept:
         cdef AtomicLearner learner
-        for learner in self.learners:
+        for learner in self.changing:
             learner.prepare()
 
     cdef int undo(self, Rows rows) except -1:
         cdef AtomicLearner learner
-        for learner in self.learners:
+        for learner in self.changing:
             learner.undo(rows)
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
         cdef AtomicLearner learner
-        for learner in self.learners:
+        for learner in self.changing:
             learner.keep(rows)
         AtomicLearner.keep(self, rows)
 
     cdef object interruption(self):
         cdef AtomicLearner learner
-        for learner in self.learners:
+        for learner in self.changing:
             error = learner.interruption()
             if error is not None:
                 return error

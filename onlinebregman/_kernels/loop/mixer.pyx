@@ -1,88 +1,190 @@
-"""Mixers: combine the scores of several learners of the same rows into one prediction, and count its loss.
+"""Mixers: the weights of experts, learned from rows of their scores, and the prediction of their mixture.
 
-The experts are mixed by exponential weights on their cumulative losses, see `hedge`.
-
-ScoreMixer: every score is an expert's, and the mixture's score is their weighted mean. With a loss that is convex in
-the score the mixture's loss is at most that of the weighted losses.
-
-ProbabilityMixer: every learner is an expert, whose scores give probabilities of the classes; the mixture's
-probabilities are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is
-at most that of the best expert + ln K.
-
-Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself.
+Scores are the columns of X, or computed in Python, or those of learners of the same rows, see `mixture`. The weights
+are exponential weights on the experts' cumulative losses, see `hedge`; a mixer computes the losses of the experts and
+of their mixture.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, isfinite, log, log1p
-from libc.stdlib cimport free, malloc
+cimport cython
+from libc.math cimport INFINITY, NAN, exp, isfinite, log
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.loop.calibration cimport calibrate, sigmoid
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, reason
+from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.loop.stack cimport Stack
-from onlinebregman._kernels.loop.targets cimport UNLEARNED, TargetStats, from_origin, update_stats
+from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 cdef extern from "ops/hedge.h":
-    double ob_mix_loss(const double* w, const double* losses, double* t, Py_ssize_t n) noexcept nogil
-    void ob_log_losses(double* losses, const double* a, double sign, Py_ssize_t n) noexcept nogil
-    void ob_mix_two(const double* w, const double* a, double* t, double* above, double* below,
-                    Py_ssize_t n) noexcept nogil
+    double ob_log_odds_of_ends(const double* w, const double* z, double* t, Py_ssize_t n) noexcept nogil
 
-cdef enum Link:
-    SOFTMAX                   # probabilities are the softmax of the scores; for two classes one score, w_1 - w_0
-    LOGISTIC                  # the sigmoids of one against the rest, divided by their sum
-    CALIBRATED                # the same of slope * score + offset, learned by Newton steps on the log losses
-
-cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
-cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
-
-LINKS = {"softmax": SOFTMAX, "logistic": LOGISTIC, "calibrated": CALIBRATED}
+cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
 
-cdef class Mixer:
-    """Base class: mixes the experts' scores of a row."""
+cdef class Mixer(AtomicLearner):
+    """Base class: a learner of weights, whose rows are scores of experts; a subclass computes the losses of a row."""
 
     def __cinit__(self, *arguments, **more):
-        if not (arguments or more):  # by __new__ alone
-            raise TypeError(f"{type(self).__name__} must be created with arguments; got none")
+        if type(self) is Mixer:
+            raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
+        self.n_targets = self.target_ndim = 1
+
+    cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_outputs, Py_ssize_t more=0) except -1:
+        cdef Py_ssize_t lanes = hedge.lanes
+        self.hedge, self.n_features, self.n_outputs = hedge, n_features, n_outputs
+        self.n_scores = hedge.n_experts
+        self.memory = np.zeros(5 * lanes + more)
+        self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
+        self.work = &self.memory[3 * lanes]
+        return 0
+
+    def _arguments(self):
+        raise NotImplementedError
+
+    def __reduce__(self):
+        check_idle(self.busy)
+        return type(self), self._arguments()
 
     @property
     def first_loss(self):
         """Part of the loss that the mixture and all experts have in common; it is not counted in theirs."""
         return 0.0
 
-    cdef Py_ssize_t buffer_size(self) noexcept nogil:
-        """Length of the buffer of `mix`."""
-        return 0 if self.hedge is None else self.hedge.lanes
+    # --- rows of scores -------------------------------------------------------------------------------------------
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
+        return rows if rows is not None and rows.indices == NULL else None
+
+    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None, double[:, ::1] weights=None):
+        """Count rows of validated scores, all of them or none.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+        y, sample_weight : ndarray of shape (n_rows,), default=None
+        weights : ndarray of shape (n_rows, n_experts), default=None
+            Receives the experts' weights before each row, but for rows of weight 0.
+
+        Returns
+        -------
+        (reason, row) of what could not be learned, or None.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        check_columns(rows.n_columns, self.n_features)
+        if rows.indices != NULL:
+            raise ValueError("X must be a dense array of forecasts; got a sparse matrix")
+        if (y is None and self.target_ndim > 0) or (y is not None and y.shape[0] != rows.n_rows) or \
+                (sample_weight is not None and sample_weight.shape[0] != rows.n_rows):
+            raise ValueError(f"y and sample_weight must have one entry for each of {rows.n_rows} rows")
+        if weights is not None and (weights.shape[0] != rows.n_rows or weights.shape[1] != self.hedge.n_experts):
+            raise ValueError(
+                f"weights must have shape ({rows.n_rows}, {self.hedge.n_experts}); "
+                f"got ({weights.shape[0]}, {weights.shape[1]})"
+            )
+        block.y, block.n_targets = NULL if y is None else &y[0], self.n_targets
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        block.scores = NULL if weights is None else &weights[0, 0]
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    def predict(self, const double[:, ::1] scores):
+        """The mixture's outputs for rows of scores, shape (n_rows, n_outputs)."""
+        cdef Py_ssize_t i
+        cdef double[::1] buffer = np.empty(self.buffer_size())
+        cdef double[:, ::1] out = np.empty((scores.shape[0], self.n_outputs))
+        check_columns(scores.shape[1], self.n_features)
+        self.weigh(&buffer[0])
+        for i in range(scores.shape[0]):
+            self.mix(&scores[i, 0], &out[i, 0], &buffer[0])
+        return np.asarray(out)
+
+    # --- a call: see `AtomicLearner`, by itself or with the learners of the scores ----------------------------------
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        AtomicLearner.begin(self, rows, complete)
+        if self.hedge is not None:
+            self.hedge.save(rows.n_rows)
+        if self.stack is not None:
+            self.stack.save(rows.n_rows)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        if self.hedge is not None:
+            self.hedge.restore()
+        if self.stack is not None:
+            self.stack.restore()
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        AtomicLearner.keep(self, None)
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """`scores`, if not NULL, receives the weights of the experts before the row, unless its weight is 0."""
+        return LEARNED if weight == 0 else self.learn_scores(row.x, 0.0 if y == NULL else y[0], weight, scores)
+
+    cdef int learn_scores(self, const double* scores, double y, double weight, double* weights) noexcept nogil:
+        """Count a row of scores, computed before the experts learned it; returns the `Status`."""
+        cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef double loss, cost = 0.0
+        self.hedge.weigh(self.v)
+        if weights != NULL:
+            memcpy(weights, self.v, n * sizeof(double))
+        loss = self.compare(scores, y, weight)
+        if not isfinite(loss):
+            return BAD_TARGET
+        for k in range(n):
+            self.losses[k] *= weight
+        if self.gradient:
+            for k in range(n):
+                self.costs[k] *= weight
+                cost += self.v[k] * self.costs[k]
+            self.hedge.move(self.costs, self.v, cost)
+            self.hedge.add(self.losses, weight * loss)
+        else:
+            self.hedge.count(self.losses, self.v, weight * loss)
+        return LEARNED if self.settle(scores, y, weight) and self.hedge.finite() else LOSS_OVERFLOWED
+
+    # --- what a subclass computes -----------------------------------------------------------------------------------
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
         """The targets that learners get for the targets y of the next n rows."""
         memcpy(targets, y, n * sizeof(double))
 
-    cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
-        """Count the losses of a row's scores, which were computed before it was learned; returns the `Status`."""
-        return LEARNED
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
+
+        Also computes the losses of the experts and, if `gradient`, the gradient with respect to the weights.
+        """
+        return 0.0
+
+    cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
+        """Learn from a row what else there is, after the weights; whether it is finite."""
+        return True
+
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        """Length of the buffer of `mix`."""
+        return self.hedge.lanes
+
+    cdef void weigh(self, double* buffer) noexcept nogil:
+        """Prepare a buffer for `mix`, which begins with the weights."""
+        self.hedge.weigh(buffer)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        """Compute the mixture's outputs for a row's scores."""
-
-    cdef void save(self, Py_ssize_t n_rows) noexcept:
-        """Save what `restore` restores; the next call has `n_rows` rows."""
-        if self.hedge is not None:
-            self.hedge.save(n_rows)
-        if self.stack is not None:
-            self.stack.save(n_rows)
-
-    cdef void restore(self) noexcept:
-        if self.hedge is not None:
-            self.hedge.restore()
-        if self.stack is not None:
-            self.stack.restore()
+        """Compute the mixture's outputs for a row of scores; by default NaN, where estimators do that in Python."""
+        cdef Py_ssize_t k
+        for k in range(self.n_outputs):
+            out[k] = NAN
 
 
+@cython.final
 cdef class Unmixed(Mixer):
     """Returns the scores unchanged.
 
@@ -92,408 +194,181 @@ cdef class Unmixed(Mixer):
     """
 
     def __cinit__(self, n_scores):
-        self.n_scores = self.n_outputs = n_scores
+        self.n_features = self.n_outputs = n_scores
 
-    def __reduce__(self):
-        return type(self), (self.n_scores,)
+    def _arguments(self):
+        return (self.n_features,)
+
+    cdef int learn_scores(self, const double* scores, double y, double weight, double* weights) noexcept nogil:
+        return LEARNED
+
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        return 0
+
+    cdef void weigh(self, double* buffer) noexcept nogil:
+        pass
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        memcpy(out, scores, self.n_scores * sizeof(double))
+        memcpy(out, scores, self.n_outputs * sizeof(double))
 
 
-cdef class ScoreMixer(Mixer):
-    """The weighted mean of scores.
+@cython.final
+cdef class MeanMixer(Mixer):
+    """The weighted mean of scores. With a loss that is convex in the score its loss is at most that of the experts.
 
     Parameters
     ----------
     hedge : Hedge
-        Of one expert for each score.
     loss : Loss
-    centred : bool, default=False
-        Whether learners learn targets minus their mean so far, with predictions clipped to the range of targets so far.
-        The first two targets, whose predictions do not depend on learners, they learn as 0. Targets and predictions are
-        distances from the first target, so that what is learned does not depend on a constant that is added to all
-        targets, nor does it lose digits. The loss that the first prediction, 0, adds to that of the first target itself
-        is the same for all experts, and only in `first_loss`.
-    stack : Stack, default=None
-        Of combinations of scores that are centred.
-    state : dict, default=None
-        The `TargetStats` of another mixer, to continue from.
+    gradient : bool, default=False
+        Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, centred=False, Stack stack=None, state=None):
-        self.hedge, self.loss, self.centred, self.stack = hedge, loss, centred, stack
-        self.n_scores, self.n_outputs = hedge.n_experts, 1
-        if stack is not None and not (centred and stack.n_experts == hedge.n_experts):
-            raise ValueError(f"combinations must be of {hedge.n_experts} centred experts; got {stack.n_experts}")
-        self.buffer = np.zeros(hedge.lanes + self.buffer_size())
-        self.stats = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0)
-        if state is not None:
-            self.stats = state
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient=False):
+        self.loss, self.gradient = loss, gradient
+        self.allocate(hedge, hedge.n_experts, 1)
 
-    def __reduce__(self):
-        return type(self), (self.hedge, self.loss, self.centred, self.stack, self.stats)
+    def _arguments(self):
+        return self.hedge, self.loss, self.gradient
 
-    @property
-    def first_loss(self):
-        return self.stats.first_loss
-
-    cdef Py_ssize_t buffer_size(self) noexcept nogil:
-        cdef Py_ssize_t n = self.hedge.n_experts
-        return self.hedge.lanes + n + (0 if self.stack is None else 2 * n + 1 + 2 * self.stack.hedge.lanes)
-
-    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double distance
-        cdef TargetStats stats = self.stats
-        if not self.centred:
-            Mixer.find_targets(self, y, weight, n, targets)
-            return
-        for i in range(n):
-            distance = from_origin(&stats, y[i])
-            targets[i] = distance - stats.mean if self.hedge.n_rows + i >= UNLEARNED else 0.0
-            update_stats(&stats, distance, weight[i])
-
-    cdef double prediction_of(self, double score) noexcept nogil:
-        """The expert's prediction for a score, a distance: the mean added, and clipped to the range of the targets."""
-        if not self.centred:
-            return score
-        return min(max(score + self.stats.mean, self.stats.lo), self.stats.hi) if self.stats.weight > 0 else 0.0
-
-    cdef double mean(self, const double* scores, double* v, double* p) noexcept nogil:
-        """The mixture's prediction; also sets the weights v and the experts' predictions p."""
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
-        cdef double m = 0.0
-        self.hedge.weigh(v)
+        cdef double mean, slope
+        self.mix(scores, &mean, self.v)
+        slope = self.loss.derivative(mean, y) if self.gradient else 0.0
         for k in range(self.hedge.n_experts):
-            p[k] = self.prediction_of(scores[k])
-            m += v[k] * p[k]
-        return m
-
-    cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
-                        double* buffer) noexcept nogil:
-        """The prediction of mixture and combinations; also sets their weights u, predictions q, and features x."""
-        cdef Py_ssize_t k, j
-        cdef double mixed
-        self.stack.hedge.weigh(u)
-        mixed, q[0] = u[0] * m, m
-        for k in range(self.hedge.n_experts):
-            x[k] = (p[k] - m) / scale if scale > 0 else 0.0
-        for j in range(self.stack.n):
-            q[1 + j] = m
-            if scale > 0:
-                q[1 + j] = min(max(m + scale * self.stack.predict(j, x, buffer), self.stats.lo), self.stats.hi)
-            mixed += u[1 + j] * q[1 + j]
-        return mixed
-
-    cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, j, n = self.hedge.n_experts
-        cdef double mixed, m, scale
-        cdef double* v = &self.buffer[0]
-        cdef double* losses = v + self.hedge.lanes
-        cdef double* p = losses + self.hedge.lanes
-        cdef double* x = p + n
-        cdef double* buffer = x + n
-        cdef double* u
-        cdef double* q
-        if self.centred:
-            if self.stats.weight == 0:
-                self.stats.first_loss = weight * (self.loss.value(0.0, y) - self.loss.value(y, y))
-            y = from_origin(&self.stats, y)
-        m = self.mean(scores, v, p)
-        if self.stack is not None:
-            u = buffer + n + 1
-            q = u + self.stack.hedge.lanes
-            scale = self.stack.scale(self.stats.hi - self.stats.lo)
-            mixed = self.combine(m, p, scale, u, q, x, buffer)
-            for j in range(1 + self.stack.n):
-                q[j] = weight * self.loss.value(q[j], y)
-            self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
-            for j in range(self.stack.n if scale > 0 else 0):
-                if not self.stack.learn(j, x, (y - m) / scale, weight, buffer):
-                    return LOSS_OVERFLOWED
-            if self.stats.weight > 0:
-                self.stack.residuals.weight += weight
-                self.stack.residuals.squares += weight * (y - m) * (y - m)
-            if not (isfinite(self.stack.hedge.loss) and isfinite(self.stack.residuals.squares)):
-                return LOSS_OVERFLOWED
-        for k in range(n):
-            losses[k] = weight * self.loss.value(p[k], y)
-        self.hedge.count(losses, v, weight * self.loss.value(m, y))
-        if self.centred:
-            update_stats(&self.stats, y, weight)
-        mixed = self.stats.first_loss + self.hedge.loss
-        return LEARNED if isfinite(mixed) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
+            self.losses[k], self.costs[k] = self.loss.value(scores[k], y), slope * scores[k]
+        return self.loss.value(mean, y)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef Py_ssize_t n = self.hedge.n_experts
-        cdef double* p = buffer + self.hedge.lanes
-        cdef double* x = p + n
-        cdef double* u
-        cdef double scale
-        out[0] = self.mean(scores, buffer, p)
-        if self.stack is not None:
-            u = x + 2 * n + 1
-            scale = self.stack.scale(self.stats.hi - self.stats.lo)
-            out[0] = self.combine(out[0], p, scale, u, u + self.stack.hedge.lanes, x, x + n)
-        if self.centred:
-            out[0] += self.stats.origin
-
-    cdef void save(self, Py_ssize_t n_rows) noexcept:
-        Mixer.save(self, n_rows)
-        self.stats_before = self.stats
-
-    cdef void restore(self) noexcept:
-        Mixer.restore(self)
-        self.stats = self.stats_before
+        cdef Py_ssize_t k
+        cdef double mean = 0.0
+        for k in range(self.hedge.n_experts):
+            mean += buffer[k] * scores[k]
+        out[0] = mean
 
 
-cdef inline double log_sigmoid(double a) noexcept nogil:
-    return -log1p(exp(-a)) if a > 0 else a - log1p(exp(a))
+@cython.final
+cdef class AggregatingMixer(Mixer):
+    """Forecasts of targets in [lo, hi], by the Aggregating Algorithm for the squared loss; forecasts are clipped.
 
+    With B = hi - lo, the generalised prediction g(y) = -ln(sum v_k exp(-rate (p_k - y)^2 / 2)) / rate is at the rate
+    4 / B^2 at least the loss of the forecast
 
-# Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
+        a = (lo + hi) / 2 + (g(lo) - g(hi)) / B,
 
-
-cdef inline void find_logits(const Expert* expert, const double* scores, Py_ssize_t width, double* a) noexcept nogil:
-    """Logits of an expert's probabilities, from its scores."""
-    cdef Py_ssize_t c
-    for c in range(width):
-        a[c] = expert.scale.slope * scores[c] + expert.scale.offset
-        if width > 1 and expert.kind != SOFTMAX:
-            a[c] = log_sigmoid(a[c])
-
-
-cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t c
-    cdef double most = a[0]
-    for c in range(1, n):
-        most = max(most, a[c])
-    return most
-
-
-cdef double log_softmax(const double* a, Py_ssize_t width, Py_ssize_t y) noexcept nogil:
-    """ln p_y from logits."""
-    cdef double most, total = 0.0
-    cdef Py_ssize_t c
-    if width == 1:
-        return log_sigmoid(a[0] if y else -a[0])
-    most = largest(a, width)
-    for c in range(width):
-        total += exp(a[c] - most)
-    return a[y] - most - log(total)
-
-
-cdef void add_softmax(double* a, Py_ssize_t width, double weight, double* p) noexcept nogil:
-    """Add the probabilities from logits, times a weight; the logits are overwritten."""
-    cdef double most, total = 0.0
-    cdef Py_ssize_t c
-    if width == 1:
-        p[1] += weight * sigmoid(a[0])
-        p[0] += weight * sigmoid(-a[0])
-        return
-    most = largest(a, width)
-    for c in range(width):
-        a[c] = exp(a[c] - most)
-        total += a[c]
-    for c in range(width):
-        p[c] += weight * a[c] / total
-
-
-cdef class ProbabilityMixer(Mixer):
-    """The weighted mean of the probabilities of classes.
+    for all y in [lo, hi]. At the same or a lower rate of the weights, g(y) is at most their mix loss.
 
     Parameters
     ----------
     hedge : Hedge
-        Of one expert for each learner, at rate 1.
-    n_classes : int
-        At least 2.
-    links : sequence of {"softmax", "logistic", "calibrated"}
-        How each expert's scores (one for two classes, else one for each class) are mapped to probabilities.
-    stack : Stack, default=None
-        Of combinations of the logarithms of the experts' probabilities.
-    state : list of dict, default=None
-        The calibrations of another mixer, to continue from.
+    lo, hi : float
     """
 
-    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack=None, state=None):
-        cdef Py_ssize_t k, n = 1 if n_classes == 2 else n_classes
-        self.hedge, self.n_classes, self.links, self.stack = hedge, n_classes, tuple(links), stack
-        if n_classes < 2:
-            raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
-        if len(self.links) != hedge.n_experts:
-            raise ValueError(f"links must have one entry for each of {hedge.n_experts} experts; got {len(self.links)}")
-        if state is not None and len(state) != hedge.n_experts:
-            raise ValueError(f"state must have one entry for each of {hedge.n_experts} experts; got {len(state)}")
-        if stack is not None and stack.n_experts != hedge.n_experts:
-            raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
-        self.width, self.n_scores, self.n_outputs = n, n * hedge.n_experts, n_classes
-        self.buffer = np.zeros(
-            2 * hedge.lanes + max(hedge.lanes, n_classes)
-            + (0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.buffer_size())
-        )
-        self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
-        self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
-        if self.experts == NULL or self.experts_before == NULL:
-            raise MemoryError()
-        for k, link in enumerate(self.links):
-            self.experts[k] = Expert(LINKS[link], Calibration(1.0, 0.0, 1.0, 0.0, 1.0))
-            if state is not None:
-                self.experts[k].scale = (<list?> state)[k]
+    def __cinit__(self, Hedge hedge not None, double lo, double hi):
+        if not lo < hi:
+            raise ValueError(f"lo must be below hi; got {lo} and {hi}")
+        self.lo, self.hi = lo, hi
+        self.allocate(hedge, hedge.n_experts, 1)
 
-    def __dealloc__(self):
-        free(self.experts)
-        free(self.experts_before)
-
-    def __reduce__(self):
-        state = [self.experts[k].scale for k in range(self.hedge.n_experts)]
-        return type(self), (self.hedge, self.n_classes, self.links, self.stack, state)
+    def _arguments(self):
+        return self.hedge, self.lo, self.hi
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
-        cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)
-        return length if self.stack is None else length + (lanes + 2) * self.width + lanes + self.stack.hedge.lanes
-
-    cdef int learn(self, double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts, lanes = self.hedge.lanes
-        cdef double mixed
-        cdef double* v = &self.buffer[0]
-        cdef double* losses = v + lanes
-        cdef double* a = losses + lanes
-        cdef double* buffer = a + max(lanes, self.n_classes)
-        if not 0 <= label < self.n_classes:
-            return BAD_TARGET
-        self.hedge.weigh(v)
-        if self.n_classes == 2:
-            self.scale(scores, a)
-            ob_log_losses(losses, a, 1.0 if label else -1.0, n)
-        else:
-            for k in range(n):
-                find_logits(&self.experts[k], scores + k * self.width, self.width, a)
-                losses[k] = -log_softmax(a, self.width, label)
-        mixed = ob_mix_loss(v, losses, a, n)
-        if self.stack is not None and not self.learn_stack(scores, label, weight, mixed, buffer):
-            return LOSS_OVERFLOWED
-        for k in range(n):
-            losses[k] *= weight
-        self.hedge.count(losses, v, weight * mixed)
-        for k in range(n):
-            if self.experts[k].kind == CALIBRATED:
-                calibrate(&self.experts[k].scale, scores + k * self.width, self.width, label, weight)
-        return LEARNED if isfinite(self.hedge.loss) and isfinite(self.hedge.gap) else LOSS_OVERFLOWED
-
-    cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                          double* buffer) noexcept nogil:
-        """The combinations learn a row on which the mixture had the loss `lost`, with the weights in `self.buffer`;
-        returns False on overflow."""
-        cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
-        cdef double mixed, slope
-        cdef double* u = buffer   # weights of mixture and combinations, then their losses, then a buffer
-        cdef double* losses = u + self.stack.hedge.lanes
-        cdef double* t = losses + self.stack.hedge.lanes
-        cdef double* coef = t + self.stack.hedge.lanes
-        cdef double* g = coef + n
-        cdef double* z = g + n
-        cdef double* p = z + n + 1
-        cdef double* rises = p + self.n_classes - width  # derivatives of the log probability by the logits
-        cdef double* logits = p + self.n_classes
-        cdef double* a = logits + width
-        cdef double* x = a + width
-        self.mixed(scores, &self.buffer[0], p, x + n * width)
-        self.differences(scores, p, logits, x)
-        self.stack.hedge.weigh(u)
-        losses[0] = lost
-        for j in range(self.stack.n):
-            self.combine(j, logits, x, coef, a)
-            losses[1 + j] = -log_softmax(a, width, y)
-            for c in range(self.n_classes):
-                p[c] = c == y
-            add_softmax(a, width, -1.0, p)
-            slope = 1.0
-            for k in range(n):
-                g[k] = 0.0
-                for c in range(width):
-                    g[k] += x[k * width + c] * rises[c]
-                slope += coef[k] * g[k]
-            if not self.stack.learn(j, g, slope, weight, z):
-                return False
-        mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
-        for j in range(1 + self.stack.n):
-            losses[j] *= weight
-        self.stack.hedge.count(losses, u, weight * mixed)
-        return isfinite(self.stack.hedge.loss)
+        return 3 * self.hedge.lanes
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef Py_ssize_t c, j, n = self.hedge.n_experts, lanes = self.hedge.lanes
-        cdef double* more = buffer + lanes
-        cdef double* logits = more + max(2 * lanes, self.n_classes)
-        cdef double* a = logits + self.width
-        cdef double* x = a + self.width
-        cdef double* coef = x + n * self.width
-        cdef double* u = coef + n
-        self.hedge.weigh(buffer)
-        self.mixed(scores, buffer, out, more)
-        if self.stack is None:
-            return
-        self.differences(scores, out, logits, x)
-        self.stack.hedge.weigh(u)
-        for c in range(self.n_classes):
-            out[c] *= u[0]
-        for j in range(self.stack.n):
-            self.combine(j, logits, x, coef, a)
-            add_softmax(a, self.width, u[1 + j], out)
+        out[0] = self.forecast(scores, buffer, buffer + self.hedge.lanes)
 
-    cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil:
-        """Compute the weighted mean of the experts' probabilities."""
-        cdef Py_ssize_t k, c, n = self.hedge.n_experts
-        if self.n_classes == 2:
-            self.scale(scores, buffer)
-            ob_mix_two(v, buffer, buffer + self.hedge.lanes, &p[1], &p[0], n)
-            return
-        for c in range(self.n_classes):
-            p[c] = 0.0
-        for k in range(n):
-            find_logits(&self.experts[k], scores + k * self.width, self.width, buffer)
-            add_softmax(buffer, self.width, v[k], p)
-
-    cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
-        """The mixture's logits, shifted to the largest 0 if there are three or more; x: the experts' minus these."""
-        cdef Py_ssize_t k, c, width = self.width
-        cdef double most
-        if width == 1:
-            logits[0] = log(max(p[1], TINY)) - log(max(p[0], TINY))
-        else:
-            most = largest(p, width)
-            for c in range(width):
-                logits[c] = log(max(p[c], TINY)) - log(most)
-        for k in range(self.hedge.n_experts):
-            find_logits(&self.experts[k], scores + k * width, width, x)
-            most = largest(x, width) if width > 1 else 0.0
-            for c in range(width):
-                x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
-            x += width
-
-    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
-                      double* out) noexcept nogil:
-        """Compute the logits of a combination, and its coefficients."""
-        cdef Py_ssize_t k, c
-        self.stack.solve(j, coef)
-        for c in range(self.width):
-            out[c] = logits[c]
-        for k in range(self.hedge.n_experts):
-            for c in range(self.width):
-                out[c] += coef[k] * x[k * self.width + c]
-
-    cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
-        """Compute the experts' logits of two classes."""
+    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil:
+        """The mixture's forecast; `work` has 2 `lanes` numbers."""
         cdef Py_ssize_t k
+        cdef double middle = self.lo + (self.hi - self.lo) / 2, half = (self.hi - self.lo) / 2
         for k in range(self.hedge.n_experts):
-            find_logits(&self.experts[k], scores + k, 1, scaled + k)
+            work[k] = min(max((forecasts[k] - middle) / half, -1.0), 1.0)
+        return middle + half / 2 * ob_log_odds_of_ends(v, work, work + self.hedge.lanes, self.hedge.n_experts)
 
-    cdef void save(self, Py_ssize_t n_rows) noexcept:
-        Mixer.save(self, n_rows)
-        memcpy(self.experts_before, self.experts, self.hedge.n_experts * sizeof(Expert))
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        if not self.lo <= y <= self.hi:
+            return INFINITY
+        for k in range(self.hedge.n_experts):
+            if not isfinite(scores[k]):
+                return INFINITY
+            self.losses[k] = (min(max(scores[k], self.lo), self.hi) - y) ** 2 / 2
+        return (self.forecast(scores, self.v, self.work) - y) ** 2 / 2
 
-    cdef void restore(self) noexcept:
-        Mixer.restore(self)
-        memcpy(self.experts, self.experts_before, self.hedge.n_experts * sizeof(Expert))
+
+@cython.final
+cdef class LogMixer(Mixer):
+    """Probabilities, densities or price relatives p_k: the mixture's is their mean, and the loss -ln of that.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+        See `MeanMixer`.
+    logarithms : bool
+        Whether rows are ln p_k.
+    """
+
+    def __cinit__(self, Hedge hedge not None, bint gradient, bint logarithms):
+        self.gradient, self.logarithms = gradient, logarithms
+        self.allocate(hedge, hedge.n_experts, 1)
+        self.target_ndim, self.n_targets = 0, 0
+
+    def _arguments(self):
+        return self.hedge, self.gradient, self.logarithms
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double loss
+        for k in range(self.hedge.n_experts):
+            self.losses[k] = -(scores[k] if self.logarithms else log(scores[k]))
+        loss = self.hedge.log_loss(self.v, self.losses, self.work)
+        if self.gradient and loss > SMALLEST:
+            return INFINITY
+        for k in range(self.hedge.n_experts if self.gradient else 0):
+            self.costs[k] = -exp(loss - self.losses[k])
+        return loss
+
+
+@cython.final
+cdef class BrierMixer(Mixer):
+    """Probabilities of classes: the mixture's are their means, and the loss half the squared distance from the truth.
+
+    Rows are the probabilities of all classes by the first expert, then by the next; targets are numbers of classes.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+        See `MeanMixer`.
+    n_classes : int
+    """
+
+    def __cinit__(self, Hedge hedge not None, bint gradient, Py_ssize_t n_classes):
+        if n_classes < 1:
+            raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
+        self.gradient, self.n_classes = gradient, n_classes
+        self.allocate(hedge, <object> hedge.n_experts * n_classes, n_classes)  # or OverflowError
+
+    def _arguments(self):
+        return self.hedge, self.gradient, self.n_classes
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k, c
+        cdef const double* p
+        cdef double loss = 0.0, truth, mixed
+        for k in range(self.hedge.n_experts):
+            self.losses[k] = self.costs[k] = 0.0
+        for c in range(self.n_classes):
+            truth, mixed, p = <double> (y == c), 0.0, scores + c
+            for k in range(self.hedge.n_experts):
+                mixed += self.v[k] * p[k * self.n_classes]
+            mixed -= truth
+            loss += mixed * mixed / 2
+            for k in range(self.hedge.n_experts):
+                self.losses[k] += (p[k * self.n_classes] - truth) ** 2 / 2
+                self.costs[k] += mixed * p[k * self.n_classes]
+        return loss

@@ -1,4 +1,5 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
+from onlinebregman._kernels.loop.links cimport Link
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport Block, Ensemble
 from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
@@ -13,6 +14,8 @@ cdef struct Part:             # a learner, as the loop over rows uses it
     Py_ssize_t n_targets
     Py_ssize_t n_scores
     Py_ssize_t start          # index of its first score among those of all learners
+    Link link                 # of an expert
+    bint scored_before        # whether an expert is scored in a separate pass before it learns the row
 
 
 cdef struct Outcome:          # result of a task
@@ -25,6 +28,7 @@ cdef struct Outcome:          # result of a task
 cdef class MixtureLearner(Ensemble):
     cdef readonly Mixer mixer
     cdef readonly tuple targets_by_class
+    cdef readonly tuple links
     cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: the mixer did
     cdef Py_ssize_t n
     cdef Py_ssize_t n_labels  # smallest number of classes in targets_by_class
@@ -39,6 +43,8 @@ cdef class MixtureLearner(Ensemble):
     cdef Chunk chunk
     cdef double[::1] targets  # of the rows of the chunk
     cdef double[::1] scores   # of each learner, before it learned the row
+    cdef Py_ssize_t width     # their number in a row
+    cdef double[::1] forecasts  # to which links map the scores of a row
     cdef public object n_jobs  # number of threads, as the parameter was given
     cdef ThreadPool thread_pool
     cdef Workspaces works     # of the other threads
@@ -46,6 +52,7 @@ cdef class MixtureLearner(Ensemble):
     cdef void* block_rows     # the Rows of this call
     cdef Py_ssize_t work_per_row   # numbers read or written to learn one row
 
+    cdef int link(self) except -1
     cdef void largest_first(self) noexcept
     cdef object predict_rows(self, Rows rows)
     cdef int bind(self, Py_ssize_t length) except -1
@@ -53,6 +60,7 @@ cdef class MixtureLearner(Ensemble):
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
     cdef int learn_chunk(self, Block* block) noexcept nogil
+    cdef int mix_row(self, const double* scores, double y, double weight) noexcept nogil
     cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil
     cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil

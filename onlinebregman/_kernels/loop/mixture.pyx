@@ -1,4 +1,4 @@
-"""Learners of the same rows, and the mixture of their predictions: all in one pass.
+"""Learners of the same rows, and a mixer of their scores: all in one pass.
 
 Rows are processed in chunks. Learners with a matrix learn a whole chunk one after the other, so that the matrix stays
 in the cache, or at the same time in several threads; then their scores are mixed row by row. No learner depends on
@@ -9,11 +9,14 @@ from numbers import Integral
 
 import numpy as np
 
+from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, reason, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.loop.density cimport DensityLearner
+from onlinebregman._kernels.loop.links cimport IDENTITY, link_of, probability
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
@@ -51,13 +54,18 @@ cdef class MixtureLearner(Ensemble):
     targets_by_class : list, default=None
         For each learner an array of shape (n_classes, n_targets), its targets for the rows of each class, if y holds
         class numbers; None: it learns y itself.
+    links : list of {"identity", "logistic", "clipped"}, default=None
+        Of experts that may also learn by themselves: how each one's score is mapped to a forecast, which the mixer
+        learns. The forecasts equal, bit for bit, those of the experts just before the row.
     """
 
-    def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None):
+    def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None, links=None):
         cdef AtomicLearner learner
         cdef Py_ssize_t k, start = 0
         cdef const double[:, ::1] table
         self.mixer, self.n = mixer, len(self.learners)
+        self.changing = (*self.learners, mixer)
+        self.links = None if links is None else tuple(links)
         self.targets_by_class = (None,) * self.n if targets_by_class is None else tuple([
             None if each is None else np.array(each, dtype=np.float64).reshape(len(each), -1)
             for each in targets_by_class
@@ -66,7 +74,8 @@ cdef class MixtureLearner(Ensemble):
             raise ValueError(
                 f"targets_by_class must have one entry for each of {self.n} learners; got {len(self.targets_by_class)}"
             )
-        self.n_targets, self.target_ndim = 1, 1
+        self.n_targets = 1
+        self.target_ndim = mixer.target_ndim if all([table is None for table in self.targets_by_class]) else 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.rowwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
         self.chunkwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
@@ -76,7 +85,7 @@ cdef class MixtureLearner(Ensemble):
         self.lockstep, self.chunk, self.thread_pool, self.works = Lockstep(self.n), Chunk(), ThreadPool(), Workspaces()
         self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
-            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start)
+            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, IDENTITY, False)
             if learner.chunkwise:
                 self.chunkwise[self.n_chunkwise] = k
                 self.n_chunkwise += 1
@@ -94,9 +103,26 @@ cdef class MixtureLearner(Ensemble):
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
         self.sole = tuple([sole_learner(learner) for learner in self.learners])
-        self.targets, self.scores = np.empty(1), np.empty(mixer.n_scores)
-        if start != mixer.n_scores:
-            raise ValueError(f"learners must have {mixer.n_scores} scores, as the mixer expects; got {start}")
+        self.width, self.targets, self.scores = start, np.empty(1), np.empty(start)
+        self.forecasts = np.empty(mixer.n_features)
+        if self.links is not None:
+            self.link()
+        elif start != mixer.n_features:
+            raise ValueError(f"learners must have {mixer.n_features} scores, as the mixer expects; got {start}")
+
+    cdef int link(self) except -1:
+        """Set the links of the learners."""
+        cdef Py_ssize_t k, per_expert = self.mixer.n_features // self.n
+        if not len(self.links) == self.width == self.n or self.mixer.n_features not in (self.n, 2 * self.n):
+            raise ValueError(
+                f"links and forecasts must be those of {self.n} learners of one score; "
+                f"got {len(self.links)} links and {self.mixer.n_features} forecasts"
+            )
+        for k in range(self.n):
+            self.parts[k].link = link_of(self.links[k], ("identity", "logistic", "clipped"))
+            if per_expert > 1 and self.parts[k].link == IDENTITY:
+                raise ValueError("links must be 'logistic' or 'clipped' for probabilities of two classes; got 'identity'")
+        return 0
 
     cdef void largest_first(self) noexcept:
         """Sort chunkwise learners by decreasing effort, the order in which threads take them."""
@@ -112,7 +138,30 @@ cdef class MixtureLearner(Ensemble):
         free(self.outcomes)
 
     def __reduce__(self):
-        return type(self), (self.learners, self.mixer, self.targets_by_class)
+        return type(self), (self.learners, self.mixer, self.targets_by_class, self.links)
+
+    cpdef bint ready(self, dict attributes):
+        """Whether the learners are those of the estimator, or of its experts, and all of them are ready."""
+        cdef AtomicLearner learner
+        cdef dict own
+        cdef Py_ssize_t k
+        if self.links is not None:  # experts may have learned elsewhere in between, or have got other learners
+            experts = attributes["estimators_"]
+            if attributes["_learner"] is not self.mixer or len(experts) != self.n:
+                return False
+            for k in range(self.n):
+                learner, own = self.learners[k], vars(experts[k])
+                if own.get("_learner") is not learner or own.get("class_weight") is not None or \
+                        "feature_names_in_" in own or not learner.ready(own) or not learner.row_scores_predict():
+                    return False
+        return Ensemble.ready(self, attributes)
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        cdef Rows rows = Ensemble.fitting_rows(self, attributes, X)
+        if rows is not None and rows.indices != NULL and \
+                any([isinstance(learner, DensityLearner) for learner in self.learners]):
+            return None
+        return rows
 
     # --- entry points -------------------------------------------------------------------------------------------
 
@@ -145,12 +194,13 @@ cdef class MixtureLearner(Ensemble):
         cdef Row row
         cdef Workspace work
         cdef bint finite = True
-        cdef double[::1] out, buffer = np.empty(self.mixer.n_scores + self.mixer.buffer_size())
+        cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:
             self.standardizer.open(rows)
         outputs = np.empty(rows.n_rows * width)
         out, scores = outputs, &buffer[0]
+        self.mixer.weigh(scores + self.width)
         make_workspace(&work, self.vector_length(rows.widest))
         with nogil:
             for i in range(rows.n_rows):
@@ -159,7 +209,7 @@ cdef class MixtureLearner(Ensemble):
                 for k in range(self.n):
                     (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, own)
                     own += self.parts[k].n_scores
-                finite = ob_nonfinite(scores, self.mixer.n_scores) == 0  # their probabilities always are
+                finite = ob_nonfinite(scores, self.width) == 0  # their probabilities always are
                 if not finite:
                     break
                 self.mixer.mix(scores, &out[i * width], own)
@@ -173,35 +223,34 @@ cdef class MixtureLearner(Ensemble):
         cdef Py_ssize_t length = self.vector_length(rows.widest), most = 1, n_jobs = 1
         check_n_jobs(self.n_jobs)
         Ensemble.begin(self, rows, complete)
-        self.mixer.save(rows.n_rows)
         self.bind(length)
         self.work_per_row = self.effort(rows.widest)
         if self.n_chunkwise > 0:  # otherwise chunks of one row are fastest
-            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (rows.widest + self.mixer.n_scores))
+            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (rows.widest + self.width))
             most = min(most, MAX_CHUNK_WORK // self.work_per_row)
             most = max(most, 1)
         self.chunk.reserve(rows, most)
         if self.targets.shape[0] < most:
-            self.targets, self.scores = np.empty(most), np.empty(most * self.mixer.n_scores)
+            self.targets, self.scores = np.empty(most), np.empty(most * self.width)
         if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
 
     cdef int bind(self, Py_ssize_t length) except -1:
-        """Divide the learners without a matrix into those that learn in lockstep, and others that learn row by row."""
+        """Divide the learners without a matrix into those that learn in lockstep, and others that learn row by row.
+
+        Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
+        """
         cdef Py_ssize_t k
         self.lockstep.gather(self.sole, length)
         self.n_rowwise = 0
         for k in range(self.n):
+            if self.links is not None:
+                self.parts[k].scored_before = not (<AtomicLearner> self.parts[k].learner).scores_predict()
             if not (<AtomicLearner> self.parts[k].learner).chunkwise and not self.lockstep.has(k):
                 self.rowwise[self.n_rowwise] = k
                 self.n_rowwise += 1
-        return 0
-
-    cdef int undo(self, Rows rows) except -1:
-        Ensemble.undo(self, rows)
-        self.mixer.restore()
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
@@ -255,12 +304,30 @@ cdef class MixtureLearner(Ensemble):
                 first = other
         for i in range(n if first.status == LEARNED else first.row):
             block.failed, self.refusing = self.chunk.number[i], -1
-            status = self.mixer.learn(&self.scores[i * self.mixer.n_scores], self.chunk.y[i], self.chunk.weight[i])
+            status = self.mix_row(&self.scores[i * self.width], self.chunk.y[i], self.chunk.weight[i])
             if status != LEARNED:
                 return status
         if first.status != LEARNED:
             block.failed, self.refusing = self.chunk.number[first.row], first.refusing
         return first.status
+
+    cdef int mix_row(self, const double* scores, double y, double weight) noexcept nogil:
+        """The mixer learns the scores of a row, or the forecasts to which they are linked."""
+        cdef Py_ssize_t k
+        cdef double* forecasts = &self.forecasts[0]
+        if self.links is None:
+            return self.mixer.learn_scores(scores, y, weight, NULL)
+        for k in range(self.n):
+            if not scores[k] < INFINITY:  # other invalid values are refused by the loss
+                return BAD_TARGET
+            if self.mixer.n_features > self.n:
+                forecasts[2 * k] = probability(self.parts[k].link, -scores[k])
+                forecasts[2 * k + 1] = probability(self.parts[k].link, scores[k])
+            elif self.parts[k].link == IDENTITY:
+                forecasts[k] = scores[k]
+            else:
+                forecasts[k] = probability(self.parts[k].link, scores[k] if y else -scores[k])
+        return self.mixer.learn_scores(forecasts, y, weight, NULL)
 
     cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil:
         """All learners without a matrix learn the chunk row by row."""
@@ -280,22 +347,27 @@ cdef class MixtureLearner(Ensemble):
         cdef const Row* row = &self.chunk.rows[i]
         cdef double y = self.chunk.y[i], weight = self.chunk.weight[i]
         cdef const double* target = &self.targets[i]
-        cdef double* scores = &self.scores[i * self.mixer.n_scores]
+        cdef double* scores = &self.scores[i * self.width]
         cdef Part* part
+        for k in range(self.n if self.links is not None else 0):
+            if self.parts[k].scored_before:
+                (<AtomicLearner> self.parts[k].learner).score_row(row, work, scores + self.parts[k].start)
         for k in range(self.lockstep.n):
             self.lockstep.y[k] = targets_of(&self.parts[self.lockstep.index[k]], y, target)[0]
         if self.lockstep.n > 0:
             outcome.turn = -1
             status = self.lockstep.learn_row(row, weight, &outcome.refusing)
             for k in range(self.lockstep.n):
-                scores[self.parts[self.lockstep.index[k]].start] = self.lockstep.a[k]
+                part = &self.parts[self.lockstep.index[k]]
+                if not part.scored_before:
+                    scores[part.start] = self.lockstep.a[k]
             if status != LEARNED:
                 return status
         for k in range(self.n_rowwise):
             part = &self.parts[self.rowwise[k]]
             outcome.turn = outcome.refusing = self.rowwise[k]
             status = (<AtomicLearner> part.learner).learn_row(
-                row, work, targets_of(part, y, target), weight, scores + part.start
+                row, work, targets_of(part, y, target), weight, NULL if part.scored_before else scores + part.start
             )
             if status != LEARNED:
                 return status
@@ -310,7 +382,7 @@ cdef class MixtureLearner(Ensemble):
             y[i] = targets_of(part, self.chunk.y[i], &self.targets[i])
         outcome.turn = outcome.refusing = k
         outcome.status = (<AtomicLearner> part.learner).learn_rows(
-            self.chunk.rows, self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start], self.mixer.n_scores,
+            self.chunk.rows, self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start], self.width,
             &outcome.row,
         )
 

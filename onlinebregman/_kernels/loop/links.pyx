@@ -1,11 +1,24 @@
-"""Probabilities from scores that are not log odds, such as those of the hinge loss, by a learned sigmoid.
+"""Links: what scores of models say, numbers or probabilities of classes.
 
-On-line Newton steps on the log losses of one class against the rest, with the sum of all curvatures so far.
+Scores that are not log odds, such as those of the hinge loss, are calibrated: a sigmoid is learned by on-line Newton
+steps on the log losses of one class against the rest, with the sum of all curvatures so far.
 """
 
 from libc.math cimport fabs, isfinite
 
 cdef double FAR = 10.0        # limit of logits that a step moves to the other side of 0
+
+
+LINKS = {
+    "identity": IDENTITY, "clipped": CLIPPED, "softmax": SOFTMAX, "logistic": LOGISTIC, "calibrated": CALIBRATED
+}
+
+
+cdef Link link_of(name, tuple known) except *:
+    """The link of this name, which must be one of those that are known."""
+    if name not in known:
+        raise ValueError(f"links must be of {', '.join(known)}; got {name!r}")
+    return LINKS[name]
 
 
 cdef void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:

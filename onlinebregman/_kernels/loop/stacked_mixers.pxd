@@ -1,0 +1,35 @@
+from onlinebregman._kernels.loop.links cimport Calibration, Link
+from onlinebregman._kernels.loop.mixer cimport Mixer
+from onlinebregman._kernels.loop.targets cimport TargetStats
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef class CentredMixer(Mixer):
+    cdef readonly Loss loss
+    cdef TargetStats stats, stats_before
+
+    cdef double prediction_of(self, double score) noexcept nogil
+    cdef double mean(self, const double* scores, const double* v, double* p) noexcept nogil
+    cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
+                        double* buffer) noexcept nogil
+
+
+cdef struct Expert:
+    Link link
+    Calibration scale
+
+
+cdef class ProbabilityMixer(Mixer):
+    cdef readonly Py_ssize_t n_classes
+    cdef Py_ssize_t width     # scores of an expert
+    cdef readonly tuple links
+    cdef Expert* experts
+    cdef Expert* experts_before
+
+    cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil
+    cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                          double* buffer) noexcept nogil
+    cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
+                      double* out) noexcept nogil
+    cdef void scale(self, const double* scores, double* scaled) noexcept nogil
