@@ -87,12 +87,11 @@ class WeighsExperts:
 
     history: int
     _learner: Mixer
+    _history: History | None
 
     @property
     def _fast_learner(self) -> str:
         return "" if self.history else "_learner"
-
-    _history: History | None
 
     @read_only
     def weights_(self) -> Array:
