@@ -1,4 +1,4 @@
-"""Limits on the length of lines and files, also for Cython, C and meson sources, which no linter checks."""
+"""What no linter checks: lengths of lines and files, also of Cython, C and meson sources; where C is declared."""
 
 from pathlib import Path
 
@@ -22,3 +22,10 @@ def test_lines_and_files_are_short():
         found += [each for each in numbered if len(each[2].partition("  # noqa: ")[0]) > 120]
         found += numbered[LONGEST.get(path, 500) :][:1]
     assert found == []
+
+
+def test_functions_in_c_are_declared_beside_their_headers():
+    cython = [path for path in SOURCES if path.suffix in {".pyx", ".pxd"}]
+    declaring = [path for path in cython if 'extern from "ops/' in path.read_text(encoding="utf-8")]
+    headers = sorted((ROOT / "onlinebregman" / "_kernels" / "ops").glob("*.h"))
+    assert declaring == [path.with_suffix(".pxd") for path in headers] != []

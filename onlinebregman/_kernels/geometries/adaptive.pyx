@@ -26,40 +26,18 @@ from libc.math cimport INFINITY, fabs, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace, scratch
 from onlinebregman._kernels.geometries.geometry import aligned, average_of, vector_of
+from onlinebregman._kernels.ops.adaptive cimport (
+    OB_UNSEEN, ob_adapt, ob_adapt_normalised, ob_adapt_second_order, ob_normalised_dot, ob_rescale_row,
+    ob_update_largest
+)
+from onlinebregman._kernels.ops.adaptive_penalty cimport ob_flow, ob_reciprocal, ob_shrink
+from onlinebregman._kernels.ops.exp cimport ob_exp1
+from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter, ob_sparse_axpy
+from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_axpy, ob_dot
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
-    void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
-    void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/adaptive.h":
-    double OB_UNSEEN
-    double ob_normalised_dot(const double* w, const double* x, const double* r, Py_ssize_t n, double* square,
-                             int* larger) noexcept nogil
-    void ob_rescale_row(double* out, const double* x, const double* g, const double* r, int prior,
-                        Py_ssize_t n) noexcept nogil
-    void ob_update_largest(double* w, double* g, double* r, const double* x, int prior, Py_ssize_t n) noexcept nogil
-    double ob_adapt(double* q, double* g, const double* x, double s, Py_ssize_t n) noexcept nogil
-    double ob_adapt_normalised(double* q, double* g, const double* x, const double* r, double s,
-                               Py_ssize_t n) noexcept nogil
-    double ob_adapt_second_order(double* q, double* g, const double* x, const double* r, double s,
-                                 Py_ssize_t n) noexcept nogil
 
 # By this factor the intercept's 1 / h is raised in an exact first step: its score is the target to 12 digits then.
 cdef double FIRST_STEP_FACTOR = 2.0**40
-
-cdef extern from "ops/exp.h":
-    double ob_exp1(double z) noexcept nogil
-
-cdef extern from "ops/adaptive_penalty.h":
-    double ob_reciprocal(double g, double r, int prior) noexcept nogil
-    double ob_flow(double w, double t, double l1, double l2) noexcept nogil
-    void ob_shrink(double* w, const double* g, const double* r, int prior, const double* t, double l1, double l2,
-                   Py_ssize_t n) noexcept nogil
 
 cdef enum:                    # blocks of the state
     WEIGHTS

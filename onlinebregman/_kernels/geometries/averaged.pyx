@@ -3,10 +3,8 @@
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_gathered_dot(const double* w, const double* x, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.row cimport ob_gathered_dot
+from onlinebregman._kernels.ops.vector cimport ob_dot
 
 
 cdef class AveragedGeometry(Geometry):

@@ -3,21 +3,10 @@
 from libc.math cimport exp, log1p
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-
-cdef extern from "ops/vector.h":
-    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-
-cdef extern from "ops/entropy.h":
-    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
-    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
-    void ob_binary_moved(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
-    void ob_binary_ratios(double* r, const double* w, const double* e, Py_ssize_t n) noexcept nogil
-    void ob_binary_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
-
-
-cdef extern from "ops/penalty.h":
-    double OB_TINY
-    double ob_binary_ridge(double w, double l1, double l2) noexcept nogil
+from onlinebregman._kernels.ops.entropy cimport ob_binary_moved, ob_binary_ratios, ob_binary_sums, ob_sum_log
+from onlinebregman._kernels.ops.exp cimport ob_exp
+from onlinebregman._kernels.ops.penalty cimport ob_binary_ridge
+from onlinebregman._kernels.ops.vector cimport OB_TINY, ob_range
 
 
 cdef class BinaryEntropyGeometry(Geometry):

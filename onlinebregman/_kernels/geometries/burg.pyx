@@ -3,24 +3,11 @@
 from libc.math cimport INFINITY, fabs, hypot, log1p, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-
-cdef extern from "ops/vector.h":
-    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/entropy.h":
-    void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
-                      double* dot, double* square) noexcept nogil
-    void ob_product_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    void ob_burg_ratios_near_end(double* r, const double* w, const double* x, double largest, double c,
-                               Py_ssize_t n) noexcept nogil
-    double ob_burg_log(const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_burg_step(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_burg_ratios(double* r, const double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
-    void ob_quotients(double* v, const double* w, const double* r, Py_ssize_t n) noexcept nogil
-    void ob_dot_square(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
-    double ob_burg_mass(const double* w, const double* x, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.entropy cimport (
+    ob_burg_log, ob_burg_mass, ob_burg_ratios, ob_burg_ratios_near_end, ob_burg_step, ob_burg_sums, ob_dot_square,
+    ob_product_range, ob_quotients, ob_sum_log
+)
+from onlinebregman._kernels.ops.vector cimport ob_clip, ob_range
 
 
 cdef struct Products:         # an interval that holds 0 and all products w_i x_i

@@ -4,29 +4,14 @@ from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, isnan, ldexp, log, 
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-
-cdef extern from "ops/vector.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_scale_positive(double* w, double c, Py_ssize_t n) noexcept nogil
-    double ob_sum(const double* a, Py_ssize_t n) noexcept nogil
-    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    void ob_multiply(double* p, const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/entropy.h":
-    double OB_SHORT_REACH
-    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
-    void ob_exp_from(double* e, const double* x, double c, double origin, double shift, Py_ssize_t n) noexcept nogil
-    void ob_entropy_step(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
-    double ob_entropy_sums(const double* w, const double* x, Py_ssize_t n, bint twins,
-                           double* square, double* largest) noexcept nogil
-    void ob_entropy_moments(const double* w, const double* x, Py_ssize_t n, bint twins, double* moment) noexcept nogil
-    double ob_entropy_move(double* v, const double* w, const double* x, double c, double reach, Py_ssize_t n,
-                           bint twins) noexcept nogil
-
-cdef extern from "ops/penalty.h":
-    double OB_TINY
-    double ob_entropy_ridge(double w, double l2) noexcept nogil
+from onlinebregman._kernels.ops.entropy cimport (
+    OB_SHORT_REACH, ob_entropy_moments, ob_entropy_move, ob_entropy_step, ob_entropy_sums
+)
+from onlinebregman._kernels.ops.exp cimport ob_exp, ob_exp_from
+from onlinebregman._kernels.ops.penalty cimport ob_entropy_ridge
+from onlinebregman._kernels.ops.vector cimport (
+    OB_TINY, ob_clip, ob_dot, ob_multiply, ob_range, ob_scale_positive, ob_sum
+)
 
 # A sparse step by a factor of more than exp(600) rescales all weights first, so that none overflows.
 cdef double LARGE_EXPONENT = 600.0

@@ -3,22 +3,11 @@
 from libc.math cimport INFINITY, ldexp, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
-
-
-cdef extern from "ops/penalty.h":
-    double ob_soft_threshold(double w, double l1) noexcept nogil
-    void ob_soft_threshold_row(double* w, const double* stamp, const Py_ssize_t* index, double l1, double l2,
-                               Py_ssize_t n) noexcept nogil
-    void ob_soft_thresholds(double* w, double l1, Py_ssize_t n) noexcept nogil
-    void ob_soft_thresholds_and_ridge(double* w, double l1, double l2, Py_ssize_t n) noexcept nogil
-    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.penalty cimport (
+    ob_soft_threshold, ob_soft_threshold_row, ob_soft_thresholds, ob_soft_thresholds_and_ridge
+)
+from onlinebregman._kernels.ops.row cimport ob_sparse_axpy, ob_sparse_dot
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_clip, ob_dot, ob_dot_norm
 
 
 cdef class EuclideanGeometry(Geometry):

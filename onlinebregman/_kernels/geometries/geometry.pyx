@@ -24,17 +24,9 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport calloc, free, malloc
 
+from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather, ob_scatter
+from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_clip, ob_dot, ob_dot_twins
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_dot_twins(const double* a, const double* b, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
-    void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
-    void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
-    void ob_clip(double* w, double upper, Py_ssize_t n) noexcept nogil
-    double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
-                          Py_ssize_t n) noexcept nogil
 
 
 def aligned(values, more=0, size=None):

@@ -6,21 +6,10 @@ from libc.math cimport INFINITY, NAN, exp2, frexp, isfinite, ldexp
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.ops.penalty cimport ob_soft_thresholds
+from onlinebregman._kernels.ops.pnorm cimport ob_pow, ob_power, ob_power_sums, ob_power_total
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_norm, ob_range
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/pnorm.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    double ob_pow(double x, double y) noexcept nogil
-    void ob_power(double* v, const double* theta, double inverse, double exponent, Py_ssize_t n) noexcept nogil
-    void ob_power_sums(const double* theta, const double* v, const double* x, double inverse, Py_ssize_t n,
-                       double* dot, double* square) noexcept nogil
-    double ob_power_total(const double* theta, double inverse, double p, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/penalty.h":
-    void ob_soft_thresholds(double* w, double l1, Py_ssize_t n) noexcept nogil
 
 # Up to this p the powers of numbers near their unit neither overflow nor underflow.
 cdef double LARGEST_P = 500.0

@@ -19,24 +19,10 @@ from libc.math cimport fabs
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.geometries.geometry import vector_of
+from onlinebregman._kernels.ops.adaptive cimport ob_bet, ob_bets, ob_count_new, ob_settle
+from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather_4, ob_scatter_4
+from onlinebregman._kernels.ops.vector cimport ob_accumulate
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/row.h":
-    void ob_gather_4(double* v, const double* w, Py_ssize_t stride, const Py_ssize_t* index,
-                     Py_ssize_t n) noexcept nogil
-    void ob_scatter_4(double* w, const double* v, Py_ssize_t stride, const Py_ssize_t* index,
-                      Py_ssize_t n) noexcept nogil
-    void ob_accumulate(double* total, double* stamp, const double* w, double clock, Py_ssize_t n) noexcept nogil
-    double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
-                          Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/adaptive.h":
-    double ob_bet(double pull, double squares, double m, double wealth) noexcept nogil
-    void ob_bets(double* w, double* bet, const double* x, const double* pull, const double* squares,
-                 const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
-    double ob_count_new(const double* x, const double* largest, Py_ssize_t n) noexcept nogil
-    void ob_settle(const double* bet, const double* x, double* pull, double* squares, double* largest, double* wealth,
-                   double s, double counted, double played, Py_ssize_t n) noexcept nogil
 
 cdef enum:                    # blocks of the state
     PULL

@@ -19,15 +19,10 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.loop.second_order cimport SecondOrderLearner
 from onlinebregman._kernels.loop.softmax cimport SoftmaxLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
+from onlinebregman._kernels.ops.forward cimport ob_leverage
+from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/forward.h":
-    double ob_leverage(const double* u, const double* move, const double* gain, const double* d, const double* x,
-                       const Py_ssize_t* index, Py_ssize_t m, Py_ssize_t one, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     STEPS = 100               # bound on Newton steps; 36 are enough, most of them where a is nearly q

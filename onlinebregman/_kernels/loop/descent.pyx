@@ -12,14 +12,9 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.loop.state cimport EXPLICIT, IMPLICIT, LEARNED, Settings, rate
 from onlinebregman._kernels.loop.solver cimport logistic_step
 from onlinebregman._kernels.losses.loss cimport Loss, SquaredLoss, logistic_value
+from onlinebregman._kernels.ops.row cimport ob_sparse_axpy, ob_sparse_dot
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_and_square
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_dot_and_square(const double* w, const double* x, Py_ssize_t n, double* square) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
 
 
 cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings):

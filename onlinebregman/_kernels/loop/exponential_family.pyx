@@ -9,9 +9,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
-
-cdef extern from "ops/vector.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
 
 cdef enum Family:

@@ -20,16 +20,8 @@ In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, fo
 from libc.math cimport isfinite
 from libc.string cimport memcpy, memset
 
-cdef extern from "ops/vector.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/forward.h":
-    void ob_rotate(double* r, double* z, double x, double keep, double gain, Py_ssize_t n) noexcept nogil
-    bint ob_rotate_into(double* rotated, const double* r, double* z, double x, double keep, double gain,
-                        Py_ssize_t n) noexcept nogil
-    void ob_rotate4(double* r, double* z, Py_ssize_t stride, const double* x, const double* keep, const double* gain,
-                    Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.forward cimport ob_rotate, ob_rotate4, ob_rotate_into
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 
 
 cdef double least_pivot(double alpha) noexcept nogil:

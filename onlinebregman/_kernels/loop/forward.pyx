@@ -20,13 +20,10 @@ from onlinebregman._kernels.loop.factor cimport (
 )
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
-
-cdef extern from "ops/vector.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     MOST = 1 << 30            # bound on numbers that are squared

@@ -13,14 +13,8 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
-
-cdef extern from "ops/vector.h":
-    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
-    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/entropy.h":
-    double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.entropy cimport ob_sum_log
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite, ob_symv, ob_syr
 
 cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed
 

@@ -5,21 +5,10 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
 from libc.string cimport memcpy
 
-cdef extern from "ops/hedge.h":
-    Py_ssize_t OB_LANES
-    void ob_range(const double* a, Py_ssize_t n, double* lo, double* hi) noexcept nogil
-    double ob_least_cost(const double* costs, const double* neg_log_ratio, double rate, Py_ssize_t n) noexcept nogil
-    double ob_least_rise(const double* costs, const double* neg_log_ratio, const double* losses, double rate,
-                         double best, Py_ssize_t n) noexcept nogil
-    void ob_weigh(double* w, const double* costs, const double* neg_log_ratio, double rate, double best,
-                  Py_ssize_t n) noexcept nogil
-    double ob_weigh_after(double* w, const double* costs, const double* neg_log_ratio, const double* losses,
-                          double rate, double best, double rise, Py_ssize_t n) noexcept nogil
-    void ob_minus_logs(double* logs, const double* costs, const double* neg_log_ratio, double rate, double best,
-                       double largest, Py_ssize_t n) noexcept nogil
-    void ob_costs(double* costs, const double* w, const double* ratio, const double* neg_log_ratio, double keep,
-                  double part, double rate, double best, Py_ssize_t n) noexcept nogil
-    double ob_soft_least(double* t, const double* a, const double* b, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.hedge cimport (
+    ob_costs, ob_least_cost, ob_least_rise, ob_minus_logs, ob_soft_least, ob_weigh, ob_weigh_after
+)
+from onlinebregman._kernels.ops.vector cimport OB_LANES, ob_range
 
 cdef enum:
     LOGGED = 128              # largest number of recorded weight vectors

@@ -18,24 +18,10 @@ from onlinebregman._kernels.loop.mirror_step cimport end_step, predict_row
 from onlinebregman._kernels.loop.solver cimport Score, logistic_step
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, Settings, rate
 from onlinebregman._kernels.losses.loss cimport SquaredLoss, logistic_value
+from onlinebregman._kernels.ops.logistic cimport OB_LOCKSTEP, ob_logistic_losses, ob_logistic_steps
+from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_axpy, ob_sparse_dot
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
-                 double* dots) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
-                  Py_ssize_t n) noexcept nogil
-    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/logistic.h":
-    Py_ssize_t OB_LOCKSTEP
-    void ob_logistic_losses(double* value, double* slope, double* curvature, const double* a, const double* y,
-                            Py_ssize_t n) noexcept nogil
-    void ob_logistic_steps(double* c, const double* start, const double* fall, const double* eta, const double* y,
-                           const double* slope, const double* curvature, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     VECTORS = 9               # of one number for each learner

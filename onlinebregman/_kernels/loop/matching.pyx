@@ -21,12 +21,10 @@ from onlinebregman._kernels.loop.solver cimport Score, implicit_step
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
-
-cdef extern from "ops/vector.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
 cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # for the solver: w(c).x is linear in c

@@ -13,13 +13,9 @@ from numpy.linalg import LinAlgError
 from scipy.linalg.cython_blas cimport dgemv, dsyrk
 from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
+from onlinebregman._kernels.ops.exp cimport ob_exp
+from onlinebregman._kernels.ops.vector cimport ob_sum
 from onlinebregman._kernels.rows.table cimport Table, TableView, row_of
-
-cdef extern from "ops/exp.h":
-    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/vector.h":
-    double ob_sum(const double* a, Py_ssize_t n) noexcept nogil
 
 cdef enum:
     BLOCK = 65536  # numbers processed at once: they stay in the cache

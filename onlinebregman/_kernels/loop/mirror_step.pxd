@@ -10,11 +10,9 @@ from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP,
     NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step, rate
 )
-from onlinebregman._kernels.losses.loss cimport Loss, ob_logistic_derivatives
-
-cdef extern from "ops/adaptive.h":
-    double OB_KINK_ROUNDING
-    double ob_size_of_terms(const double* w, const double* x, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.adaptive cimport OB_KINK_ROUNDING, ob_size_of_terms
+from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
 
 
 cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,

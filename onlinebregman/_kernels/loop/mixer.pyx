@@ -18,10 +18,8 @@ from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-
-cdef extern from "ops/hedge.h":
-    double ob_log_odds_of_ends(const double* w, const double* z, double* t, Py_ssize_t n) noexcept nogil
 
 cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 

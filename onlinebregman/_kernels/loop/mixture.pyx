@@ -9,6 +9,7 @@ from numbers import Integral
 
 import numpy as np
 
+from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 
@@ -23,17 +24,10 @@ from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
-
-cdef extern from "ops/vector.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-
-
-cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
-
 
 cdef enum:
     MAX_CHUNK_ROWS = 256

@@ -26,17 +26,10 @@ from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.solver cimport Score, score_after, implicit_step
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack, rate
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.softmax cimport (
+    OB_NO_CLASS, ob_softmax, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of, ob_softmax_slopes
+)
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-cdef extern from "ops/softmax.h":
-    double OB_NO_CLASS
-    ctypedef struct ob_softmax:  # of the scores of n classes
-        Py_ssize_t classes, n, y
-        double* e
-    void ob_softmax_of(ob_softmax* p, const double* z) noexcept nogil
-    double ob_softmax_loss(const ob_softmax* p, const double* z) noexcept nogil
-    void ob_softmax_slopes(const ob_softmax* p, double* g) noexcept nogil
-    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* buffer) noexcept nogil
 
 cdef enum:
     LANES = 8                 # vectors with a number for each class are padded to a multiple of this length

@@ -31,24 +31,11 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint,
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
+from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
-                 double* dots) noexcept nogil
-    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
-                  Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/forward.h":
-    double ob_bierman(double* d, double* f, const double* b, double* e, double h, double gamma, double most,
-                      Py_ssize_t n) noexcept nogil
-    double ob_turn(double* u, double* move, double* gain, const double* d, const double* x, const Py_ssize_t* index,
-                   Py_ssize_t m, Py_ssize_t one, double* v, double* buffer, Py_ssize_t n, bint measured) noexcept nogil
 
 cdef enum:
     BATCH = 4                 # columns of U that are processed together

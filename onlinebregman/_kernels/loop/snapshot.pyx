@@ -8,11 +8,9 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.ops.row cimport ob_sparse_nonfinite
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-cdef extern from "ops/row.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-    double ob_sparse_nonfinite(const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
 
 
 cdef class Snapshot:

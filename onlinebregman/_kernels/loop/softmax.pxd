@@ -1,10 +1,6 @@
 from onlinebregman._kernels.loop.second_order cimport SecondOrderLearner
+from onlinebregman._kernels.ops.softmax cimport ob_softmax
 from onlinebregman._kernels.rows.rows cimport Rows
-
-cdef extern from "ops/softmax.h":
-    ctypedef struct ob_softmax:  # of the scores of n classes
-        Py_ssize_t classes, n, y
-        double* e
 
 
 cdef class SoftmaxLearner(SecondOrderLearner):

@@ -19,21 +19,14 @@ from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.second_order cimport LANES, SecondOrderLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.ops.softmax cimport (
+    OB_NO_CLASS, ob_softmax_curvature, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of,
+    ob_softmax_probabilities, ob_softmax_slopes
+)
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
-
-cdef extern from "ops/vector.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/softmax.h":
-    double OB_NO_CLASS
-    void ob_softmax_of(ob_softmax* p, const double* z) noexcept nogil
-    double ob_softmax_loss(const ob_softmax* p, const double* z) noexcept nogil
-    void ob_softmax_probabilities(const ob_softmax* p, double* s) noexcept nogil
-    void ob_softmax_slopes(const ob_softmax* p, double* g) noexcept nogil
-    double ob_softmax_curvature(const ob_softmax* p) noexcept nogil
-    void ob_softmax_implicit(ob_softmax* p, const double* a, double q, double* buffer) noexcept nogil
 
 cdef double LEAST_CURVATURE = 1e-6
 

@@ -11,11 +11,8 @@ from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, log1p, nextafter, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss, ob_logistic_derivatives
-
-cdef extern from "ops/logistic.h":
-    double ob_logistic_step(double start, double fall, double eta, double y, double slope,
-                            double curvature) noexcept nogil
+from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
+from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives, ob_logistic_step
 
 
 cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,

@@ -22,13 +22,8 @@ from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.stack cimport Stack
 from onlinebregman._kernels.loop.targets cimport UNLEARNED, TargetStats, from_origin, update_stats
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
 from onlinebregman._kernels.rows.rows cimport Rows
-
-cdef extern from "ops/hedge.h":
-    double ob_mix_loss(const double* w, const double* losses, double* t, Py_ssize_t n) noexcept nogil
-    void ob_log_losses(double* losses, const double* a, double sign, Py_ssize_t n) noexcept nogil
-    void ob_mix_two(const double* w, const double* a, double* t, double* above, double* below,
-                    Py_ssize_t n) noexcept nogil
 
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations

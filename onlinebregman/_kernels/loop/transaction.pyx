@@ -8,10 +8,8 @@ import copy
 import threading
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.pythread cimport PyThread_get_thread_ident
-
-cdef extern from "Python.h":
-    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
     PATIENCE = 1 << 24  # numbers processed between two checks for signals: some milliseconds

@@ -1,9 +1,6 @@
 from libc.math cimport log
 
-cdef extern from "ops/logistic.h":
-    double ob_softplus(double a) noexcept nogil
-    # of ln(1 + e^a) - y a
-    void ob_logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil
+from onlinebregman._kernels.ops.logistic cimport ob_softplus
 
 
 cdef struct Edge:             # where a smooth piece of a loss ends, in the direction of the minimum

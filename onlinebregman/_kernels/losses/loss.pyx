@@ -7,6 +7,8 @@ is a squared one (Huber, modified Huber); or the loss is squared on one side of 
 
 from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, signbit
 
+from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
+
 
 cdef class Loss:
     def __reduce__(self):

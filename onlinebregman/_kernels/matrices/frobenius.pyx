@@ -7,12 +7,7 @@ from libc.string cimport memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport Instance, MatrixGeometry, turn
-
-cdef extern from "ops/vector.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
-    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_symv, ob_syr
 
 # Error of the eigenvalues relative to the largest one, about that of rounding W.
 cdef double ROUNDING = 1e-15

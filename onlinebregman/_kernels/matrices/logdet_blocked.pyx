@@ -12,20 +12,12 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
 from onlinebregman._kernels.matrices.symmetric import mirrored
+from onlinebregman._kernels.ops.matrix cimport (
+    OB_PANEL, OB_PART, ob_any_below, ob_correct, ob_take_squares, ob_times, ob_times_one, ob_update
+)
+from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
-cdef extern from "ops/matrix.h":
-    enum:
-        OB_PART
-        OB_PANEL
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_correct(double* y, const double* v, const double* s, const double* z, Py_ssize_t m,
-                    Py_ssize_t d) noexcept nogil
-    void ob_times_one(const double* w, const double* z, double* y, double* t, Py_ssize_t d) noexcept nogil
-    void ob_times(const double* w, const double* z, double* y, Py_ssize_t k, Py_ssize_t d, double* t) noexcept nogil
-    void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
-    bint ob_any_below(const double* w, const double* first, double part, Py_ssize_t n) noexcept nogil
-    void ob_update(double* w, const double* v, const double* s, Py_ssize_t m, Py_ssize_t d, double* t) noexcept nogil
 # This many updates are applied together, counted over the stream, so that the result does not depend on how it is cut
 # into calls. A triplet may add one more. The sizes are multiples of the tiles of the product.
 cdef enum:

@@ -14,17 +14,8 @@ from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.symmetric import mirrored
-
-cdef extern from "ops/vector.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
-    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/matrix.h":
-    void ob_take_squares(double* w, const double* v, double c, Py_ssize_t n) noexcept nogil
-    double ob_inverse_diagonal(double* q, const double* w, const double* x, const double* y, double c, Py_ssize_t n,
-                               double* size) noexcept nogil
+from onlinebregman._kernels.ops.matrix cimport ob_inverse_diagonal, ob_take_squares
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_symv, ob_syr
 
 cdef double EPS = 2.220446049250313e-16
 # A step that shrinks z'Wz more than this, as 1 + c z'Wz, is made in parts.

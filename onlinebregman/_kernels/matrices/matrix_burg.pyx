@@ -7,11 +7,7 @@ from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport Instance, LogDetGeometry
-
-cdef extern from "ops/vector.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_symv(const double* a, const double* z, double* v, Py_ssize_t n) noexcept nogil
-    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.vector cimport ob_dot, ob_symv, ob_syr
 
 # A step goes at most this fraction of the way to the bound, measured in N^-1 = W^-1 - I.
 cdef double STRICTLY_INSIDE = 0.9

@@ -1,11 +1,5 @@
-from libc.stdint cimport int32_t, uint32_t
-
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
-
-cdef extern from "ops/mt19937.h":
-    ctypedef struct ob_twister:
-        uint32_t[624] key
-        int32_t pos
+from onlinebregman._kernels.ops.mt19937 cimport ob_twister
 
 
 cdef enum Request:            # what a loop without the GIL acquires it for

@@ -13,12 +13,9 @@ from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.ops.mt19937 cimport ob_next_uniform
+from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-
-cdef extern from "ops/mt19937.h":
-    double ob_next_uniform(ob_twister* state) noexcept nogil
-cdef extern from "ops/row.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
 
 
 cdef class Reservoir(AtomicLearner):

@@ -8,21 +8,14 @@ dlaed2.
 import numpy as np
 
 cimport cython
+from libc.float cimport DBL_EPSILON
 from libc.math cimport fabs, sqrt
 from libc.string cimport memcpy
 
-cdef extern from "ops/spectral.h":
-    Py_ssize_t OB_SPARE
-    double DBL_EPSILON
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_rotate_pair(double* a, double* b, double c, double s, Py_ssize_t n) noexcept nogil
-    void ob_close_poles(double* pole, double* w, Py_ssize_t k, double total) noexcept nogil
-    void ob_secular(const double* pole, const double* w, Py_ssize_t k, double growth, double* origin, double* tau,
-                    double* energy) noexcept nogil
-    void ob_loewner(const double* pole, const double* u, Py_ssize_t k, const double* origin, const double* tau,
-                    double* v) noexcept nogil
-    void ob_eigenvector(const double* pole, const double* v, Py_ssize_t k, double origin, double tau,
-                        double* out) noexcept nogil
+from onlinebregman._kernels.ops.spectral cimport (
+    OB_SPARE, ob_close_poles, ob_eigenvector, ob_loewner, ob_rotate_pair, ob_secular
+)
+from onlinebregman._kernels.ops.vector cimport ob_dot
 
 
 ROTATIONS = np.dtype([("i", np.intp), ("j", np.intp), ("c", float), ("s", float)])

@@ -18,22 +18,10 @@ from onlinebregman._kernels.geometries.geometry cimport (
 from onlinebregman._kernels.matrices.matrix cimport Instance
 from onlinebregman._kernels.matrices.secular cimport Secular
 from onlinebregman._kernels.matrices.symmetric import mirrored
+from onlinebregman._kernels.ops.exp cimport ob_exp
+from onlinebregman._kernels.ops.spectral cimport OB_SPARE, ob_gather_dot, ob_matvec, ob_mean_square, ob_weighted_square
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_syr
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/entropy.h":
-    void ob_exp(double* e, const double* x, double c, double shift, Py_ssize_t n) noexcept nogil
-
-cdef extern from "ops/spectral.h":
-    Py_ssize_t OB_SPARE
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    double ob_weighted_square(const double* p, const double* u, Py_ssize_t n) noexcept nogil
-    void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
-    void ob_syr(double* a, const double* v, double c, Py_ssize_t n) noexcept nogil
-    void ob_matvec(const double* a, const double* z, Py_ssize_t n, double* out) noexcept nogil
-    void ob_gather_dot(const double* a, const Py_ssize_t* index, const double* z, Py_ssize_t nonzeros, Py_ssize_t n,
-                       double* out) noexcept nogil
-    double ob_mean_square(const double* g, const double* p, const double* q, const double* x, Py_ssize_t vectors,
-                          Py_ssize_t positive, Py_ssize_t stride, Py_ssize_t n) noexcept nogil
 
 cdef Py_ssize_t REFRESH = 500    # number of steps after which the eigendecomposition of G is recomputed
 cdef double LARGEST = 1e100      # bound on |c z z'|: beyond it, differences of eigenvalues have no digits

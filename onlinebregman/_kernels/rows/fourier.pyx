@@ -9,14 +9,10 @@ import numpy as np
 cimport cython
 from libc.math cimport sqrt
 
+from onlinebregman._kernels.ops.fourier cimport ob_cosines
+from onlinebregman._kernels.ops.row cimport ob_dot4, ob_sparse_dot
+from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row
-
-cdef extern from "ops/fourier.h":
-    double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
-    void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
-                 double* dots) noexcept nogil
-    double ob_sparse_dot(const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t n) noexcept nogil
-    void ob_cosines(double* z, double scale, Py_ssize_t n) noexcept nogil
 
 
 @cython.final

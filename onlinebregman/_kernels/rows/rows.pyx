@@ -10,13 +10,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-cdef extern from "ops/row.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-    void OB_PREFETCH(const void* p) noexcept nogil
-    bint ob_places(int32_t* place, const int32_t* column, Py_ssize_t n) noexcept nogil
-    void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
-    void ob_widen_values(double* x, const float* a, Py_ssize_t n) noexcept nogil
-    void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
+from onlinebregman._kernels.ops.row cimport ob_places, ob_scatter, ob_widen_columns, ob_widen_values
+from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_nonfinite
 
 cdef type ndarray = np.ndarray
 

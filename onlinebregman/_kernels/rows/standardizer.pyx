@@ -16,19 +16,11 @@ from libc.math cimport isfinite, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.ops.standardize cimport (
+    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_standardize_and_count
+)
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-
-cdef extern from "ops/standardize.h":
-    double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil
-    void ob_standardize(double* z, const double* x, const double* mean, const double* root, double unit, double limit,
-                        Py_ssize_t n) noexcept nogil
-    void ob_standardize_and_count(double* z, const double* x, double* mean, double* squares, double* root, double unit,
-                                  double limit, double h, double share, double total, double least,
-                                  Py_ssize_t n) noexcept nogil
-    void ob_sparse_standardize(double* z, const double* x, const Py_ssize_t* index, const double* root, double unit,
-                               double limit, Py_ssize_t n) noexcept nogil
-    void ob_sparse_count(const double* x, const Py_ssize_t* index, double* squares, double* root, double h,
-                         Py_ssize_t n) noexcept nogil
 
 # Standardised values are clipped to this many deviations.
 cdef double LIMIT = 5.0
