@@ -266,7 +266,7 @@ def examples():
     found[DiagonalGaussianLearner] = DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
     found[FullGaussianLearner] = FullGaussianLearner(np.zeros(3), 2.0, np.eye(3))
     for kind in (ExponentialFamilyLearner, DiagonalGaussianLearner, FullGaussianLearner):
-        found[kind].learn(np.arange(6.0).reshape(2, 3), np.array([1.0, 0.5]))
+        found[kind].learn(np.arange(6.0).reshape(2, 3), None, np.array([1.0, 0.5]))
     found[Hedge] = Hedge(3)
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)

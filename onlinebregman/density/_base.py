@@ -144,8 +144,9 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
     def _learn(
         self, data: Examples, order: None = None, *, again: bool = False, scores: np.ndarray | None = None
     ) -> None:
-        row = self._learner.learn(data.X, data.weights, scores)
-        if row is not None:
+        refused = self._learner.learn(data.X, None, data.weights, scores=scores)
+        if refused is not None:
+            _, row = refused
             weight = 1.0 if data.weights is None else data.weights[row]
             raise ValueError(
                 f"Row {row} (largest value {np.abs(data.X[row]).max():g}) of weight {weight:g} cannot be learned: "

@@ -413,7 +413,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         self._learner.configure(forgetting=self.forgetting, **forward)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y.ravel(), data.weights)
+        refused = self._learner.learn(data.X, data.y, data.weights)
         if refused is not None:
             check_finite(data.X)
             reason, row = refused

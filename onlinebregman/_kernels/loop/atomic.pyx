@@ -7,6 +7,8 @@ the learner. Each kind of learner implements these.
 If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
 """
 
+import numpy as np
+
 from cpython.buffer cimport PyBuffer_Release
 from libc.math cimport isfinite
 
@@ -17,7 +19,7 @@ from onlinebregman._kernels.loop.state cimport (
 from onlinebregman._kernels.loop.transaction cimport (
     check_idle, parameters_unchanged, patience, signal_raised, under_way
 )
-from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "loop/claim.h":
@@ -100,6 +102,46 @@ cdef class AtomicLearner:
         self.standardizer = standardizer
 
     # --- entry points -------------------------------------------------------------------------------------------
+
+    def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
+        """Learn validated rows, in their order or in `order`: all of them, or none if one cannot be learned.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets or class numbers; None for learners without targets.
+        sample_weight, order : ndarray of shape (n_rows,), default=None
+        scores : ndarray of shape (n_rows,) or (n_rows, n_scores), default=None
+            Receives each row's scores before it was learned (NaN where its weight is 0).
+
+        Returns
+        -------
+        None, or (reason, row) of the row that cannot be learned.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        cdef const double[::1] targets = None if y is None else y.reshape(-1)
+        cdef double[::1] out = None if scores is None else scores.reshape(-1)
+        cdef Py_ssize_t n = rows.n_rows
+        block.y = NULL if y is None else &targets[0]
+        block.n_targets = 0 if y is None else targets.shape[0] // max(n, 1)
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        block.scores = NULL if scores is None else &out[0]
+        if not self.takes(block.n_targets) or (y is not None and targets.shape[0] != n * block.n_targets) or \
+                (sample_weight is not None and sample_weight.shape[0] != n) or \
+                (scores is not None and out.shape[0] != n * self.n_scores):
+            raise ValueError(
+                f"y, sample_weight and scores must have {self.n_targets}, 1 and {self.n_scores} numbers for each of "
+                f"{n} rows; got shapes {np.shape(y)}, {np.shape(sample_weight)} and {np.shape(scores)}"
+            )
+        rows.set_order(order)
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
+        """Whether rows may come with this number of targets each."""
+        return n_targets == self.n_targets
 
     cpdef bint ready(self, dict attributes):
         """Whether the learner may be called without validation of the parameters of the estimator."""

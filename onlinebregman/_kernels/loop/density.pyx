@@ -9,11 +9,11 @@ from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef class DensityLearner(AtomicLearner):
@@ -93,18 +93,6 @@ cdef class DensityLearner(AtomicLearner):
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
         return rows if rows is not None and rows.indices == NULL else None
 
-    def learn(self, X, const double[::1] sample_weight=None, double[:, ::1] scores=None):
-        """Learn validated rows, all of them or none; returns the number of the first that cannot be learned, or None.
-
-        `scores`, of shape (n_rows, 1), if given, receives each row's log-density before it was learned.
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        check_idle(self.busy)
-        block.y, block.n_targets, block.scores = NULL, 0, NULL if scores is None else &scores[0, 0]
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        return None if self.learn_block(rows, &block) == LEARNED else block.failed
-
     cdef bint scores_predict(self) noexcept:
         return True
 
@@ -124,9 +112,6 @@ cdef class DensityLearner(AtomicLearner):
         memcpy(&self.memory[0], &self.memory_before[0], self.memory.shape[0] * sizeof(double))
         self.state = self.state_before
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, None)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

@@ -13,7 +13,7 @@ from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
@@ -22,7 +22,7 @@ from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef enum:
@@ -212,18 +212,6 @@ cdef class ForwardLearner(AtomicLearner):
         check_idle(self.busy)
         self.forward, self.gamma = forward, forgetting
 
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight):
-        """Learn validated rows with their targets, shape (n_rows * n_targets,); all, or none if one overflows.
-
-        Returns (reason, row) of the one that does, or None.
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        block.y, block.n_targets = &y[0], self.m
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        status = self.learn_block(rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
-
     def predict_fast(self, dict attributes, X, forward, forgetting):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
@@ -276,7 +264,7 @@ cdef class ForwardLearner(AtomicLearner):
         self.factor, self.before = self.before, self.factor
 
     cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, None)
+        AtomicLearner.keep(self, rows)
         self.forget_solution()
 
     cdef void forget_solution(self) noexcept:
@@ -285,29 +273,30 @@ cdef class ForwardLearner(AtomicLearner):
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Learn up to BATCH rows of positive weight at a time."""
-        cdef Py_ssize_t i = 0, learned, n, width = self.d + self.m
+        cdef Py_ssize_t k = 0, i, learned, n, width = self.d + self.m
         cdef Py_ssize_t[BATCH] number
         cdef double[BATCH] weight
         cdef const double* y[BATCH]
         cdef double* z = block.work.vectors
         cdef Row row
-        while i < rows.n_rows:
+        while k < rows.n_rows:
             n = 0
-            while i < rows.n_rows and n < BATCH:
+            while k < rows.n_rows and n < BATCH:
+                i = row_number(rows, k)
                 weight[n] = weight_of(block, i)
                 if weight[n] != 0:
                     fetch_to_learn(self.standardizer, rows, i, weight[n], &row)
                     self.load(&row, z + n * width)
                     number[n], y[n] = i, block.y + i * self.m
                     n += 1
-                i += 1
+                k += 1
             learned = self.learn_loaded(z, n, y, weight, NULL, 0)
             if interrupted(self, n * self.effort(row.n)):
                 return INTERRUPTED
             if learned < n:
                 block.failed = number[learned]
                 return OVERFLOWED
-        block.failed = rows.n_rows - 1
+        block.failed = row_number(rows, rows.n_rows - 1)
         return self.check_all()
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,

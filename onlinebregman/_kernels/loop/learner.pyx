@@ -14,7 +14,7 @@ from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace
 )
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of, reason
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
@@ -240,22 +240,6 @@ cdef class Learner(AtomicLearner):
             self.release()
 
     # --- entry points -------------------------------------------------------------------------------------------
-
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None, order=None, double[::1] scores=None):
-        """Learn validated rows, dense or CSR, in their order or in `order`.
-
-        Returns None, or (reason, row) of the row that could not be learned, and then none was. `scores`, if given,
-        receives each row's score before it was learned, by averaged weights if they are averaged (NaN where its weight
-        is 0).
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        block.y, block.n_targets = &y[0], 1
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        block.scores = NULL if scores is None else &scores[0]
-        rows.set_order(order)
-        status = self.learn_block(rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X, bint linked=True):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""

@@ -7,10 +7,10 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
-from onlinebregman._kernels.loop.atomic cimport Block, Ensemble, reason
+from onlinebregman._kernels.loop.atomic cimport Block, Ensemble
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
@@ -77,36 +77,6 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.configure(**settings)
 
-    def learn(self, X, const double[:, ::1] targets, const double[::1] sample_weight=None, order=None,
-              double[:, ::1] scores=None):
-        """Learn validated rows, in their order or in `order`.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-        targets : ndarray of shape (n_rows, 1) or (n_rows, n_learners)
-            One target for all learners, or one for each.
-        sample_weight, order : ndarray of shape (n_rows,), default=None
-        scores : ndarray of shape (n_rows, n_learners), default=None
-            Receives each row's scores before it was learned (NaN where its weight is 0).
-
-        Returns
-        -------
-        None, or (reason, row) of the row that could not be learned.
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        if targets.shape[1] != 1 and targets.shape[1] != self.n:
-            raise ValueError(
-                f"targets must have 1 column or {self.n}, the number of learners; got {targets.shape[1]}"
-            )
-        block.y, block.n_targets = &targets[0, 0], targets.shape[1]
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        block.scores = NULL if scores is None else &scores[0, 0]
-        rows.set_order(order)
-        status = self.learn_block(rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
-
     def predict(self, X, *, linked=True):
         """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
         return np.stack([learner.predict(X, linked=linked) for learner in self.learners], axis=1)
@@ -117,6 +87,10 @@ cdef class MultiLearner(Ensemble):
         return None if any(column is None for column in columns) else np.stack(columns, axis=1)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
+        """One target for all learners, or one for each."""
+        return n_targets == 1 or n_targets == self.n_targets
 
     def savepoint(self):
         return [learner.savepoint() for learner in self.learners]

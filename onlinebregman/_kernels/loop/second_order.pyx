@@ -27,7 +27,7 @@ from libc.math cimport NAN
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Savepoint
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -35,7 +35,7 @@ from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
 from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport mapped
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
     BATCH = 4                 # columns of U that are processed together
@@ -196,18 +196,6 @@ cdef class SecondOrderLearner(AtomicLearner):
         check_idle(self.busy)
         self.gamma = forgetting
 
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight):
-        """Learn validated rows with targets or class numbers; all, or none if one overflows.
-
-        Returns (reason, row) of the one that does, or None.
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        block.y, block.n_targets, block.scores = &y[0], 1, NULL
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        status = self.learn_block(rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
-
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
@@ -243,9 +231,6 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef int return_to(self, Savepoint savepoint) except -1:
         self.gamma = savepoint.settings
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, None)
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.memory.shape[0]

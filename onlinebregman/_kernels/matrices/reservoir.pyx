@@ -15,7 +15,7 @@ from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.ops.mt19937 cimport ob_next_uniform
 from onlinebregman._kernels.ops.vector cimport ob_dot
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef class Reservoir(AtomicLearner):
@@ -98,15 +98,6 @@ cdef class Reservoir(AtomicLearner):
         cdef Py_ssize_t n = self.n
         return np.array(self.kept[:n]), np.array(self.of_class[:n])
 
-    def learn(self, X, const double[::1] numbers):
-        """Learn validated rows with class numbers; False, and none learned, if a new class is not the next number."""
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        if numbers.shape[0] != rows.n_rows:
-            raise ValueError(f"numbers must have one entry for each of {rows.n_rows} rows; got {numbers.shape[0]}")
-        block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, NULL, NULL
-        return self.learn_block(rows, &block) == LEARNED
-
     cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
         if not AtomicLearner.learn_weighted(self, attributes, rows, block, sample_weight):
             return False
@@ -162,7 +153,7 @@ cdef class Reservoir(AtomicLearner):
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, None)
+        AtomicLearner.keep(self, rows)
         self.n_changes += 1
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
