@@ -133,7 +133,10 @@ class RegretDisplay(Display):
         `coef`. With a constant rate both are divided by the rate; otherwise the regret is that of losses times rates,
         to which the certificate applies: those of the schedule, or what an adaptive divergence makes of them. For a
         mixture the regret is against its best member up to each point, and the bound is its `regret_bound_`;
-        :class:`~onlinebregman.ForwardRegressor` has a `regret_` of its own.
+        :class:`~onlinebregman.ForwardRegressor` has a `regret_` of its own. For
+        :class:`~onlinebregman.dask.DistributedOnline` each point is the end of a round over the rows since the last,
+        and the bound is the `regret_bound` of a constant rate; the last rows are left out if they are fewer than there
+        are shards.
 
         Parameters
         ----------
@@ -224,18 +227,14 @@ class RegretDisplay(Display):
 def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str, Any]:
     """The certificate of a run of a linear model, at some of the rows."""
     parameters = model.get_params(deep=False)
+    if "n_shards" in parameters:
+        return _of_rounds(model, X, y, coef, intercept, gap_kw, n_points)
     if not hasattr(type(model), "coef_") or parameters.get("update") == "gradient":
         raise ValueError(
             f"{type(model).__name__} with these parameters is not a linear model with a certificate for its rates; "
             "compute the regret and give it to the constructor."
         )
-    if parameters.get("standardize"):
-        raise ValueError(
-            "With standardize=True comparators are weights of columns whose scale changes with each row; standardize "
-            "the rows beforehand (sklearn.preprocessing.StandardScaler)."
-        )
-    if intercept is not None and coef is None:
-        raise ValueError("There is an intercept, but no coef; give both, or neither.")
+    _check_comparator(parameters, coef, intercept)
     rated = "track_regret" in parameters  # the other models have no rates, and always a certificate
     if rated:
         model.set_params(track_regret=True)
@@ -268,6 +267,44 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
         "gap": None if gap_kw is None else gap,
         "regret_name": "regret" if constant else "regret, of losses times rates",
     }
+
+
+def _check_comparator(parameters: dict[str, Any], coef, intercept) -> None:
+    if parameters.get("standardize"):
+        raise ValueError(
+            "With standardize=True comparators are weights of columns whose scale changes with each row; standardize "
+            "the rows beforehand (sklearn.preprocessing.StandardScaler)."
+        )
+    if intercept is not None and coef is None:
+        raise ValueError("There is an intercept, but no coef; give both, or neither.")
+
+
+def _of_rounds(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str, Any]:
+    """The regret of a `DistributedOnline`, and its bound, at the ends of rounds, each over the rows since the last.
+
+    All rounds have the same number of shards, and all shards of a round the same number of rows: the last rows, fewer
+    than there are shards, are left out.
+    """
+    if not hasattr(type(model.estimator), "coef_") or gap_kw is not None:
+        raise ValueError(
+            f"{type(model).__name__} is compared with weights if its estimator is a linear model, and has no "
+            "optimality_gap; compute the regret and give it to the constructor, or omit gap_kw."
+        )
+    _check_comparator(model.estimator.get_params(deep=False), coef, intercept)
+    model.set_params(estimator__track_regret=True)
+    X, y, n_shards = _indexable(X), np.asarray(y), model.n_shards or 1
+    if len(y) < n_shards:
+        raise ValueError(f"There must be a row for each of the {n_shards} shards; got {len(y)}.")
+    ends = n_shards * points(len(y) // n_shards, n_points)
+    if coef is None:
+        *_, last = _runs(clone(model), X, y, ends)
+        coef, intercept = last.estimator_.coef_, last.estimator_.intercept_
+    intercept = 0.0 if intercept is None else intercept
+    lost, bound = np.transpose(
+        [(run.cumulative_loss_, np.sum(run.regret_bound(coef, intercept))) for run in _runs(model, X, y, ends)]
+    )
+    best = np.cumsum(_losses_of(model.estimator_, X, y, coef, intercept).sum(axis=1))[ends - 1]
+    return {"n_rows": ends, "regret": lost - best, "bound": bound}
 
 
 def _preview(model, X, y, rated: bool) -> tuple[Any, Array]:
