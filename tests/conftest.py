@@ -248,6 +248,7 @@ def default_names():
     return {repr(estimator) for estimator in configurations({})}
 
 
+@functools.cache
 def marks_of_variants(estimator):
     """Tests of configurations other than the defaults are marked as exhaustive."""
     return [] if repr(estimator) in default_names() else [pytest.mark.exhaustive]
@@ -263,6 +264,12 @@ def suited_configurations(metafunc):
         for estimator, name in named_configurations()
         if all(suits(estimator) for suits in wanted) and (with_variants or name in default_names())
     ]
+
+
+def run(values, metafunc):
+    """The parameters whose tests are run: to make the exhaustive ones, half of all, and drop them takes seconds."""
+    everything = metafunc.config.option.markexpr != "not exhaustive"
+    return [value for value in values if everything or pytest.mark.exhaustive not in value.marks]
 
 
 def pytest_generate_tests(metafunc):
@@ -282,7 +289,7 @@ def pytest_generate_tests(metafunc):
         for value in values:  # plain pairs, and parameters with a mark
             pair, marks = (value.values, value.marks) if hasattr(value, "marks") else (value, ())
             pairs.append(pytest.param(*pair, marks=[*marks, *marks_of_variants(pair[0])]))
-        metafunc.parametrize(names, pairs, **mark.kwargs)
+        metafunc.parametrize(names, run(pairs, metafunc), **{**mark.kwargs, "ids": functools.cache(mark.kwargs["ids"])})
     elif "left_out" in metafunc.fixturenames:
         pairs = [
             (estimator, name)
@@ -291,13 +298,13 @@ def pytest_generate_tests(metafunc):
             if hasattr(estimator_checks, name)  # older versions lack some
         ]
         values = [pytest.param(e, name, id=f"{e}-{name}", marks=marks_of_variants(e)) for e, name in pairs]
-        metafunc.parametrize("estimator, left_out", values)
+        metafunc.parametrize("estimator, left_out", run(values, metafunc))
     elif "estimator" in metafunc.fixturenames:
         suited = suited_configurations(metafunc)
         paired = [mark for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 2]
         if not paired:
             values = [pytest.param(estimator, id=name, marks=marks) for estimator, name, marks in suited]
-            return metafunc.parametrize("estimator", values, indirect=True)
+            return metafunc.parametrize("estimator", run(values, metafunc), indirect=True)
         (mark,) = paired
         ((name, values),) = ((key, given) for key, given in mark.kwargs.items() if key != "where")
         values = [
@@ -306,7 +313,7 @@ def pytest_generate_tests(metafunc):
             for value in values
             if mark.kwargs["where"](estimator, value)
         ]
-        metafunc.parametrize(f"estimator, {name}", values, indirect=["estimator"])
+        metafunc.parametrize(f"estimator, {name}", run(values, metafunc), indirect=["estimator"])
 
 
 @pytest.fixture
