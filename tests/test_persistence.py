@@ -30,7 +30,7 @@ from onlinebregman._kernels.loop.aioli import AioliLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import DiagonalGaussianLearner, FullGaussianLearner
-from onlinebregman._kernels.loop.hedge import Hedge
+from onlinebregman._kernels.loop.hedge import Hedge, History
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.matching import MatchingLearner
 from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
@@ -267,7 +267,7 @@ def examples():
     found[FullGaussianLearner] = FullGaussianLearner(np.zeros(3), 2.0, np.eye(3))
     for kind in (ExponentialFamilyLearner, DiagonalGaussianLearner, FullGaussianLearner):
         found[kind].learn(np.arange(6.0).reshape(2, 3), None, np.array([1.0, 0.5]))
-    found[Hedge] = Hedge(3)
+    found[Hedge], found[History] = Hedge(3), History(3, 2, (np.ones((3, 3)) / 3, 1))
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)
     rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.3]])

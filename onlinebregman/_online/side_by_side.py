@@ -174,12 +174,12 @@ class HedgedMixin(SideBySideMixin):
     @read_only
     def weights_history_(self) -> np.ndarray:
         """Weights after some of the rows, shape (n_recorded, n_models)."""
-        return self._fitted_hedge().weights_log[1]
+        return self._fitted_hedge().history.weights
 
     @read_only
     def weights_history_t_(self) -> np.ndarray:
         """After how many rows, shape (n_recorded,)."""
-        return self._fitted_hedge().weights_log[0]
+        return self._fitted_hedge().history.t
 
     @property
     def cumulative_loss_(self) -> float:

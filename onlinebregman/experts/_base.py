@@ -31,7 +31,7 @@ class Forecasts(Examples):
     targets: Any = None
 
 
-class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMixin, BaseComposition):
+class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that depend on their past losses.
 
     A subclass defines the forecasts of the experts (`_columns`, `_forecast`), the learner of their weights, and the
@@ -78,7 +78,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
 
     @property
     def _fast_learner(self) -> str:
-        return "" if self.history else "_experts_learner" if self.__dict__.get("estimators_") else "_learner"
+        return "_experts_learner" if self.__dict__.get("estimators_") else "_learner"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, and with `deep` those of the experts as name__parameter.
@@ -149,7 +149,7 @@ class ExpertMixture(LifeCycleMixin, OwnCopyMixin, WeighsExperts, MetaEstimatorMi
         self._experts_learner: MixtureLearner | None = None
         self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
         hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
-        self._set_learner(self._make_mixer(hedge))
+        self._learner = self._make_mixer(hedge)
 
     def _make_mixer(self, hedge: Hedge) -> Mixer:
         """The learner of the weights."""

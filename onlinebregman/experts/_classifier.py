@@ -39,7 +39,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     @property
     def _fast_learner(self) -> str:
-        return "" if self.history else "_experts_learner"
+        return "_experts_learner"
 
     def predict_proba(self, X: MatrixLike) -> Array:
         """The weighted mean of the experts' probabilities.

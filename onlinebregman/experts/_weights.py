@@ -27,48 +27,6 @@ def hoeffding_rate(spread: float, n_rows: float, n_experts: int) -> float:
     return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / spread
 
 
-class History:
-    """The last rows of a growing table, in an array with spare capacity.
-
-    Extended tables share the array of the original, and written rows are never overwritten. So the table from before a
-    call remains valid if the call fails.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        The first rows.
-    """
-
-    def __init__(self, rows: Array) -> None:
-        self._array, self._first, self._last = rows, 0, len(rows)
-        self._written = [len(rows)]  # number of rows written, by all tables that share the array
-
-    @property
-    def rows(self) -> Array:
-        """The rows, oldest first; not writeable."""
-        rows = self._array[self._first : self._last]
-        rows.flags.writeable = False
-        return rows
-
-    def extended(self, rows: Array | list[Array], size: int) -> History:
-        """A table with further rows, of the last `size` ones; a row costs O(n_columns) on average."""
-        rows = rows[-size:]
-        new = History.__new__(History)
-        new._array, new._written, new._last = self._array, self._written, self._last + len(rows)
-        new._first = max(self._first, new._last - size)
-        if new._last > len(self._array) or self._written[0] != self._last:
-            kept = self._array[new._first : self._last]
-            new._array = np.empty((2 * (len(kept) + len(rows)), self._array.shape[1]))
-            new._array[: len(kept)] = kept
-            new._first, new._last, new._written = 0, len(kept) + len(rows), [0]
-        new._array[new._last - len(rows) : new._last] = rows
-        new._written[0] = new._last
-        return new
-
-    def __reduce__(self):
-        return History, (self.rows.copy(),)
-
-
 class WeighsExperts:
     """Experts whose weights a compiled `_learner` computes from their forecasts, row by row.
 
@@ -87,11 +45,6 @@ class WeighsExperts:
 
     history: int
     _learner: Mixer
-    _history: History | None
-
-    @property
-    def _fast_learner(self) -> str:
-        return "" if self.history else "_learner"
 
     @read_only
     def weights_(self) -> Array:
@@ -118,13 +71,13 @@ class WeighsExperts:
         """Rows that were forecast and counted; rows of weight zero are not."""
         return self._fitted_hedge().n_rows
 
-    @property
+    @read_only
     def weights_history_(self) -> Array:
-        """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts); not writeable."""
-        history = vars(self).get("_history")
-        if history is None:
+        """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts)."""
+        history = self._fitted_hedge().history
+        if not history.last:
             raise AttributeError("weights_history_ is only stored for rows that are learned with history > 0")
-        return history.rows
+        return history.weights
 
     def _fitted_hedge(self) -> Hedge:
         return fitted(self, vars(self).get("_learner")).hedge
@@ -132,24 +85,15 @@ class WeighsExperts:
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
 
-    def _set_learner(self, learner: Mixer) -> None:
-        """Bind a new learner, and an empty history."""
-        self._learner = learner
-        self._history = History(np.empty((0, learner.hedge.n_experts))) if self.history else None
+    def _configure(self) -> None:
+        self._learner.hedge.history.last = self.history
 
     def _weigh(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
         """Update the weights by rows of forecasts; by all rows or, on an error, by none."""
-        n_experts = self._learner.hedge.n_experts
-        before = np.empty((len(forecasts), n_experts)) if self.history else None
-        refused = self._learner.learn(forecasts, targets, weights, before)
+        refused = self._learner.learn(forecasts, targets, weights)
         if refused is not None:
             reason, row = refused
             self._refuse(reason, row, forecasts, targets)
-        if before is None:
-            self._history = None  # rows from before a gap are not the last ones
-        else:
-            known = self._history or History(np.empty((0, n_experts)))
-            self._history = known.extended(before if weights is None else before[weights > 0], self.history)
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array | None) -> NoReturn:
         """Raise the error for a row, or the rows up to it, whose losses are not finite."""

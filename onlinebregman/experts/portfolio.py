@@ -180,7 +180,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         n_assets = data.X.shape[1]
-        self._set_learner(LogMixer(Hedge(n_assets, self._rate(n_assets)), True, False))
+        self._learner = LogMixer(Hedge(n_assets, self._rate(n_assets)), True, False)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         self._weigh(data.X)

@@ -12,7 +12,7 @@ from onlinebregman._kernels.loop.aioli import AioliLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
-from onlinebregman._kernels.loop.hedge import Hedge
+from onlinebregman._kernels.loop.hedge import Hedge, History
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
 from onlinebregman._kernels.loop.mixture import MixtureLearner
@@ -343,14 +343,14 @@ FORGED = {
     "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"]),
     "weights of other combinations": lambda: Stack(2, None, 0.0, (Hedge(2), np.zeros((2, 5)), None)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
-    "no interval": lambda: Hedge(2, None, 0.0, (np.ones(2), np.ones(2), 0.0, 0.0, 5, 0, [])),
+    "no interval": lambda: History(2, None, (np.ones((5, 2)), 0)),
+    "too much recorded": lambda: History(2, None, (np.ones((129, 2)), 1)),
+    "recorded weights of other experts": lambda: Hedge(2, history=History(3)),
     "a prior of other experts": lambda: Hedge(2, prior=np.ones(3) / 3),
     "a prior of nothing": lambda: Hedge(2, prior=np.array([1.0, 0.0])),
     "an empty range": lambda: AggregatingMixer(Hedge(2), 1.0, 1.0),
     "other forecasts": lambda: AggregatingMixer(Hedge(2), 0.0, 1.0).predict(SQUARE),
     "no classes": lambda: BrierMixer(Hedge(2), False, 0),
-    "weights of other experts": lambda: LogMixer(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((3, 2))),
-    "weights of fewer rows": lambda: LogMixer(Hedge(3), False, True).learn(SQUARE, None, None, np.ones((2, 3))),
     "sparse forecasts": lambda: LogMixer(Hedge(3), False, True).learn(sparse.csr_array(SQUARE)),
     "forecasts of other experts": lambda: LogMixer(Hedge(2), False, True).learn(SQUARE),
     "too few targets": lambda: MeanMixer(Hedge(3), SquaredLoss()).learn(SQUARE, np.ones(2)),

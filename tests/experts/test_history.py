@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from onlinebregman._kernels.loop.hedge import Hedge, History
+from onlinebregman._kernels.loop.mixer import MeanMixer
+from onlinebregman._kernels.losses.loss import SquaredLoss
 
 from onlinebregman import ExpertMixtureRegressor
-from onlinebregman.experts._weights import History
 
 
 @given(
@@ -19,40 +21,48 @@ from onlinebregman.experts._weights import History
             st.integers(1, 9), st.integers(1, 7), st.sampled_from(["go on", "go on", "refused", "pickled", "copied"])
         ),
         max_size=40,
-    )
+    ),
+    seed=st.integers(0, 10**6),
 )
-def test_the_last_rows_are_kept_and_earlier_tables_stay_what_they_are(calls):
-    history, expected, earlier = History(np.empty((0, 2))), np.empty((0, 2)), []
-    for number, (n_rows, size, how) in enumerate(calls):
-        rows = [np.array([number, k], dtype=float) for k in range(n_rows)]
+def test_the_last_rows_are_kept(calls, seed):
+    rng, expected = np.random.default_rng(seed), np.empty((0, 2))
+    model, plain = ExpertMixtureRegressor(learning_rate=0.1), ExpertMixtureRegressor(learning_rate=0.1)
+    for n_rows, size, how in calls:
+        X, y = rng.normal(size=(n_rows, 2)), np.zeros(n_rows)
+        model.set_params(history=size)
         if how == "refused":
-            history.extended(rows, size)
+            with pytest.raises(ValueError, match="must be finite"):
+                model.partial_fit(np.append(X, [[1e300, 1e300]], axis=0), np.append(y, 0.0))
             continue
         if how == "pickled":
-            history = pickle.loads(pickle.dumps(history))
+            model = pickle.loads(pickle.dumps(model))
         if how == "copied":
-            history = copy.deepcopy(history)
-        history, expected = history.extended(rows, size), np.concatenate([expected, rows])[-size:]
-        earlier.append((history, expected))
-    for table, rows in earlier:
-        assert_array_equal(table.rows, rows)
+            model = copy.deepcopy(model)
+        model.partial_fit(X, y)
+        for i in range(n_rows):
+            before = plain.weights_ if len(expected) else np.full(2, 0.5)
+            expected = np.append(expected, [before], axis=0)[-size if i == n_rows - 1 else 0 :]
+            plain.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert_array_equal(model.weights_history_, expected)
 
 
-def test_a_row_is_written_once_and_moved_a_few_times(monkeypatch):
-    """Rows one by one into a history of 1000: the values copied grow linearly with the rows."""
-    moved = []
+@pytest.mark.parametrize("n_rows", [1, 3, 5000])
+def test_a_row_is_written_once_and_moved_a_few_times(monkeypatch, n_rows):
+    """Blocks of rows into a history of 1000: the values allocated do not grow with the number of rows."""
+    allocated = []
     empty = np.empty
 
     def counted(shape, *args, **kwargs):
-        moved.append(shape[0])
+        allocated.append(np.prod(shape))
         return empty(shape, *args, **kwargs)
 
-    history = History(np.empty((0, 2)))
+    mixer = MeanMixer(Hedge(2, 1.0, history=History(2, 1000)), SquaredLoss())
+    X = np.random.default_rng(0).normal(size=(5000, 2))
     monkeypatch.setattr(np, "empty", counted)
-    for k in range(5000):
-        history = history.extended([np.full(2, float(k))], 1000)
-    assert sum(moved) < 6 * 5000
-    assert_array_equal(history.rows[:, 0], np.arange(4000.0, 5000.0))
+    for start in range(0, 5000, n_rows):
+        mixer.learn(X[start : start + n_rows], np.zeros(len(X[start : start + n_rows])))
+    assert sum(allocated) < 6 * 2 * 1000
+    assert mixer.hedge.history.weights.shape == (1000, 2)
 
 
 def test_the_history_cannot_be_written_to_and_belongs_to_one_model():

@@ -1,3 +1,15 @@
+cdef class History:
+    cdef Py_ssize_t size      # how many of the last rows are recorded; EVENLY: some of all
+    cdef double[:, ::1] rows
+    cdef double[:, ::1] rows_before  # None if the call only adds to them
+    cdef Py_ssize_t n, interval, n_before, interval_before
+
+    cdef bint due(self, Py_ssize_t t) noexcept nogil
+    cdef void record(self, const double* weights) noexcept nogil
+    cdef int save(self, Py_ssize_t n_rows) except -1
+    cdef void restore(self) noexcept
+
+
 cdef class Hedge:
     cdef readonly Py_ssize_t n_experts
     cdef readonly double fixed_rate  # of the weights; NaN where it follows from `gap`
@@ -12,14 +24,12 @@ cdef class Hedge:
     cdef double[::1] losses   # of the experts
     cdef double[::1] costs    # that determine the weights: the losses, or with a share -ln(weight / prior) / rate
     cdef Py_ssize_t lanes     # n_experts, rounded up to a multiple of OB_LANES: length of vectors of experts
+    cdef readonly History history  # of the weights
     cdef double[::1] buffer   # for the weights to record
     cdef double[::1] before   # losses and costs before the last call
     cdef double loss_before, gap_before
     cdef readonly Py_ssize_t n_rows
-    cdef double[:, ::1] log   # recorded weights, after every `interval` rows
-    cdef double[:, ::1] log_before  # None if the call does not change what is recorded
-    cdef Py_ssize_t n_logged, interval
-    cdef Py_ssize_t n_rows_before, n_logged_before, interval_before
+    cdef Py_ssize_t n_rows_before
 
     cdef double current_rate(self) noexcept nogil
     cdef double least(self, double rate) noexcept nogil
@@ -30,6 +40,5 @@ cdef class Hedge:
     cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil
     cdef void add(self, const double* losses, double loss) noexcept nogil
     cdef bint finite(self) noexcept nogil
-    cdef void record(self) noexcept nogil
-    cdef void save(self, Py_ssize_t n_rows) noexcept
+    cdef int save(self, Py_ssize_t n_rows) except -1
     cdef void restore(self) noexcept

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 from onlinebregman._kernels.ops.hedge cimport (
     ob_costs, ob_least_cost, ob_least_rise, ob_minus_logs, ob_soft_least, ob_weigh, ob_weigh_after
@@ -11,11 +12,109 @@ from onlinebregman._kernels.ops.hedge cimport (
 from onlinebregman._kernels.ops.vector cimport OB_LANES, ob_range
 
 cdef enum:
-    LOGGED = 128              # largest number of recorded weight vectors
+    EVENLY = -1
+    SOME = 128                # largest number of rows recorded at even intervals
 
 
 # A gap below this part of the loss consists of rounding errors; the rate computed from it is meaningless.
 cdef double ROUNDING = 1e-12
+
+
+cdef Py_ssize_t size_of(last) except? -2:
+    return EVENLY if last is None else min(last, 1 << 40)
+
+
+@cython.final
+cdef class History:
+    """Weights over time: those before each of the last rows, or after rows at even intervals.
+
+    Parameters
+    ----------
+    n_experts : int
+    last : int, default=None
+        How many of the last rows are recorded. None: rows at even intervals, doubled whenever there are more than SOME.
+    state : tuple, default=None
+        The recorded weights and the interval of another one, to continue from.
+    """
+
+    def __cinit__(self, n_experts, last=None, state=None):
+        self.size = size_of(last)
+        recorded, self.interval = (np.empty((0, n_experts)), 1) if state is None else state
+        self.n = len(recorded)
+        if self.interval < 1 or (last is None and self.n > SOME):
+            raise ValueError(
+                f"state must have at most {SOME} recorded weights, at intervals of 1 or more rows; "
+                f"got {self.n}, at intervals of {self.interval}"
+            )
+        self.rows = np.empty((SOME if last is None else self.n, n_experts))
+        np.asarray(self.rows)[:self.n] = recorded
+
+    def __reduce__(self):
+        return type(self), (self.rows.shape[1], self.last, (self.weights, self.interval))
+
+    @property
+    def last(self):
+        return None if self.size == EVENLY else self.size
+
+    @last.setter
+    def last(self, last):
+        if last != self.last:
+            rows = self.weights
+            with cython.critical_section(self):
+                self.rows, self.n, self.size = rows, len(rows), size_of(last)
+
+    @property
+    def weights(self):
+        """Shape (n_recorded, n_experts); a new array."""
+        with cython.critical_section(self):
+            first = 0 if self.size == EVENLY else max(self.n - self.size, 0)
+            return np.asarray(self.rows)[first:self.n].copy()
+
+    @property
+    def t(self):
+        """The numbers of rows after which weights were recorded at even intervals, shape (n_recorded,)."""
+        return self.interval * np.arange(1, self.n + 1)
+
+    cdef bint due(self, Py_ssize_t t) noexcept nogil:
+        """Whether the weights after t rows are recorded."""
+        cdef Py_ssize_t k
+        if self.size != EVENLY or t % self.interval:
+            return False
+        if self.n == SOME:  # drop every other row
+            self.n //= 2
+            self.interval *= 2
+            for k in range(self.n):
+                memcpy(&self.rows[k, 0], &self.rows[2 * k + 1, 0], self.rows.shape[1] * sizeof(double))
+        return t % self.interval == 0
+
+    cdef void record(self, const double* weights) noexcept nogil:
+        if self.n == self.rows.shape[0]:  # two times the last rows
+            memmove(&self.rows[0, 0], &self.rows[self.n - self.size, 0],
+                    self.size * self.rows.shape[1] * sizeof(double))
+            self.n = self.size
+        memcpy(&self.rows[self.n, 0], weights, self.rows.shape[1] * sizeof(double))
+        self.n += 1
+
+    cdef int save(self, Py_ssize_t n_rows) except -1:
+        """Save what `restore` restores, and make room; the next call has `n_rows` rows."""
+        cdef Py_ssize_t most = self.n + n_rows // self.interval
+        self.n_before, self.interval_before, self.rows_before = self.n, self.interval, None
+        if self.size == 0:
+            self.n = 0  # what was recorded before a gap are not the last rows
+            return 0
+        if most >= self.rows.shape[0] and self.rows.shape[0] < 2 * self.size:
+            rows = np.empty((min(2 * most, 2 * self.size), self.rows.shape[1]))
+            rows[:self.n] = self.rows[:self.n]
+            with cython.critical_section(self):
+                self.rows = rows
+        if most >= self.rows.shape[0]:
+            self.rows_before = self.rows.copy()
+        return 0
+
+    cdef void restore(self) noexcept:
+        self.n, self.interval = self.n_before, self.interval_before
+        if self.rows_before is not None:
+            self.rows[...] = self.rows_before
 
 
 cdef class Hedge:
@@ -46,9 +145,11 @@ cdef class Hedge:
         The state of another one, to continue from.
     prior : ndarray of shape (n_experts,), default=None
         Positive weights of sum 1; equal ones by default.
+    history : History, default=None
+        Of the weights; by default at even intervals.
     """
 
-    def __cinit__(self, n_experts, rate=None, share=0.0, state=None, prior=None):
+    def __cinit__(self, n_experts, rate=None, share=0.0, state=None, prior=None, History history=None):
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.share = n_experts, share
@@ -65,24 +166,18 @@ cdef class Hedge:
             np.asarray(self.neg_log_ratio)[:n_experts] = -np.log(self.ratio[:n_experts])
             self.prior, self.least_prior = prior, prior.min()
             self.neg_log_least = -log(self.least_prior)
-        self.log, self.interval = np.empty((LOGGED, n_experts)), 1
+        self.history = History(n_experts) if history is None else history
+        if self.history.rows.shape[1] != n_experts:
+            raise ValueError(f"history must be of {n_experts} experts; got {self.history.rows.shape[1]}")
         if state is not None:
-            losses, costs, self.loss, self.gap, self.n_rows, self.interval, recorded = state
-            if self.interval < 1 or len(recorded) > LOGGED:
-                raise ValueError(
-                    f"state must have at most {LOGGED} recorded weights, at intervals of 1 or more rows; "
-                    f"got {len(recorded)}, at intervals of {self.interval}"
-                )
+            losses, costs, self.loss, self.gap, self.n_rows = state
             np.asarray(self.losses)[:], np.asarray(self.costs)[:n_experts] = losses, costs
-            self.n_logged = len(recorded)
-            np.asarray(self.log)[:self.n_logged] = recorded
 
     def __reduce__(self):
         rate = None if isnan(self.fixed_rate) else self.fixed_rate
-        log = np.asarray(self.log)[:self.n_logged].copy()
-        state = np.asarray(self.losses).copy(), np.asarray(self.costs)[:self.n_experts].copy(), self.loss, self.gap
-        state += self.n_rows, self.interval, log
-        return type(self), (self.n_experts, rate, self.share, state, self.prior)
+        costs = np.asarray(self.costs)[:self.n_experts].copy()
+        state = np.asarray(self.losses).copy(), costs, self.loss, self.gap, self.n_rows
+        return type(self), (self.n_experts, rate, self.share, state, self.prior, self.history)
 
     @property
     def rate(self):
@@ -103,15 +198,6 @@ cdef class Hedge:
         self.weigh(&buffer[0])
         self.find_logs(&buffer[0], &buffer[self.lanes])
         return -np.asarray(buffer)[self.lanes:self.lanes + self.n_experts]
-
-    @property
-    def weights_log(self):
-        """Numbers of rows, shape (n_logged,), and the weights after each, shape (n_logged, n_experts).
-
-        At even intervals, which are doubled whenever more than LOGGED would be recorded.
-        """
-        rows = self.interval * np.arange(1, self.n_logged + 1)
-        return rows, np.asarray(self.log)[:self.n_logged].copy()
 
     @property
     def expert_losses(self):
@@ -188,6 +274,8 @@ cdef class Hedge:
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
         cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
+        if self.history.size > 0:
+            self.history.record(weights)
         # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
         mixed = rise
         if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
@@ -211,8 +299,9 @@ cdef class Hedge:
             self.losses[k] += losses[k]
         self.loss += loss
         self.n_rows += 1
-        if self.n_rows % self.interval == 0:
-            self.record()
+        if self.history.due(self.n_rows):
+            self.weigh(&self.buffer[0])
+            self.history.record(&self.buffer[0])
 
     cdef bint finite(self) noexcept nogil:
         """Whether the costs of the mixture and of at least one expert are finite so far."""
@@ -220,32 +309,16 @@ cdef class Hedge:
         ob_range(&self.costs[0], self.n_experts, &lo, &hi)
         return isfinite(self.loss) and isfinite(self.gap) and isfinite(lo) and not isnan(hi)
 
-    cdef void record(self) noexcept nogil:
-        """Record the weights."""
-        cdef Py_ssize_t k
-        if self.n_logged == LOGGED:  # drop every other one
-            self.n_logged //= 2
-            self.interval *= 2
-            for k in range(self.n_logged):
-                memcpy(&self.log[k, 0], &self.log[2 * k + 1, 0], self.n_experts * sizeof(double))
-            if self.n_rows % self.interval:
-                return
-        self.weigh(&self.buffer[0])
-        memcpy(&self.log[self.n_logged, 0], &self.buffer[0], self.n_experts * sizeof(double))
-        self.n_logged += 1
-
-    cdef void save(self, Py_ssize_t n_rows) noexcept:
+    cdef int save(self, Py_ssize_t n_rows) except -1:
         """Save what `restore` restores; the next call has `n_rows` rows."""
-        self.n_rows_before, self.n_logged_before, self.interval_before = self.n_rows, self.n_logged, self.interval
-        self.log_before = self.log.copy() if self.n_logged + n_rows // self.interval >= LOGGED else None
+        self.history.save(n_rows)
         memcpy(&self.before[0], &self.losses[0], self.n_experts * sizeof(double))
         memcpy(&self.before[self.n_experts], &self.costs[0], self.n_experts * sizeof(double))
-        self.loss_before, self.gap_before = self.loss, self.gap
+        self.loss_before, self.gap_before, self.n_rows_before = self.loss, self.gap, self.n_rows
+        return 0
 
     cdef void restore(self) noexcept:
         memcpy(&self.losses[0], &self.before[0], self.n_experts * sizeof(double))
         memcpy(&self.costs[0], &self.before[self.n_experts], self.n_experts * sizeof(double))
-        self.loss, self.gap = self.loss_before, self.gap_before
-        self.n_rows, self.n_logged, self.interval = self.n_rows_before, self.n_logged_before, self.interval_before
-        if self.log_before is not None:
-            self.log[...] = self.log_before
+        self.loss, self.gap, self.n_rows = self.loss_before, self.gap_before, self.n_rows_before
+        self.history.restore()

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY, NAN, exp, isfinite, log
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, reason
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
@@ -32,10 +32,9 @@ cdef class Mixer(AtomicLearner):
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
         self.n_targets = self.target_ndim = 1
 
-    cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_outputs, Py_ssize_t more=0) except -1:
+    cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
-        self.hedge, self.n_features, self.n_outputs = hedge, n_features, n_outputs
-        self.n_scores = hedge.n_experts
+        self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
         self.memory = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
         self.work = &self.memory[3 * lanes]
@@ -59,19 +58,10 @@ cdef class Mixer(AtomicLearner):
         cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
         return rows if rows is not None and rows.indices == NULL else None
 
-    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None, double[:, ::1] weights=None):
+    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None):
         """Count rows of validated scores, all of them or none.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-        y, sample_weight : ndarray of shape (n_rows,), default=None
-        weights : ndarray of shape (n_rows, n_experts), default=None
-            Receives the experts' weights before each row, but for rows of weight 0.
-
-        Returns
-        -------
-        (reason, row) of what could not be learned, or None.
+        Returns (reason, row) of what could not be learned, or None.
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
@@ -81,22 +71,16 @@ cdef class Mixer(AtomicLearner):
         if (y is None and self.target_ndim > 0) or (y is not None and y.shape[0] != rows.n_rows) or \
                 (sample_weight is not None and sample_weight.shape[0] != rows.n_rows):
             raise ValueError(f"y and sample_weight must have one entry for each of {rows.n_rows} rows")
-        if weights is not None and (weights.shape[0] != rows.n_rows or weights.shape[1] != self.hedge.n_experts):
-            raise ValueError(
-                f"weights must have shape ({rows.n_rows}, {self.hedge.n_experts}); "
-                f"got ({weights.shape[0]}, {weights.shape[1]})"
-            )
-        block.y, block.n_targets = NULL if y is None else &y[0], self.n_targets
+        block.y, block.n_targets, block.scores = NULL if y is None else &y[0], self.n_targets, NULL
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        block.scores = NULL if weights is None else &weights[0, 0]
         status = self.learn_block(rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
     def predict(self, const double[:, ::1] scores):
-        """The mixture's outputs for rows of scores, shape (n_rows, n_outputs)."""
+        """The mixture's outputs for rows of scores, shape (n_rows, n_scores)."""
         cdef Py_ssize_t i
         cdef double[::1] buffer = np.empty(self.buffer_size())
-        cdef double[:, ::1] out = np.empty((scores.shape[0], self.n_outputs))
+        cdef double[:, ::1] out = np.empty((scores.shape[0], self.n_scores))
         check_columns(scores.shape[1], self.n_features)
         self.weigh(&buffer[0])
         for i in range(scores.shape[0]):
@@ -125,16 +109,13 @@ cdef class Mixer(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """`scores`, if not NULL, receives the weights of the experts before the row, unless its weight is 0."""
-        return LEARNED if weight == 0 else self.learn_scores(row.x, 0.0 if y == NULL else y[0], weight, scores)
+        return LEARNED if weight == 0 else self.learn_scores(row.x, 0.0 if y == NULL else y[0], weight)
 
-    cdef int learn_scores(self, const double* scores, double y, double weight, double* weights) noexcept nogil:
+    cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
         """Count a row of scores, computed before the experts learned it; returns the `Status`."""
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double loss, cost = 0.0
         self.hedge.weigh(self.v)
-        if weights != NULL:
-            memcpy(weights, self.v, n * sizeof(double))
         loss = self.compare(scores, y, weight)
         if not isfinite(loss):
             return BAD_TARGET
@@ -149,6 +130,18 @@ cdef class Mixer(AtomicLearner):
         else:
             self.hedge.count(self.losses, self.v, weight * loss)
         return LEARNED if self.settle(scores, y, weight) and self.hedge.finite() else LOSS_OVERFLOWED
+
+    # --- undoing a call that has returned -------------------------------------------------------------------------
+
+    cdef Savepoint make_savepoint(self):
+        cdef Savepoint savepoint = Savepoint()
+        savepoint.settings = 0 if self.hedge is None else self.hedge.history.size
+        return savepoint
+
+    cdef int return_to(self, Savepoint savepoint) except -1:
+        if self.hedge is not None:
+            self.hedge.history.size = savepoint.settings
+        return 0
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
 
@@ -178,7 +171,7 @@ cdef class Mixer(AtomicLearner):
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         """Compute the mixture's outputs for a row of scores; by default NaN, where estimators do that in Python."""
         cdef Py_ssize_t k
-        for k in range(self.n_outputs):
+        for k in range(self.n_scores):
             out[k] = NAN
 
 
@@ -192,12 +185,12 @@ cdef class Unmixed(Mixer):
     """
 
     def __cinit__(self, n_scores):
-        self.n_features = self.n_outputs = n_scores
+        self.n_features = self.n_scores = n_scores
 
     def _arguments(self):
         return (self.n_features,)
 
-    cdef int learn_scores(self, const double* scores, double y, double weight, double* weights) noexcept nogil:
+    cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
         return LEARNED
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
@@ -207,7 +200,7 @@ cdef class Unmixed(Mixer):
         pass
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        memcpy(out, scores, self.n_outputs * sizeof(double))
+        memcpy(out, scores, self.n_scores * sizeof(double))
 
 
 @cython.final

@@ -77,7 +77,7 @@ cdef class MixtureLearner(Ensemble):
         if self.parts == NULL or self.rowwise == NULL or self.chunkwise == NULL or self.outcomes == NULL:
             raise MemoryError()
         self.lockstep, self.chunk, self.thread_pool, self.works = Lockstep(self.n), Chunk(), ThreadPool(), Workspaces()
-        self.n_scores, self.n_labels = mixer.n_outputs, PY_SSIZE_T_MAX
+        self.n_scores, self.n_labels = mixer.n_scores, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
             self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, IDENTITY, False)
             if learner.chunkwise:
@@ -178,11 +178,11 @@ cdef class MixtureLearner(Ensemble):
         return None if rows is None else self.predict_rows(rows)
 
     def predict(self, X):
-        """Outputs for validated rows, shape (n_rows, n_outputs); None if they are not finite."""
+        """Outputs for validated rows, shape (n_rows, n_scores); None if they are not finite."""
         return self.predict_rows(open_rows(X))
 
     cdef object predict_rows(self, Rows rows):
-        cdef Py_ssize_t i, k, width = self.mixer.n_outputs
+        cdef Py_ssize_t i, k, width = self.mixer.n_scores
         cdef double* scores
         cdef double* own
         cdef Row row
@@ -310,7 +310,7 @@ cdef class MixtureLearner(Ensemble):
         cdef Py_ssize_t k
         cdef double* forecasts = &self.forecasts[0]
         if self.links is None:
-            return self.mixer.learn_scores(scores, y, weight, NULL)
+            return self.mixer.learn_scores(scores, y, weight)
         for k in range(self.n):
             if not scores[k] < INFINITY:  # other invalid values are refused by the loss
                 return BAD_TARGET
@@ -321,7 +321,7 @@ cdef class MixtureLearner(Ensemble):
                 forecasts[k] = scores[k]
             else:
                 forecasts[k] = probability(self.parts[k].link, scores[k] if y else -scores[k])
-        return self.mixer.learn_scores(forecasts, y, weight, NULL)
+        return self.mixer.learn_scores(forecasts, y, weight)
 
     cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil:
         """All learners without a matrix learn the chunk row by row."""

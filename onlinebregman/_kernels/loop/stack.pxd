@@ -17,5 +17,5 @@ cdef class Stack:
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
     cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil
-    cdef void save(self, Py_ssize_t n_rows) noexcept
+    cdef int save(self, Py_ssize_t n_rows) except -1
     cdef void restore(self) noexcept

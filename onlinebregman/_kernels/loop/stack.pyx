@@ -16,7 +16,7 @@ from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.loop.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
-from onlinebregman._kernels.loop.hedge cimport Hedge
+from onlinebregman._kernels.loop.hedge cimport Hedge, History
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
@@ -53,7 +53,7 @@ cdef class Stack:
         if state is None:
             costs = np.zeros(1 + self.n)
             costs[1:] = 0.0 if rate is None else np.log(n_experts) / rate
-            self.hedge = Hedge(1 + self.n, rate, share, (costs * 0, costs, 0.0, 0.0, 0, 1, np.empty((0, 1 + self.n))))
+            self.hedge = Hedge(1 + self.n, rate, share, (costs * 0, costs, 0.0, 0.0, 0), None, History(1 + self.n, 0))
             for j, (alpha, _) in enumerate(COMBINATIONS):
                 start_factor(&self.factors[j, 0], n_experts, 1, alpha)
         else:
@@ -99,11 +99,12 @@ cdef class Stack:
         rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, FORGETTING[j], LEAST[j])
         return isfinite(buffer[self.n_experts]) and weight > 0
 
-    cdef void save(self, Py_ssize_t n_rows) noexcept:
+    cdef int save(self, Py_ssize_t n_rows) except -1:
         """Save what `restore` restores; the next call has `n_rows` rows."""
         self.hedge.save(n_rows)
         memcpy(&self.before[0, 0], &self.factors[0, 0], self.n * self.factors.shape[1] * sizeof(double))
         self.residuals_before = self.residuals
+        return 0
 
     cdef void restore(self) noexcept:
         self.hedge.restore()
