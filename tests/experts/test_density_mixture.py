@@ -164,7 +164,7 @@ def test_experts_forecast_each_row_before_they_learn_it(share):
         logs = []
         for t in range(1, 60):
             said, counted = expert.score_samples(X[t : t + 1]), np.empty((1, 1))
-            expert._learner.learn(X[t : t + 1], None, counted)  # bit for bit
+            expert._learner.learn(X[t : t + 1], scores=counted)  # bit for bit
             assert_allclose(counted[0], said, rtol=1e-12)
             logs.append(counted[0, 0])
         columns.append(logs)

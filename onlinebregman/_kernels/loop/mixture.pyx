@@ -115,7 +115,9 @@ cdef class MixtureLearner(Ensemble):
         for k in range(self.n):
             self.parts[k].link = link_of(self.links[k], ("identity", "logistic", "clipped"))
             if per_expert > 1 and self.parts[k].link == IDENTITY:
-                raise ValueError("links must be 'logistic' or 'clipped' for probabilities of two classes; got 'identity'")
+                raise ValueError(
+                    "links must be 'logistic' or 'clipped' for probabilities of two classes; got 'identity'"
+                )
         return 0
 
     cdef void largest_first(self) noexcept:
