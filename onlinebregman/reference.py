@@ -201,7 +201,7 @@ def proximal_step(mirror: Mirror, theta: Array, l1: float, l2: float, soft: bool
     `soft`: weights have any sign and f(0) = 0, which makes l1 a soft threshold on theta = f(w).
     """
     theta = theta - (np.sign(theta) * np.minimum(l1, np.abs(theta)) if soft else l1)
-    return np.array([t - implicit_step(l2, lambda c: float(mirror.inverse(t - np.r_[c])[0])) for t in theta])  # noqa: B023
+    return np.vectorize(lambda t: t - implicit_step(l2, lambda c: float(mirror.inverse(np.r_[t - c])[0])))(theta)
 
 
 def perceptron_step(w: Array, x: Array, y: float, eta: float) -> Array:
