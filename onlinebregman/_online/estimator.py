@@ -1,7 +1,7 @@
 """The life cycle of all estimators: validate, begin or continue, learn; an error leaves the estimator unchanged.
 
-A public method (`examples.py`) passes its arguments to `_fit` or `_partial_fit`. These alone decide whether rows need
-validation. An estimator implements
+A public method, such as those of `examples.py`, passes its arguments to `_fit`, `_partial_fit` or `_predict`. These
+alone decide whether rows need validation. An estimator implements
 
     _check(call, *given) -> data            validate the arguments,
     _begin(data)                            bind a new model,
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -32,7 +32,7 @@ from .._kernels.loop.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
-from .validation import check_rows, check_weights
+from .validation import check_query, check_rows, check_weights
 
 
 class Call(NamedTuple):
@@ -125,6 +125,29 @@ class LifeCycleMixin(DocumentedMixin):
             self._prepare(data, call, changed)
             (learn or self._learn)(data)
         return self
+
+    def _predict(self, X, *settings) -> Any:
+        """What the learner predicts: of plain numbers straight away, all else is validated first."""
+        own = self.__dict__
+        learner = own.get("_learner")
+        predictions = None if learner is None else learner.predict_fast(own, X, *settings)
+        return self._predict_validated(check_query(self, X), *settings) if predictions is None else predictions
+
+    def _predict_validated(self, X, *settings) -> Any:
+        """What the learner predicts for validated rows; an error names the first one that overflows."""
+        learner = self._learner
+        predictions = learner.predict(X, *settings)
+        if predictions is None:
+            self._refuse_prediction(
+                X, next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
+            )
+        elif not np.isfinite(predictions).all():
+            self._refuse_prediction(X, int(np.argwhere(~np.isfinite(predictions))[0, 0]))
+        return predictions
+
+    def _refuse_prediction(self, X, row: int) -> NoReturn:
+        """Raise the error for the first row whose prediction is not finite."""
+        raise NotImplementedError
 
     def _prepare(self, data, call: Call, changed: bool = True) -> None:
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""

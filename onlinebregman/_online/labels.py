@@ -14,11 +14,13 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._kernels.rows.rows import as_float64
 from .containers import check_kind, unmasked
+from .docs import DocumentedMixin
 from .estimator import Call, Examples
+from .types import MatrixLike
 from .validation import check_rows, check_weights
 
 
-class StreamClassifierMixin(ClassifierMixin):
+class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
     """A classifier whose `classes_` are known from the first call on and do not change.
 
     Parameters
@@ -30,6 +32,25 @@ class StreamClassifierMixin(ClassifierMixin):
 
     _fewest_classes = 2
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Predict the labels of rows.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels: for each row that with the largest score or probability, of several the first in `classes_`.
+        """
+        scores = self._class_scores(X)
+        return self.classes_.take(scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
+
+    def _class_scores(self, X) -> np.ndarray:
+        """Scores of the classes, one column each; or for two classes one column, positive for the second of them."""
+        return self.predict_proba(X)
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """The number of each label's class; sets `classes_` at the start, and later checks that they are the same."""

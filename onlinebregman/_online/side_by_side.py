@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.hedge import Hedge
@@ -92,18 +91,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             self._refuse(reason, row, data)
         record_weights_of(self, data.weights)
 
-    def _outputs(self, X) -> np.ndarray:
-        """Outputs of the mixture for rows, shape (n_rows, n_outputs)."""
-        learner: Any = vars(self).get("_learner")
-        outputs = None if learner is None else learner.predict_fast(vars(self), X)
-        if outputs is None:
-            check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
-            outputs = learner.predict(X)
-            if outputs is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1]) is None)
-                raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
-        return outputs
+    def _refuse_prediction(self, X, row: int) -> NoReturn:
+        raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         """Raise the error that names the model that refused a row, and the reason."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._kernels.loop.atomic import are_positive
 from .._kernels.rows.rows import all_finite, with_sorted_columns
@@ -164,6 +164,12 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
         readable(values, name), dtype=dtype, order="C", ensure_all_finite=False, input_name=name, **options
     )
     return np.require(values, requirements=["C", "A"])
+
+
+def check_query(estimator, X):
+    """Validated rows to predict for; NotFittedError if the estimator has not learned."""
+    check_is_fitted(estimator)
+    return check_rows(estimator, X, reset=False)
 
 
 def check_rows(

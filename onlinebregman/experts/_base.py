@@ -18,7 +18,6 @@ from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
-from .._online.validation import check_rows
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
 from ._weights import Array, WeighsExperts
@@ -296,10 +295,6 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
 
     def _name(self, expert: int) -> str:
         return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"
-
-    def _check_query(self, X):
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False)
 
 
 def _is_pair(pair) -> bool:

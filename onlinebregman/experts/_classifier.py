@@ -13,7 +13,7 @@ from .._kernels.loop.mixer import BrierMixer, LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_weights, dense
+from .._online.validation import check_query, check_rows, check_weights, dense
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
@@ -53,28 +53,13 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         probabilities : ndarray of shape (n_samples, n_classes)
             One column for each of `classes_`.
         """
-        X = self._check_query(X)
+        X = check_query(self, X)
         if self.estimators_:
             self._check_experts()
             forecasts = np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1)
         else:
             forecasts = self._columns(X)
         return np.tensordot(forecasts, self.weights_, axes=(1, 0))
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """The most probable labels.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
 
     # --- learning -------------------------------------------------------------------------------------------------
 

@@ -6,12 +6,11 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.extmath import svd_flip
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_symmetric, finite, fitted, read_only
+from .._online.validation import check_query, check_rows, check_symmetric, finite, fitted, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 
@@ -62,8 +61,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         y : ndarray of shape (n_samples,)
             Predictions, >= 0.
         """
-        check_is_fitted(self)
-        return Rows(check_rows(self, X, reset=False)).dot(self._fitted_geometry().factor)
+        return Rows(check_query(self, X)).dot(self._fitted_geometry().factor)
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
@@ -81,8 +79,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         X_new : ndarray of shape (n_samples, n_features)
             The mapped rows.
         """
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False) @ self.components_.T
+        return check_query(self, X) @ self.components_.T
 
     def pairwise_distances(self, *, squared: bool = True) -> np.ndarray:
         """Distances between all objects in the feature space of the kernel.

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from .._online.comparators import Comparators
@@ -20,7 +19,7 @@ from .._online.factors import factor
 from .._online.mirror import MirrorMixin
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_rows, check_symmetric, check_weights, dense, finite, read_only
+from .._online.validation import check_query, check_rows, check_symmetric, check_weights, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ..divergences import LogDet
 from ..schedules import Constant, Schedule
@@ -189,8 +188,7 @@ class MatrixBurgRegressor(
         y : ndarray of shape (n_samples,)
             Predictions, from 0 to z'z.
         """
-        check_is_fitted(self)
-        return self._learner.predict(dense(check_rows(self, X, reset=False)))
+        return self._learner.predict(dense(check_query(self, X)))
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
@@ -205,8 +203,7 @@ class MatrixBurgRegressor(
         X_new : ndarray of shape (n_samples, n_features)
             The mapped rows.
         """
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False) @ self.components_.T
+        return check_query(self, X) @ self.components_.T
 
     @read_only
     def kernel_(self) -> np.ndarray:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.loop.atomic import record_weights_of
@@ -270,18 +269,6 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             weights = constraint.project(self._divergence, weights)
         return make_geometry(self._divergence, weights, signed, constraint, self._learned_penalty, self._learned_loss)
 
-    def _scores(self, X, linked: bool = False) -> np.ndarray:
-        """Scores X w + b of rows, or if `linked` the predictions, by the loss's link."""
-        learner = vars(self).get("_learner")
-        scores = None if learner is None else learner.predict_fast(vars(self), X, linked)
-        if scores is None:
-            check_is_fitted(self)
-            X = check_rows(self, X, reset=False)
-            scores = self._learner.predict(X, linked=linked)
-            if not np.isfinite(scores).all():
-                self._refuse_prediction(X, int(np.argwhere(~np.isfinite(scores))[0, 0]))
-        return scores
-
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Learn rows in one pass, and return the prediction before each that a mixture of such models uses.
 
@@ -300,10 +287,9 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             return None
         return scores
 
-    def _refuse_prediction(self, X, row: int) -> None:
-        """Raise the error for a prediction that is not finite, with a remedy."""
+    def _refuse_prediction(self, X, row: int) -> NoReturn:
         x = X[row : row + 1]
-        score = float(np.ravel(self._learner.predict(x, linked=False))[0])
+        score = float(np.ravel(self._learner.predict(x, False))[0])
         if np.isfinite(score):
             raise ValueError(
                 f"The prediction for row {row} overflows: the link of {self._learned_loss!r} at the score {score:g}. "

@@ -14,16 +14,16 @@ from scipy.special import log_softmax, softmax
 from .._kernels.loop.multi_learner import MultiLearner
 from .._kernels.loop.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
-from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
 from .._online.validation import read_only
 from .._sklearn_compat import StrOptions, available_if
 from ._base import OnlineLinearModel
+from ._scores import ScoresClasses
 
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
-class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
+class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Attributes
@@ -48,40 +48,6 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
         return None if scores is None else self._probabilities(scores)
-
-    def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Scores X @ coef_.T + intercept_ of rows.
-
-        Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models and
-        the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`, values
-        beyond five deviations, which count as five.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of classes_[1], positive where it is predicted; otherwise that of each class.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict the labels of rows.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels: of the class with the largest score.
-        """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray:
         """Bound on the regret of this run against a comparator, without assumptions on the data.
@@ -251,7 +217,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
             "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
             scores with multi_class="multinomial".
         """
-        return self._probabilities(self._scores(X))
+        return self._probabilities(self._predict(X, False))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
@@ -275,7 +241,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         logarithms : ndarray of shape (n_samples, n_classes)
             For "log_loss" also finite where a probability underflows.
         """
-        scores = self._scores(X)
+        scores = self._predict(X, False)
         if self._joint:
             return log_softmax(scores, axis=1)
         if scores.shape[1] == 1:

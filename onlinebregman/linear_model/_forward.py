@@ -6,9 +6,10 @@ import copy
 from collections.abc import Sequence
 from math import pi, sqrt
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
@@ -121,6 +122,10 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
 
     def _fitted_learner(self) -> Any:
         return fitted(self, vars(self).get("_learner"))
+
+    def _refuse_prediction(self, X, row: int) -> NoReturn:
+        what = "score of" if is_classifier(self) else "prediction for"
+        raise ValueError(f"The {what} row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
 
     def _size(self, data: Examples, row: int) -> str:
         """The size of a row's numbers, for error messages."""

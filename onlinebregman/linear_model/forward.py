@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.forward import ForwardLearner
 from .._kernels.loop.matching import MatchingLearner
@@ -20,10 +19,10 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_finite, check_rows, check_weights
+from .._online.validation import check_finite, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
-from ._forward import ForwardEstimator, largest_feature
+from ._forward import ForwardEstimator
 
 
 class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
@@ -260,11 +259,9 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
             If a prediction overflows, or for `return_std` of another loss than the squared one.
         """
         if return_std:
-            return self._predict(X, self.forward, "return_std=True")
-        learner = vars(self).get("_learner")
-        settings = (self.forward, self.forgetting) if isinstance(learner, ForwardLearner) else ()
-        predictions = None if learner is None else learner.predict_fast(vars(self), X, *settings)
-        return self._predict(X, self.forward)[0] if predictions is None else predictions
+            return self._predict_normal(X, self.forward, "return_std=True")
+        exact = isinstance(vars(self).get("_learner"), ForwardLearner)
+        return self._predict(X, self.forward, self.forgetting) if exact else self._predict(X)
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Predict an interval for the target of each row, as the next one of the stream, of weight 1.
@@ -289,7 +286,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         """
         if not (isinstance(coverage, Real) and 0 < coverage < 1):
             raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}.")
-        center, std = self._predict(X, False, "predict_interval")
+        center, std = self._predict_normal(X, False, "predict_interval")
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
         if freedom > 0:
@@ -298,24 +295,15 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
             np.multiply(std, quantile, out=reach, where=between)
         return center - reach, center + reach
 
-    def _predict(self, X, forward: bool, normal: str = "") -> tuple[np.ndarray, np.ndarray]:
-        """Predictions for rows, and standard deviations of their targets, if `normal` names what requires them."""
-        check_is_fitted(self)
-        X, learner = check_rows(self, X, reset=False), self._learner
-        exact = isinstance(learner, ForwardLearner)
-        if normal and not exact:
+    def _predict_normal(self, X, forward: bool, caller: str) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions for rows, and standard deviations of their targets, which `caller` asks for."""
+        X, learner = check_query(self, X), self._learner
+        if not isinstance(learner, ForwardLearner):
             raise ValueError(
-                f"{normal} requires loss='squared_error', with its normal model; this model has {self._learned_loss!r}."
+                f"{caller} requires loss='squared_error', with its normal model; this model has {self._learned_loss!r}."
             )
         shares = np.empty(X.shape[0])
-        settings = (forward, self.forgetting) if exact else ()
-        predictions = learner.predict(X, *settings, shares) if exact else learner.predict(X)
-        if predictions is None:
-            share = (shares[:1],) if exact else ()  # it may be the value that is not finite
-            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings, *share) is None)
-            raise ValueError(f"The prediction for row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
-        if not exact:
-            return predictions, shares
+        predictions = self._predict_validated(X, forward, self.forgetting, shares)
         with np.errstate(divide="ignore", invalid="ignore"):  # the share underflows to 0 for an extremely large row
             variance = np.where(shares > 0, np.divide.outer(learner.noise_variance, shares), np.inf)
         return predictions, np.sqrt(variance.T.reshape(predictions.shape))

@@ -9,20 +9,19 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.aioli import AioliLearner
 from .._kernels.loop.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
-from .._online.examples import LearnsLabels
 from .._online.labels import check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
 from .._sklearn_compat import Interval, StrOptions
-from ._forward import ForwardEstimator, largest_feature
+from ._forward import ForwardEstimator
+from ._scores import ScoresClasses
 
 
-class ForwardClassifier(LearnsLabels, ForwardEstimator):
+class ForwardClassifier(ScoresClasses, ForwardEstimator):
     """Logistic and softmax regression by second-order steps: `ForwardRegressor` for the log loss.
 
     One pass over the rows, no learning rate, and probabilities close to those of
@@ -165,43 +164,6 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
     ) -> None:
         self._set_arguments(locals())
 
-    def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Scores X @ coef_.T + intercept_ of rows, or of their random features; nearer to 0 with update="aioli".
-
-        With `standardize`, values beyond five deviations count as five.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of classes_[1], positive where it is predicted; otherwise that of each class.
-
-        Raises
-        ------
-        ValueError
-            If a score overflows.
-        """
-        scores = self._predict(X, linked=False)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict the labels of rows.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The label of the most probable class of each row.
-        """
-        scores = self._predict(X, linked=False)
-        return self.classes_.take(scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
-
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes: the softmax of the scores.
 
@@ -213,7 +175,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         -------
         {probabilities}
         """
-        return self._predict(X, linked=True)
+        return self._predict(X, True)
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
@@ -227,7 +189,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         logarithms : ndarray of shape (n_samples, n_classes)
             The log-softmax of the scores, also finite where a probability underflows to 0.
         """
-        scores = self._predict(X, linked=False)
+        scores = self._predict(X, False)
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
 
     def regret_bound(self, coef: ArrayLike, intercept: float = 0.0) -> float:
@@ -360,16 +322,3 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         self.classes_ = check_classes([*self.classes_.tolist(), *y.tolist()])
         self._store_code_book()
         return None
-
-    def _predict(self, X, *, linked: bool) -> np.ndarray:
-        """Scores of rows, or probabilities."""
-        learner = vars(self).get("_learner")
-        scores = None if learner is None else learner.predict_fast(vars(self), X, linked)
-        if scores is None:
-            check_is_fitted(self)
-            X, learner = check_rows(self, X, reset=False), self._learner
-            scores = learner.predict(X, linked)
-            if scores is None:
-                row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], linked) is None)
-                raise ValueError(f"The score of row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
-        return scores

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._online.docs import DocumentedMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, dense, finite, read_only
+from .._online.validation import check_query, check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
 
@@ -52,8 +52,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         X_new : ndarray of shape (n_samples, n_features) or (n_samples, n_components)
             The mapped rows; with `n_components` only along the leading directions.
         """
-        check_is_fitted(self)
-        return check_rows(self, X, reset=False) @ self.components_.T
+        return check_query(self, X) @ self.components_.T
 
     @finite("squared distance")
     def predict(self, Z: MatrixLike) -> np.ndarray:

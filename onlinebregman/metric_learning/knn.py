@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, warn_caller
@@ -22,7 +21,7 @@ from .._online.examples import LearnsUnweighted
 from .._online.labels import StreamClassifierMixin
 from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_rows, dense, fitted, read_only
+from .._online.validation import check_query, check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
 from ._window import Window
@@ -292,24 +291,8 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, LearnsUnweighted, OwnCop
         votes = (self._votes(number, metric, X) for number, metric in enumerate(metrics))
         return sum(votes, start=np.zeros(())) / len(metrics)
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict labels: those with the most votes; ties go to the first in `classes_`.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Labels.
-        """
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
-
     def _queries(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        return dense(check_rows(self, X, reset=False))
+        return dense(check_query(self, X))
 
     def _votes(self, number: int, metric: BaseEstimator, X: np.ndarray) -> np.ndarray:
         """The shares of the classes among the neighbours that one of the metrics finds."""

@@ -316,7 +316,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
             the models; for a classifier, labels. With `standardize`, values beyond five deviations count as five.
         """
         if self._classifies():
-            p = self._outputs(X)
+            p = self._predict(X)
             return self.classes_.take(p.argmax(axis=1))
         return self._predict_numbers(X)
 
@@ -325,7 +325,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         check_is_fitted(self)
         learners = [estimator._learner for estimator in self.estimators_]
         if learners[0].geometry.adaptive:  # models may rescale their weights for larger values than any before
-            return np.asarray(self.estimators_[0]._learned_loss.link(self._outputs(X)[:, 0]))
+            return np.asarray(self.estimators_[0]._learned_loss.link(self._predict(X)[:, 0]))
         X = check_rows(self, X, reset=False)
         standardizer = learners[0].standardizer  # all have seen the same rows
         if standardizer is not None:
@@ -346,7 +346,7 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         -------
         {probabilities}
         """
-        return self._outputs(X)
+        return self._predict(X)
 
     @read_only
     def cumulative_losses_(self) -> np.ndarray:

@@ -85,21 +85,6 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     ) -> None:
         self._set_arguments(locals())
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict the labels of rows.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The most probable label of each row.
-        """
-        p = self.predict_proba(X)
-        return self.classes_.take(p.argmax(axis=1))
-
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes: the weighted mean of the members'.
 
@@ -111,7 +96,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         -------
         {probabilities}
         """
-        return self._outputs(X)
+        return self._predict(X)
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.

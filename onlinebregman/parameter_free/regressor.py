@@ -101,7 +101,7 @@ class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
         y : ndarray of shape (n_samples,)
             The weighted mean of the scores of the members, passed through the link of the loss.
         """
-        scores = self._outputs(X)
+        scores = self._predict(X)
         return np.asarray(self._learned_loss.link(scores[:, 0]))
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:

@@ -69,7 +69,7 @@ def begun(kind, X, y, n_classes=2, **parameters):
 
 
 def everything(model, X):
-    said = model._outputs(X), model.weights_, model.cumulative_losses_, model.stacking_coef_, model.weights_history_
+    said = model._predict(X), model.weights_, model.cumulative_losses_, model.stacking_coef_, model.weights_history_
     return [*said, model.cumulative_loss_, model.t_]
 
 

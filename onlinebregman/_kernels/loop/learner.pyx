@@ -250,7 +250,7 @@ cdef class Learner(AtomicLearner):
         predictions = self.predict_rows(rows, linked, &finite)
         return predictions if finite else None
 
-    def predict(self, X, *, linked=True):
+    def predict(self, X, bint linked=True):
         """Predictions for validated rows, dense or CSR: h(score), or the scores themselves."""
         cdef bint finite
         return self.predict_rows(open_rows(X), linked, &finite)

@@ -77,7 +77,7 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.configure(**settings)
 
-    def predict(self, X, *, linked=True):
+    def predict(self, X, bint linked=True):
         """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
         return np.stack([learner.predict(X, linked=linked) for learner in self.learners], axis=1)
 
