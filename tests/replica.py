@@ -74,13 +74,15 @@ def stream(loss, rng, rows, n, density=1.0):
     return X, targets.get(loss, lambda: 0.5 * X.sum(axis=1) + rng.normal(size=rows))()
 
 
-def rows_that_end_on_kinks(loss, seed, n=5, repeats=60):
+def rows_that_end_on_kinks(loss, seed, n=5, repeats=60, integers=False):
     """Four rows, many times each: an exact step on one often ends on a kink, where the next equal row begins.
 
-    Also returns a permutation of the columns.
+    So do explicit steps on rows and targets of integers. Also returns a permutation of the columns.
     """
     rng = np.random.default_rng(seed)
     X, y = stream(loss, rng, 4, n, density=0.7)
+    if integers:
+        X, y = rng.integers(-3, 4, size=X.shape).astype(float), y.round()
     order = rng.permutation(np.repeat(np.arange(4), repeats))
     return X[order], y[order], rng.permutation(n)
 

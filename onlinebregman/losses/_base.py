@@ -154,6 +154,11 @@ class Loss(ABC):
         apart = np.where((a == self.kinks(y)).any(axis=0), apart, 0.0)
         return self.derivative(a - apart, y), self.derivative(a + apart, y)
 
+    @property
+    def _kinked(self) -> bool:
+        """Whether `_nearest_kink` may find one."""
+        return type(self).kinks is not Loss.kinks or self.flat
+
     def _nearest_kink(self, a: float, y: float) -> float:
         """The kink nearest to a score, or the end of an interval without loss; NaN if there is none."""
         kinks = np.ravel(self.kinks(y))

@@ -29,9 +29,9 @@ class InsensitiveLoss(ResidualLoss):
         return np.maximum(np.abs(a - y) - self.epsilon, 0.0)
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """sign(a - y) where abs(a - y) > epsilon, else 0."""
+        """sign(a - y) where abs(a - y) > epsilon, else 0: exactly 0 at the kinks as rounded."""
         a, y = as_pair(a, y)
-        return np.where(np.abs(a - y) > self.epsilon, np.sign(a - y), 0.0)[()]
+        return np.where(a > y + self.epsilon, 1.0, np.where(a < y - self.epsilon, -1.0, 0.0))[()]
 
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """0: the loss is piecewise linear."""

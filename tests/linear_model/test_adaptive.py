@@ -155,16 +155,28 @@ def state(model, order=slice(None)):
 
 
 @every
-@pytest.mark.parametrize("update", ["implicit", "importance"])
+@pytest.mark.parametrize("update", ["implicit", "importance", "explicit"])
 @pytest.mark.parametrize("loss", KINKED)
-def test_scores_within_rounding_of_a_kink_are_on_it(name, update, loss):
+@pytest.mark.parametrize("integers", [False, True])
+def test_scores_within_rounding_of_a_kink_are_on_it(name, update, loss, integers):
     """Otherwise the last bit of a score decides whether a row counts in the metric."""
-    for seed in range(100):
-        X, y, order = rows_that_end_on_kinks(loss, seed)
+    for seed in range(50):
+        X, y, order = rows_that_end_on_kinks(loss, seed, integers=integers)
         model, permuted, rows = (model_of(name, loss, update=update) for _ in range(3))
         expected = state(learn(model, X, y))
         for found in (state(learn(permuted, X[:, order], y), order), state(learn(rows, sparse.csr_array(X), y))):
             assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(), err_msg=f"seed {seed}")
+
+
+@every
+@pytest.mark.parametrize("update", ["implicit", "importance", "explicit"])
+@pytest.mark.parametrize("loss", KINKED)
+def test_a_row_whose_weight_is_almost_0_is_learned(name, update, loss):
+    """The rate times the weight is 0 in floating point."""
+    X, y = stream(loss, np.random.default_rng(0), 5, 3)
+    model = learn(model_of(name, loss, update=update), X, y, np.full(5, 5e-324))
+    assert model.t_ == 5
+    assert_allclose(np.ravel(model.coef_), 0.0, atol=1e-300)
 
 
 # --- theory -----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from replica import learn, model_of, rows_that_end_on_kinks
 from scipy import sparse
 from sklearn.base import clone
 
@@ -299,6 +300,39 @@ def test_a_projection_only_strengthens_the_certificate(seed, upper):
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("divergence", ["squared_euclidean", "simplex_entropy", "p_norm"])
+@pytest.mark.parametrize("loss", ["hinge", "perceptron", "absolute_error", "epsilon_insensitive", "quantile"])
+def test_explicit_steps_from_scores_within_rounding_of_a_kink_are_those_from_the_kink(divergence, loss):
+    """Rates times integers add up to kinks of the loss, up to rounding, which depends on the order of the columns."""
+    signed = {"signed": True} if divergence == "simplex_entropy" else {}
+    for seed in range(100):
+        X, y, order = rows_that_end_on_kinks(loss, seed, integers=True)
+        model, permuted, rows = (
+            model_of(divergence, loss, update="explicit", eta0=0.1, learning_rate="constant", **signed)
+            for _ in range(3)
+        )
+        coef = np.ravel(learn(model, X, y).coef_)
+        learn(permuted, X[:, order], y)
+        learn(rows, sparse.csr_array(X), y)
+        for found, expected in ((permuted, coef[order]), (rows, coef)):
+            size = np.abs(coef).max()
+            assert_allclose(np.ravel(found.coef_), expected, rtol=1e-9, atol=1e-9 * size, err_msg=f"seed {seed}")
+
+
+@pytest.mark.parametrize("divergence", ["squared_euclidean", "adagrad"])
+@pytest.mark.parametrize("loss", ["hinge", "perceptron"])
+def test_an_enormous_row_without_loss_does_not_bring_later_scores_onto_kinks(divergence, loss):
+    X, y, _ = rows_that_end_on_kinks(loss, 0)
+    models = [model_of(divergence, loss, update="explicit", eta0=0.1, learning_rate="constant") for _ in range(2)]
+    for model in models:
+        learn(model, X[:10], y[:10])
+    far = 1e150 * X[:1]
+    learn(models[1], far, np.sign(models[1].decision_function(far)))
+    for model in models:
+        learn(model, X[10:], y[10:])
+    assert_array_equal(models[1].coef_, models[0].coef_)
 
 
 @learners

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from replica import MARGIN_LOSSES, VALUES, stream
+from replica import MARGIN_LOSSES, VALUES, rows_that_end_on_kinks, stream
 from scipy import sparse
 
 from onlinebregman import ScaleInvariantClassifier, ScaleInvariantRegressor
@@ -84,6 +84,21 @@ def test_units_of_features_and_target_change_nothing(loss):
     )
     assert_allclose(scaled.coef_ * units, model.coef_ * target, rtol=1e-8)
     assert_allclose(scaled.intercept_, model.intercept_ * target, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "perceptron", "absolute_error", "epsilon_insensitive", "quantile"])
+@pytest.mark.parametrize("integers", [False, True])
+def test_scores_within_rounding_of_a_kink_are_on_it(loss, integers):
+    """First bets are quarters of the wealth: four of them add up to a margin of 1."""
+    for seed in range(200):
+        X, y, order = rows_that_end_on_kinks(loss, seed, integers=integers)
+        model, permuted, rows = (model_of(loss) for _ in range(3))
+        learn(model, X, y)
+        learn(permuted, X[:, order], y)
+        learn(rows, sparse.csr_array(X), y)
+        coef = np.ravel(model.coef_)
+        for found, expected in ((permuted, coef[order]), (rows, coef)):
+            assert_allclose(np.ravel(found.coef_), expected, rtol=1e-9, atol=1e-12, err_msg=f"seed {seed}")
 
 
 @pytest.mark.parametrize("loss", BOUNDED)

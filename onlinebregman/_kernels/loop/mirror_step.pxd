@@ -5,13 +5,15 @@
 from libc.math cimport INFINITY, NAN, fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-from onlinebregman._kernels.loop.solver cimport Score, implicit_step, importance_step, logistic_step_from
+from onlinebregman._kernels.loop.solver cimport (
+    Score, implicit_step, importance_step, logistic_step_from, size_of_score
+)
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP,
     NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step, rate
 )
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.ops.adaptive cimport OB_KINK_ROUNDING, ob_size_of_terms
+from onlinebregman._kernels.ops.adaptive cimport OB_KINK_ROUNDING
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
 
 
@@ -33,7 +35,8 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if prior_score != NULL:
         prior_score[0] = predicted
 
-    settled = loss.kinked and geometry.adaptive and update != EXPLICIT and on_kink(loss, work, &score, y, &slope)
+    settled = loss.kinked and (geometry.adaptive or update == EXPLICIT)
+    settled = settled and on_kink(geometry, loss, settings, run, work, &score, y)
     value = loss.value(score.a, y)
     # the rate, and the step c of f(w') = f(w) - c x
     eta = rate(settings, run.t + 1.0)
@@ -42,7 +45,9 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if geometry.adaptive:
         if loss.logistic:
             ob_logistic_derivatives(score.a, y, &slope, &curvature)
-        elif not settled:
+        elif settled and update != EXPLICIT:
+            slope = loss.slope_at_kink(score.a, y)
+        else:
             slope = loss.derivative(score.a, y)
         eta *= geometry.adapt(work, slope, y, weight, update != EXPLICIT, &score.slope, &score.bias)
     if update == IMPLICIT and geometry.adaptive and loss.logistic:
@@ -82,18 +87,22 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     return end_step(geometry, settings, run, work, eta, c, score.bias, value)
 
 
-cdef inline bint on_kink(Loss loss, Workspace* work, Score* score, double y, double* slope) noexcept nogil:
-    """Whether a score in an adaptive geometry is a kink up to rounding; if so, set it to the kink, and the slope there.
+cdef inline bint on_kink(Geometry geometry, Loss loss, const Settings* settings, RunState* run, Workspace* work,
+                         Score* score, double y) noexcept nogil:
+    """Whether a score is a kink up to rounding; if so, set it to the kink.
 
-    Exact steps end on kinks, where the slope jumps, and with it the metric that the next equal row leads to. (The step
-    itself does not: in other geometries rounding errors remain rounding errors.)
+    At a kink the slope jumps, and with it an explicit step and the metric of an adaptive geometry. Exact steps end on
+    kinks, where the next equal row begins. (They do not jump themselves: there rounding errors remain rounding errors.)
     """
-    cdef double kink = loss.kink(score.a, y), gap = fabs(score.a - kink)
-    if not (gap <= 1e-3 * fabs(kink) or kink == 0):  # far, unless terms are 1e9 times as large: saves most rows the sum
+    cdef double kink = loss.kink(score.a, y), gap = fabs(score.a - kink), largest = run.largest_score, size
+    run.largest_score = max(largest, fabs(score.a))
+    # others are far, unless terms are 1e6 times as large as any score: saves most rows the sum of the terms
+    if not (gap <= 1e-6 * max(largest, fabs(kink)) or fabs(score.a) > largest):
         return False
-    if gap > OB_KINK_ROUNDING * (ob_size_of_terms(work.w, work.x, work.n) + fabs(score.intercept) + fabs(kink)):
+    size = fabs(kink) + size_of_score(geometry, work, score, rate(settings, run.t + 1.0), largest)
+    if not (gap <= OB_KINK_ROUNDING * size and size < INFINITY):
         return False
-    score.a, slope[0] = kink, loss.slope_at_kink(kink, y)
+    score.a = kink
     return True
 
 

@@ -9,6 +9,7 @@ cdef struct Score:            # a row's score a(c) = w(c).x + intercept - bias c
     double slope              # x'Sx at c = 0
 
 
+cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, double eta, double largest) noexcept nogil
 cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                           double y) noexcept nogil
 cdef double logistic_step(double start, double fall, double eta, double y) noexcept nogil

@@ -12,6 +12,7 @@ from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isin
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
+from onlinebregman._kernels.ops.adaptive cimport ob_size_of_terms
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives, ob_logistic_step
 
 
@@ -233,7 +234,7 @@ cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score
     """c(eta) of the flow dc/ds = L'(a(c)), c(0) = 0."""
     cdef Edge edge
     cdef double speed = loss.derivative(score.a, y), c
-    if speed == 0:
+    if eta * speed == 0:
         return 0.0
     if loss.next_edge(score.a, y, &edge):
         if isnan(edge.near):
@@ -301,6 +302,20 @@ cdef double size_of_terms(Geometry geometry, Workspace* work) noexcept nogil:
     size = max(size, fabs(geometry.dot(work)))
     work.x = x
     return size
+
+
+cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, double eta, double largest) noexcept nogil:
+    """What the rounding errors of a score are relative to: the sum of its |terms|, and a step of the rate eta.
+
+    Small weights may be what is left of steps that have cancelled. A step counts up to the largest score so far, as the
+    steps of other rows may have been much smaller.
+    """
+    cdef double size, a, slope
+    if geometry.adaptive:
+        return ob_size_of_terms(work.w, work.x, work.n) + fabs(score.intercept)
+    size = size_of_terms(geometry, work) + fabs(score.intercept)
+    geometry.evaluate(work, 0.0, &a, &slope)
+    return size + min(eta * (slope + score.bias), largest)
 
 
 cdef inline double elapsed(double decay, double r) noexcept nogil:

@@ -42,6 +42,7 @@ cdef struct RunState:         # the learner's state except for its geometry
     double averaged           # number of steps averaged over
     double loss               # cumulative loss, each row's taken before it was learned
     double moves              # number of rows that moved the weights
+    double largest_score      # the largest |score| so far, where kinks matter: see `on_kink`
     # regret certificate:
     double weighted_loss      # the sum of eta L
     double slack              # S of its inequality

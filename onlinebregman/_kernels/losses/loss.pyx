@@ -204,7 +204,7 @@ cdef class EpsilonInsensitiveLoss(Loss):
         return max(fabs(a - y) - self.epsilon, 0.0)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
-        return 1.0 if a - y > self.epsilon else -1.0 if a - y < -self.epsilon else 0.0
+        return 1.0 if a > y + self.epsilon else -1.0 if a < y - self.epsilon else 0.0
 
     cdef double kink(self, double a, double y) noexcept nogil:
         return y + copysign(self.epsilon, a - y)

@@ -13,7 +13,7 @@ cdef class NumPyLoss(Loss):
     cdef readonly object definition
 
     def __cinit__(self, definition):
-        self.definition, self.kinked = definition, True
+        self.definition, self.kinked = definition, definition._kinked
 
     def _arguments(self):
         return (self.definition,)
