@@ -1,10 +1,13 @@
 """EGRegressor: its three kinds of weights, their start, and the advantage of exponentiated gradient."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from replica import Replica
 from scipy import sparse
 from sklearn.base import clone
 
@@ -123,6 +126,67 @@ def test_weights_at_the_floor_can_grow_again():
     assert (model.coef_ > 0).all() and model.coef_.max() < 1e-200
     model.set_params(update="implicit", eta0=1e6).partial_fit(1000 * X, np.full(1000, 500.0))
     assert_allclose(model.coef_, [0.5, 0.5], rtol=1e-3)
+
+
+def far_rows(seed, n=100, d=5):
+    """Rows that move the logarithms of weights by thousands."""
+    rng = np.random.default_rng(seed)
+    X = 100 * rng.normal(size=(n, d)) * (rng.uniform(size=(n, d)) < 0.7)
+    return X, X @ rng.normal(size=d) + rng.normal(size=n)
+
+
+FAR = {"eta0": 0.1, "learning_rate": "constant"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "update"),
+    [
+        ("simplex", "implicit"),
+        ("simplex", "explicit"),
+        ("signed", "implicit"),
+        ("signed", "explicit"),
+        ("positive", "implicit"),  # its explicit steps overflow
+    ],
+)
+def test_weights_below_the_floor_come_back_as_in_the_log_domain(weights, update):
+    deepest = 0.0
+    for seed in range(10):
+        X, y = far_rows(seed)
+        divergence = "relative_entropy" if weights == "positive" else "simplex_entropy"
+        start = np.zeros(5) if weights == "signed" else np.full(5, 0.2)
+        replica = Replica(divergence, "squared_error", update, start, eta0=0.1, signed=weights == "signed")
+        dense, rows = (EGRegressor(weights=weights, update=update, **FAR) for _ in range(2))
+        for x, target in zip(X, y, strict=True):
+            replica.learn(x, target)
+            dense.partial_fit([x], [target])
+            rows.partial_fit(sparse.csr_array([x]), [target])
+            size = np.abs(replica.coef).max()
+            for model in (dense, rows):
+                assert_allclose(model.coef_, replica.coef, rtol=1e-8, atol=1e-8 * size + 1e-300, err_msg=f"seed {seed}")
+                assert_allclose(model.intercept_, replica.b, rtol=1e-8, atol=1e-8)
+        deepest = min(deepest, -np.ptp(replica.theta) if weights != "positive" else replica.theta.min())
+    assert deepest < -1000
+
+
+@kinds
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("average", [False, True])
+def test_what_is_below_the_floor_is_kept_and_undone(weights, layout, average):
+    for seed in range(4):
+        X, y = far_rows(seed)
+        sample_weight = np.where(np.arange(100) % 7 == 3, 0.0, 1.0)
+        whole = EGRegressor(weights=weights, average=average, **FAR)
+        whole.partial_fit(layout(X), y, sample_weight=sample_weight)
+        cut = EGRegressor(weights=weights, average=average, **FAR)
+        for start, stop in ((0, 1), (1, 2), (2, 20), (20, 21), (21, 60), (60, 100)):
+            bad = X[start:stop].copy()
+            bad[-1, 0] = 1e308
+            with pytest.raises(ValueError, match="row"):
+                cut.partial_fit(layout(np.r_[X[start:stop], bad[-1:]]), np.r_[y[start:stop], 1e300])
+            cut.partial_fit(layout(X[start:stop]), y[start:stop], sample_weight=sample_weight[start:stop])
+            cut = pickle.loads(pickle.dumps(cut))
+        assert_array_equal(cut.coef_, whole.coef_)
+        assert_array_equal(cut.intercept_, whole.intercept_)
 
 
 @pytest.mark.parametrize("share", [1e-3, 1e-9, 1e-13, 1e-40])

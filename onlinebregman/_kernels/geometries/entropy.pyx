@@ -1,22 +1,38 @@
-"""Geometries of relative entropy, on positive weights and on the simplex."""
+"""Geometries of relative entropy, on positive weights and on the simplex.
 
-from libc.math cimport INFINITY, exp, fabs, frexp, isfinite, isnan, ldexp, log, log1p
+Weights are stored as at least the smallest normal number. A step that takes one further down adds its `depth`, so that
+ln v = ln(stored) + depth, and on the simplex a weight of any depth may come back. Depths exist only once a weight gets
+near; until then a bound on the least weight shows that there are none.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, NAN, exp, fabs, frexp, isfinite, isnan, ldexp, log, log1p
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.ops.entropy cimport (
-    OB_SHORT_REACH, ob_entropy_moments, ob_entropy_move, ob_entropy_step, ob_entropy_sums
+    OB_SHORT_REACH, ob_entropy_moments, ob_entropy_move, ob_entropy_step, ob_entropy_sums, ob_log_sum_outside,
+    ob_sum_outside
 )
 from onlinebregman._kernels.ops.exp cimport ob_exp, ob_exp_from
 from onlinebregman._kernels.ops.penalty cimport ob_entropy_ridge
 from onlinebregman._kernels.ops.vector cimport (
     OB_TINY, ob_clip, ob_dot, ob_multiply, ob_range, ob_scale_positive, ob_sum
 )
+from onlinebregman._kernels.rows.rows cimport Row
 
 # A sparse step by a factor of more than exp(600) rescales all weights first, so that none overflows.
 cdef double LARGE_EXPONENT = 600.0
 # For |z| up to this the moments up to the fifth give a sum of exp(z) x: z^5 / 5! is below rounding.
 cdef double SERIES_RADIUS = 1e-3
+# ln OB_TINY. Depths exist from where a step may end this near, as far as known, or has got this near.
+cdef double FLOOR = log(OB_TINY)
+cdef double MAY_SINK = FLOOR + 20.0
+cdef double NEAR_FLOOR = FLOOR + 100.0
+cdef double LITTLE = exp(MAY_SINK)
 
 
 cdef struct Path:             # w(c) of the loaded row where it was computed last, the centre
@@ -26,6 +42,7 @@ cdef struct Path:             # w(c) of the loaded row where it was computed las
     double radius             # distance from the centre up to which the series holds; -1 if only moment[0] is known
     double largest            # largest |x|, set by dot(work) and evaluate(work, 0)
     double rest               # unnormalised weight outside the row (simplex); -1 if not known yet
+    double log_rest           # its logarithm, the depths included; NaN if not known yet
 
 
 cdef class EntropyGeometry(Geometry):
@@ -35,6 +52,26 @@ cdef class EntropyGeometry(Geometry):
     six moments, and a step continues from it. Small exponents take a short polynomial, others `jump`. Signed weights
     move along x and -x without a row of twice the length.
     """
+
+    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
+        super().__init__(weights, doubled, upper)
+        self.state.least = self.least_log()
+        self._resume(state)
+
+    def get_state(self):
+        if self.depth is None:
+            return super().get_state()
+        return *super().get_state()[:2], None, np.asarray(self.depth).copy()
+
+    def set_state(self, state, averaging, threshold_stamp=None, depth=None):
+        super().set_state(state, averaging, threshold_stamp)
+        self.depth = None if depth is None else vector_of(depth, self.weights.shape[0])
+
+    def penalise(self, l1, l2):
+        """See `Geometry.penalise`. The penalty's proximal steps know no depth: weights stay at the least stored one."""
+        super().penalise(l1, l2)
+        if self.penalised:
+            self.depth, self.state.least = None, -INFINITY
 
     cdef void load(self, Workspace* work) noexcept nogil:
         self.fetch_weights(work)
@@ -92,6 +129,10 @@ cdef class EntropyGeometry(Geometry):
         exponent = fabs(c - path.centre) * path.largest
         if exponent <= OB_SHORT_REACH:
             path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.doubled)
+            if self.depth is not None:
+                path.moment[0] += self.raise_deep(work, c, v)
+        elif self.depth is not None:
+            self.jump_by_logs(work, c, v)
         else:
             self.jump(work, c, v)
         path.v, path.centre, path.radius = v, c, -1.0
@@ -138,10 +179,102 @@ cdef class EntropyGeometry(Geometry):
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef Path* path = <Path*> work.notes
+        cdef size_t size = self.per_feature * work.n * sizeof(double)
+        cdef double* start = scratch(work, 4) if c != 0 and self.may_sink(work, c) else NULL
+        if c == 0 or self.needs_backup:
+            return
+        if start != NULL:
+            memcpy(start, work.w, size)
         if c != path.centre:
             self.move(work, c, work.w)
-        elif c != 0:
-            memcpy(work.w, path.v, self.per_feature * work.n * sizeof(double))
+        else:
+            memcpy(work.w, path.v, size)
+        if start != NULL:
+            self.sink(work, c, start)
+
+    # --- weights below the least that is stored -----------------------------------------------------------------
+
+    cdef double least_log(self) noexcept nogil:
+        cdef double lo = self.weights[0], hi = lo
+        ob_range(&self.weights[0], self.weights.shape[0], &lo, &hi)
+        return log(lo)
+
+    cdef bint may_sink(self, Workspace* work, double c) noexcept nogil:
+        """Whether there are depths, at the latest from this step on; the exponents are at most half of `fall`."""
+        cdef Path* path = <Path*> work.notes
+        cdef double fall = 2.0 * fabs(c) * path.largest, least
+        if self.depth is not None or self.penalised:
+            return self.depth is not None
+        self.state.least -= fall
+        if self.state.least > MAY_SINK:
+            return False
+        least = self.least_log()
+        self.state.least = least - fall
+        if least > NEAR_FLOOR and self.state.least > MAY_SINK:
+            return False
+        if self.backed_up:
+            with gil:
+                self.depth = np.zeros(self.weights.shape[0])
+        else:
+            self.needs_backup = True
+        return True
+
+    cdef inline Py_ssize_t place(self, Workspace* work, Py_ssize_t k) noexcept nogil:
+        """Where the k-th weight of a row is stored."""
+        if work.row.index == NULL:
+            return k
+        return k // work.n * self.n_features + work.row.index[k % work.n]
+
+    cdef inline double log_moved(self, Workspace* work, Py_ssize_t k, double stored, double c) noexcept nogil:
+        """ln w(c) of the k-th weight of a row, w being stored as this number."""
+        cdef double x = work.x[k] if k < work.n else -work.x[k - work.n]
+        return log(stored) + self.depth[self.place(work, k)] - c * x
+
+    cdef inline double stored(self, Py_ssize_t j, double log_weight) noexcept nogil:
+        """The number that is stored for a weight; sets its depth."""
+        self.depth[j] = 0.0 if log_weight > FLOOR else max(log_weight - FLOOR, -DBL_MAX)
+        return exp(log_weight) if log_weight > FLOOR else OB_TINY
+
+    cdef void sink(self, Workspace* work, double c, const double* start) noexcept nogil:
+        """After the step c from these stored weights: set the depths."""
+        cdef Path* path = <Path*> work.notes
+        cdef Py_ssize_t k, j
+        for k in range(self.per_feature * work.n):
+            j = self.place(work, k)
+            if self.depth[j] < 0 or work.w[k] <= LITTLE:  # moved on from the floor
+                work.w[k] = self.stored(j, self.log_moved(work, k, start[k], c) - path.shift)
+
+    cdef double raise_deep(self, Workspace* work, double c, double* v) noexcept nogil:
+        """Correct the v = exp(-shift) w(c) of weights that have a depth; returns by how much their sum changes."""
+        cdef Path* path = <Path*> work.notes
+        cdef Py_ssize_t k
+        cdef double change = 0.0, moved
+        for k in range(self.per_feature * work.n):
+            if self.depth[self.place(work, k)] < 0:
+                moved = max(exp(self.log_moved(work, k, OB_TINY, c) - path.shift), OB_TINY)
+                change += moved - v[k]
+                v[k] = moved
+        return change
+
+    cdef void jump_by_logs(self, Workspace* work, double c, double* v) noexcept nogil:
+        """`jump` where there are depths."""
+        cdef Path* path = <Path*> work.notes
+        cdef Py_ssize_t k, n = self.per_feature * work.n
+        cdef double* logs = scratch(work, 2)
+        cdef double most = -INFINITY
+        for k in range(n):
+            logs[k] = self.log_moved(work, k, work.w[k], c)
+            most = max(most, logs[k])
+        path.shift = 0.0
+        path.shift = self.best_shift(work, most, v == work.w)
+        ob_exp(v, logs, -1.0, path.shift, n)
+        for k in range(n):
+            v[k] = max(v[k], OB_TINY)
+        path.moment[0] = ob_sum(v, n)
+
+    cdef double best_shift(self, Workspace* work, double most, bint last) noexcept nogil:
+        """The shift of a `jump`, given the largest ln w(c) of the row; `last`: whether it is the step itself."""
+        return 0.0
 
     cdef void project(self, Workspace* work) noexcept nogil:
         if self.upper < INFINITY:
@@ -186,6 +319,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         cdef Path* path = <Path*> work.notes
         EntropyGeometry.load(self, work)
         path.rest = 0.0 if work.row.index == NULL else -1.0
+        path.log_rest = NAN
 
     cdef double outside(self, Workspace* work) noexcept nogil:
         """Unnormalised weight of the columns outside a sparse row, times exp(-shift)."""
@@ -193,20 +327,43 @@ cdef class SimplexGeometry(EntropyGeometry):
         if path.rest < 0:
             path.rest = self.state.total - ob_sum(work.w, self.per_feature * work.n)
             if path.rest < 1e-6 * self.state.total:  # the difference has lost its digits
-                path.rest = self.weight_outside(work)
+                path.rest = ob_sum_outside(
+                    &self.weights[0], self.n_features, self.per_feature, work.row.index, work.row.n
+                )
+        if self.depth is not None and path.rest > 0:
+            if isnan(path.log_rest) and path.rest > 1e-200 * self.state.total:
+                path.log_rest = log(path.rest)  # the depths are negligible
+            elif isnan(path.log_rest):
+                path.log_rest = ob_log_sum_outside(
+                    &self.weights[0], &self.depth[0], self.n_features, self.per_feature, work.row.index, work.row.n
+                )
+            return exp(path.log_rest - path.shift)
         return path.rest if path.shift == 0 or path.rest == 0 else path.rest * exp(-path.shift)
 
-    cdef double weight_outside(self, Workspace* work) noexcept nogil:
+    cdef double best_shift(self, Workspace* work, double most, bint last) noexcept nogil:
+        cdef Path* path = <Path*> work.notes
+        cdef double shift = -log(self.state.total)
+        if self.outside(work) > 0 or path.rest > 0:
+            most = max(most, path.log_rest)
+        shift += most
+        return 0.0 if last and work.row.index != NULL and fabs(shift) < 100.0 else shift
+
+    cdef void rescale(self, double shift, double factor, const Row* row) noexcept nogil:
+        """Multiply all stored weights by factor = exp(-shift), but for the columns of a sparse row, if one is given."""
         cdef Py_ssize_t b, j, k
-        cdef double total = 0.0
+        self.state.least -= shift
+        if self.depth is None:
+            ob_scale_positive(&self.weights[0], factor, self.weights.shape[0])
+            return
         for b in range(self.per_feature):
             k = 0
-            for j in range(self.n_features):
-                if k < work.row.n and work.row.index[k] == j:
+            for j in range(b * self.n_features, (b + 1) * self.n_features):
+                if row != NULL and k < row.n and row.index[k] == j - b * self.n_features:
                     k += 1
+                elif self.depth[j] == 0 and isfinite(factor) and self.weights[j] * factor > OB_TINY:
+                    self.weights[j] *= factor
                 else:
-                    total += self.weights[b * self.n_features + j]
-        return total
+                    self.weights[j] = self.stored(j, log(self.weights[j]) + self.depth[j] - shift)
 
     cdef void jump(self, Workspace* work, double c, double* v) noexcept nogil:
         """`move` for an exponent of any size: v = w exp(-c x - shift).
@@ -274,13 +431,15 @@ cdef class SimplexGeometry(EntropyGeometry):
             if path.shift != 0:
                 self.reset_path(work)
         EntropyGeometry.step(self, work, c)
+        if self.needs_backup:
+            return
         if work.row.index != NULL and path.shift != 0:
             if not self.backed_up:
                 self.needs_backup = True
                 return
             if self.averaging:
                 self.accumulate_all()
-            ob_scale_positive(&self.weights[0], exp(-path.shift), self.weights.shape[0])
+            self.rescale(path.shift, exp(-path.shift), work.row)
         self.state.total = path.moment[0] + self.outside(work)
         self.state.steps += work.row.index != NULL
 
@@ -308,7 +467,7 @@ cdef class SimplexGeometry(EntropyGeometry):
                 self.state.clock = 0.0
                 self.stamp[:] = 0.0
             frexp(self.state.total, &exponent)
-            ob_scale_positive(&self.weights[0], ldexp(1.0, -exponent), self.weights.shape[0])
+            self.rescale(exponent * log(2.0), ldexp(1.0, -exponent), NULL)
         self.state.total = ob_sum(&self.weights[0], self.weights.shape[0])
         self.state.summed = self.state.total
         self.state.steps = 0

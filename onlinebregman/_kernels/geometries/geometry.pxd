@@ -29,6 +29,7 @@ cdef struct GeometryState:    # the state in addition to the weights
     double confined_to        # the upper bound that all weights are known to satisfy (Burg)
     double clock              # averaging: a weight has not moved for the time from its stamp to this clock
     double summed             # the largest total since it was last recomputed (simplex, p-norm)
+    double least              # a lower bound on ln v of all weights (relative entropy)
     # Adaptive geometries: the intercept's sum; weight of the rows and sum of their z^2; weight, mean and sum of squared
     # deviations of the targets; the intercept's bets; and for the regret certificate the sums of c and of
     # c (w.x) - c^2 x'Sx / 2
@@ -90,6 +91,7 @@ cdef class Geometry:
     cdef readonly bint penalised
     cdef bint eager
     cdef double[::1] threshold_stamp
+    cdef double[::1] depth           # of weights below the smallest that is stored, see `entropy`; None: there are none
 
     cdef void arrange(self, Py_ssize_t per_feature) noexcept
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil

@@ -121,6 +121,7 @@ cdef class Geometry:
     def __cinit__(self, *arguments, **more):
         if not (arguments or more):  # __new__ without arguments would leave every pointer NULL
             raise TypeError(f"{type(self).__name__} must be given the weights to start from; got no arguments")
+        self.depth = None
 
     def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())

@@ -19,7 +19,7 @@ cdef class LearnerSavepoint(Savepoint):
     cdef Loss loss
     cdef double upper
     cdef bint averaging
-    cdef double[::1] average_sum, stamp
+    cdef double[::1] average_sum, stamp, depth
     cdef Py_ssize_t n_rates
     cdef Py_ssize_t per_feature
 

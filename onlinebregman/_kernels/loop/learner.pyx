@@ -369,6 +369,8 @@ cdef class Learner(AtomicLearner):
     cdef int undo(self, Rows rows) except -1:
         self.before.restore(self.geometry, rows)
         self.geometry.state = self.state_before
+        if not self.before.deep:
+            self.geometry.depth = None
         self.run = self.run_before
         with cython.critical_section(self):
             self.prediction_model = None
@@ -445,7 +447,7 @@ cdef class Learner(AtomicLearner):
         savepoint.origin, savepoint.loss = self.origin, self.loss
         savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
         savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
-        savepoint.per_feature = self.geometry.per_feature
+        savepoint.per_feature, savepoint.depth = self.geometry.per_feature, self.geometry.depth
         savepoint.n_rates = len(self.rates)
         return savepoint
 
@@ -457,5 +459,6 @@ cdef class Learner(AtomicLearner):
         self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
         self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
         self.geometry.arrange(savepoint.per_feature)
+        self.geometry.depth = savepoint.depth
         del self.rates[savepoint.n_rates:]
         return 0

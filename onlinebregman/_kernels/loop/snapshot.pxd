@@ -5,6 +5,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 cdef class Snapshot:
     cdef bint complete        # a copy of all weights, or a log of the rows' weights
     cdef bint stamped         # whether the stamps of proximal steps are saved
+    cdef bint deep            # whether there are depths, which are saved
     cdef Py_ssize_t start     # the first weight that may move, if `complete`
     cdef double* saved        # memory reused by all calls
     cdef Py_ssize_t capacity, used

@@ -27,6 +27,7 @@ cdef class Snapshot:
         cdef double* saved
         cdef Py_ssize_t* numbers
         self.stamped = geometry.penalised and (not geometry.eager or geometry.state.lagging)
+        self.deep = geometry.depth is not None
         size *= self.vectors(geometry)
         if size > self.capacity:
             saved = <double*> realloc(self.saved, size * sizeof(double))
@@ -61,8 +62,9 @@ cdef class Snapshot:
             self.move(geometry, &row, False)
 
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:
-        """The number of vectors that are saved: weights, sum and stamp of averaging, stamps of proximal steps."""
-        return 1 + 2 * geometry.averaging + self.stamped
+        """The number of vectors that are saved: weights, sum and stamp of averaging, stamps of proximal steps,
+        depths."""
+        return 1 + 2 * geometry.averaging + self.stamped + self.deep
 
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
         """Save all weights, or a row's, with the vectors of averaging and penalty; or restore those saved last."""
@@ -78,6 +80,9 @@ cdef class Snapshot:
             saved += 2 * n
         if self.stamped:
             self.move_vector(geometry, geometry.threshold_stamp, row, saved + n, save)
+            saved += n
+        if self.deep:
+            self.move_vector(geometry, geometry.depth, row, saved + n, save)
         if save:
             self.used += n * self.vectors(geometry)
 

@@ -319,6 +319,37 @@ OB_CLONES static double ob_burg_mass(const double *restrict w, const double *res
 
 /* --- binary entropy ----------------------------------------------------------------------------------------------- */
 
+/* The sum of the weights outside a sparse row, in `blocks` vectors of `width` weights each */
+static inline double ob_sum_outside(const double *w, ptrdiff_t width, ptrdiff_t blocks, const ptrdiff_t *index,
+                                    ptrdiff_t n) {
+    double total = 0.0;
+    for (ptrdiff_t b = 0; b < blocks; ++b)
+        for (ptrdiff_t j = 0, k = 0; j < width; ++j) {
+            if (k < n && index[k] == j)
+                ++k;
+            else
+                total += w[b * width + j];
+        }
+    return total;
+}
+
+/* Its logarithm, each weight being w exp(depth) */
+static inline double ob_log_sum_outside(const double *w, const double *depth, ptrdiff_t width, ptrdiff_t blocks,
+                                        const ptrdiff_t *index, ptrdiff_t n) {
+    double most = -INFINITY, total = 0.0;
+    for (ptrdiff_t b = 0; b < blocks; ++b)
+        for (ptrdiff_t j = 0, k = 0; j < width; ++j) {
+            if (k < n && index[k] == j) {
+                ++k;
+                continue;
+            }
+            const double each = log(w[b * width + j]) + depth[b * width + j];
+            total = each > most ? total * exp(most - each) + 1.0 : total + exp(each - most);
+            most = each > most ? each : most;
+        }
+    return most + log(total);
+}
+
 /* v = w e / (1 - w + w e) strictly between 0 and 1, with e a factor of the odds w / (1 - w); v may be w or e */
 OB_CLONES static void ob_binary_moved(double *v, const double *w, const double *e, ptrdiff_t n) {
     const double largest = 1.0 - DBL_EPSILON / 2;

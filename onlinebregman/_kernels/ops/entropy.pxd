@@ -21,3 +21,7 @@ cdef extern from "ops/entropy.h":
     void ob_binary_moved(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_binary_ratios(double* r, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     void ob_binary_sums(const double* w, const double* x, Py_ssize_t n, double* dot, double* square) noexcept nogil
+    double ob_sum_outside(const double* w, Py_ssize_t width, Py_ssize_t blocks, const Py_ssize_t* index,
+                          Py_ssize_t n) noexcept nogil
+    double ob_log_sum_outside(const double* w, const double* depth, Py_ssize_t width, Py_ssize_t blocks,
+                              const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
