@@ -163,9 +163,9 @@ class ScaleInvariantMixin(MirrorMixin):
             raise ValueError("The bound requires one fit_intercept for all rows, but it was changed; fit again.")
         bounds = []
         for part, u, b in zip(parts, coefs, intercepts, strict=True):
-            bets = part.geometry.bets if fit_intercept else part.geometry.bets[:, :-1]
+            *bets, units = part.geometry.bets if fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # the first target: the distance of the first row is that from 0
-            u = np.r_[u, b - origin] if fit_intercept else u
+            u = (np.r_[u, b - origin] if fit_intercept else u) * units
             with np.errstate(over="ignore", invalid="ignore"):
                 bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
             bounds.append(a_number(float(bound)))

@@ -19,10 +19,17 @@ from libc.math cimport fabs
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.geometries.geometry import vector_of
-from onlinebregman._kernels.ops.adaptive cimport ob_bet, ob_bets, ob_count_new, ob_settle
+from onlinebregman._kernels.ops.adaptive cimport (
+    OB_TINY_LARGEST, ob_bet, ob_bets, ob_count_new, ob_settle, ob_tiny_bets, ob_tiny_settle, ob_unit_of
+)
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather_4, ob_scatter_4
 from onlinebregman._kernels.ops.vector cimport ob_accumulate
 from onlinebregman._kernels.rows.rows cimport Row
+
+ctypedef void (*Bets)(double* w, double* bet, const double* x, const double* pull, const double* squares,
+                      const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
+ctypedef void (*Settle)(const double* bet, const double* x, double* pull, double* squares, double* largest,
+                        double* wealth, double s, double counted, double played, Py_ssize_t n) noexcept nogil
 
 cdef enum:                    # blocks of the state
     PULL
@@ -53,6 +60,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef readonly bint located
     cdef double[::1] first    # the first |x| > 0 of each coordinate; undefined where the largest is 0
     cdef double[::1] current  # buffer for all weights, while they are averaged
+    cdef bint tiny            # whether coordinates may be so tiny that they have a unit of their own
 
     def __cinit__(self):
         self.blocks, self.own_average = BLOCKS, True
@@ -73,6 +81,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         size = BLOCKS * self.n_features
         super().set_state(state, averaging, threshold_stamp, box, blocks[:size])
         self.first = vector_of(blocks[size:], self.n_features)
+        self.tiny = bool(np.any((np.asarray(self.first) > 0) & (np.asarray(self.first) < OB_TINY_LARGEST)))
         if self.averaging:
             self.current = np.zeros(2 * self.n_features)
 
@@ -92,7 +101,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         cdef Py_ssize_t n = self.n_features
         cdef double* own = &self.weights[0]
         cdef double* largest = own + LARGEST * n
-        ob_bets(
+        bets_of(self)(
             &bets[0], &bets[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n,
             self.state.unit, n
         )
@@ -100,7 +109,8 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef double weight(self, Py_ssize_t j) noexcept nogil:
         cdef double* own = &self.weights[j]
         cdef Py_ssize_t n = self.n_features
-        return self.state.unit * ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n], own[WEALTH * n])
+        cdef double u = ob_unit_of(own[LARGEST * n])
+        return self.state.unit * (ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n] / u, own[WEALTH * n]) / u)
 
     def _arguments(self):
         return self.n_features, self.slope, self.located
@@ -118,12 +128,15 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     @property
     def bets(self):
         """(pull, sum of squares, largest |x|, wealth over initial wealth, first |x| > 0) of all coordinates, the
-        intercept last; a new array of shape (5, n_features + 1)."""
+        intercept last, and the unit of x in which each counts; a new array of shape (6, n_features + 1)."""
         cdef double size = self.state.bias_size
         blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
         blocks[WEALTH][blocks[LARGEST] == 0] = 1.0
-        bias = [self.state.bias_pull, self.state.bias_sum, size, self.state.bias_wealth, 1.0]
-        return np.c_[blocks, bias]
+        units = np.array([ob_unit_of(largest) for largest in blocks[LARGEST]])
+        blocks[LARGEST] /= units
+        blocks[4] /= units
+        bias = [self.state.bias_pull, self.state.bias_sum, size, self.state.bias_wealth, 1.0, 1.0]
+        return np.c_[np.r_[blocks, [units]], bias]
 
     @property
     def metric(self):
@@ -155,7 +168,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         work.w = work.vectors
         if work.row.index != NULL:
             ob_gather_4(self.loaded(work, PULL), &self.weights[0], self.n_features, work.row.index, work.row.n)
-        ob_bets(
+        bets_of(self)(
             work.w, work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES),
             self.loaded(work, LARGEST), self.loaded(work, WEALTH), self.state.unit, work.n
         )
@@ -170,6 +183,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             if largest[i] == 0 and work.x[i] != 0:
                 wealth[i] = 1.0
                 self.first[i if work.row.index == NULL else work.row.index[i]] = fabs(work.x[i])
+                self.tiny = self.tiny or fabs(work.x[i]) < OB_TINY_LARGEST
 
     cdef double bet_of_intercept(self) noexcept nogil:
         return ob_bet(self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth)
@@ -189,7 +203,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             self.state.unit = fabs(y - self.state.target_mean)
         if ob_count_new(work.x, largest, work.n) > 0:
             self.note_first(work, largest)
-        ob_settle(
+        settle_of(self)(
             work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES), largest,
             self.loaded(work, WEALTH), s, max(weight, 1.0), played, work.n
         )
@@ -241,3 +255,11 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             j = row.index[i]
             dot += (self.average_sum[j] + self.weight(j) * (self.state.clock - self.stamp[j])) * row.x[i]
         return dot
+
+
+cdef inline Bets bets_of(ScaleInvariantGeometry geometry) noexcept nogil:
+    return ob_tiny_bets if geometry.tiny else ob_bets
+
+
+cdef inline Settle settle_of(ScaleInvariantGeometry geometry) noexcept nogil:
+    return ob_tiny_settle if geometry.tiny else ob_settle
