@@ -388,3 +388,39 @@ def test_pair_distance_requires_equal_numbers_of_rows():
     learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="X and Y must have the same number of rows; got 4 and 3"):
         learner.pair_distance(ROWS, ROWS[:3])
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 10**6), log_eta=st.floats(-3, 2), scale_eta=st.booleans())
+def test_the_largest_distance_of_a_run_bounds_its_loss(seed, log_eta, scale_eta):
+    """sum eta L(W) <= (1 + k) (sum eta L(U) + D(U, W_1)), k the largest eta m^2, m of the distances around a step."""
+    rng, d = np.random.default_rng(seed), 3
+    model = LogDetMetricLearner(eta0=10**log_eta, scale_eta=scale_eta, track_regret=True)
+    factors = rng.normal(size=(3, d, d))
+    metrics, of_others, k, before = [f @ f.T + 1e-3 * np.eye(d) for f in factors] + [np.eye(d)], np.zeros(4), 0.0, 0.0
+    for t in range(15):
+        z = rng.normal(size=d) * rng.choice([0.01, 1.0, 10.0])
+        W = model.get_mahalanobis_matrix() if t else np.eye(d)
+        y = rng.choice([0.0, 1.0, z @ metrics[0] @ z, 100.0])
+        learn_z(model, z, y, sample_weight=[rng.choice([0.1, 1.0, 3.0])])
+        lost = (z @ W @ z - y) ** 2 / 2
+        eta, before = (model.weighted_loss_ - before) / lost if lost > 0 else 0.0, model.weighted_loss_
+        k = max(k, eta * max(z @ W @ z, z @ model.get_mahalanobis_matrix() @ z) ** 2)
+        of_others += eta * np.array([(z @ U @ z - y) ** 2 / 2 for U in metrics])
+    for lost, U in zip(of_others, metrics, strict=True):
+        assert model.weighted_loss_ <= (1 + k) * (lost + LogDet().divergence(U, np.eye(d))) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("eta", [0.1, 1.0, 10.0])
+def test_no_constant_rate_has_a_bound_from_bounds_on_the_data(eta):
+    """The stream of the guide: against the metric of the start the loss is of the order of the square of its length."""
+    for n in (100, 1000):
+        rows = np.array([[0.0], [(2 / (eta * n)) ** 0.5], [1.0]])
+        model = raw(eta0=eta, track_regret=True).partial_fit_pairs(rows, [[0, 1]] * n, np.ones(n))
+        assert model.get_mahalanobis_matrix()[0, 0] >= eta * n / 4
+        model.partial_fit_pairs(rows, [[0, 2]], [0.0])
+        of_start = n * (rows[1, 0] ** 2 - 1) ** 2 / 2 + 0.5
+        assert of_start <= (n + 1) / 2 and model.cumulative_loss_ >= eta**2 * n**2 / 32
+        assert model.cumulative_loss_ - of_start <= model.regret_certificate([[1.0]]) / eta * (1 + 1e-9)
