@@ -224,7 +224,8 @@ def classifiers(rng):
         if t and rng.uniform() < 0.7:  # the class with the smallest probability
             scores = np.atleast_1d(model.decision_function(X[t : t + 1])[0])
             y[t] = np.argmin(scores) if n_classes > 2 else scores[0] < 0
-        model.partial_fit(X[t : t + 1], y[t : t + 1], classes=range(n_classes), sample_weight=weights[t : t + 1])
+        more = {} if t else {"classes": range(n_classes)}
+        model.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1], **more)
     learners = model._learner.learners
     if any(part.tracked_rates[0] != part.tracked_rates[1] or part.tracked_rates[2] for part in learners):
         return
@@ -276,7 +277,7 @@ def mistakes(rng):
             continue
         X.append(x)
         y.append(np.sign(a))
-        model.partial_fit(X[-1:], y[-1:], classes=[-1.0, 1.0])
+        model.partial_fit(np.array(X[-1:]), np.array(y[-1:]), **({} if known else {"classes": [-1.0, 1.0]}))
     if X:
         bound = model.mistake_bound(X, y, u, b)
         yield float(model.n_mistakes_[0]), bound, 1.0
@@ -328,12 +329,13 @@ def aioli(rng):
     u = rng.normal(size=n)
     u *= model.radius / np.linalg.norm(u)
     weights = some_weights(rng, n_rows, rng.choice([1.0, 2.0]))
-    rows, X, y = Rows(rng, n), np.zeros((n_rows, n)), np.zeros(n_rows)
+    rows, X, y = Rows(rng, n), np.zeros((n_rows, n)), np.zeros(n_rows, int)
     for t in range(n_rows):
         X[t] = rows.next(t, model.coef_[0] if t else np.zeros(n), u)
         p = model.predict_proba(X[t : t + 1])[0, 1] if t else 0.5
         y[t] = rng.choice([p < 0.5, X[t] @ u > 0, rng.integers(2)])
-        model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1], sample_weight=weights[t : t + 1])
+        more = {} if t else {"classes": [0, 1]}
+        model.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1], **more)
     for v in (u, -u, 0.5 * u, np.zeros(n)):
         lost = float(weights @ np.logaddexp(0, np.where(y == 1, -1, 1) * (X @ v)))
         bound = model.regret_bound(v)

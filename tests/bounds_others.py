@@ -104,7 +104,8 @@ def expert_mixtures_of_probabilities(rng):
     for t in range(T):
         p = mixture.predict_proba(P[t : t + 1])[0, 1] if t else P[t].mean()
         y[t] = rng.choice([p < 0.5, p < 0.5, P[t, rng.integers(K)] > 0.5])
-        mixture.partial_fit(P[t : t + 1], y[t : t + 1], classes=[0, 1], sample_weight=weights[t : t + 1])
+        more = {} if t else {"classes": [0, 1]}
+        mixture.partial_fit(P[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1], **more)
 
     def losses_of(P):
         right = np.where(y[:, np.newaxis] == 1, P, 1 - P)
@@ -181,7 +182,7 @@ def mixtures_of_learners(rng):
         else:
             y[t] = target(rng, SquaredLoss(), model.predict(X[t : t + 1])[0] if t else 0.0, X[t] @ u)
         model.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1], **classes)
-        classes = classes and {"classes": None}
+        classes = classes and {"classes": None}  # they are known
     yield model.cumulative_loss_ - model.cumulative_losses_.min(), model.regret_bound_, model.cumulative_loss_
     if hasattr(model, "loss_bound_"):
         yield model.cumulative_loss_, model.loss_bound_, 0.0
