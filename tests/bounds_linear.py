@@ -56,9 +56,9 @@ def comparator(rng, name, n):
     """Weights in the domain and within the constraint."""
     divergence, signed, constraint = GEOMETRIES[name]
     if divergence.total is not None:
-        u = divergence.total * rng.dirichlet(np.full(n, rng.choice([0.1, 1.0])))
-        u = u * rng.choice([-1.0, 1.0], size=n) * rng.choice([1.0, rng.uniform()]) if signed else u
-        return u if signed else u + (divergence.total - u.sum()) / n
+        u = rng.dirichlet(np.full(n, rng.choice([0.1, 1.0]))) + 1e-12
+        u *= divergence.total / u.sum()
+        return u * rng.choice([-1.0, 1.0], size=n) * rng.choice([1.0, rng.uniform()]) if signed else u
     u = rng.normal(size=n) * rng.choice([0.0, 0.1, 1.0, 10.0])
     if divergence.lower == 0:
         u = np.clip(np.abs(u), 1e-6, 1 - 1e-6 if divergence.upper == 1 else None)
