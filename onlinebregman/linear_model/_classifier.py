@@ -198,7 +198,7 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
         """The theorem's bound on `cumulative_loss_` minus the comparators' losses, under learning_rate="theory".
 
         Each learner has its own comparator and bound, for rows and comparators within `data_bounds`; this is the sum of
-        the bounds.
+        the bounds. With a penalty R a comparator's loss includes R(u) for each row.
         """
         return len(self._fitted_learner().learners) * super().regret_bound_
 
