@@ -61,20 +61,21 @@ def target(rng, loss, a, a_u):
     return a_u + rng.choice([0.0, far, 30.0 * far, 0.1 * rng.normal(), 3.0 * rng.normal()])
 
 
-def learn(rng, model, loss, u, b, n_rows, *, weights, positive=False, row_size=None, limit=np.inf, more=None):
+def learn(
+    rng, model, loss, u, b, n_rows, *, weights, positive=False, row_size=None, limit=np.inf, more=None, rates=None
+):
     """Let a linear model learn such a stream; rows of at most the size 1 by `row_size`, targets within the limit.
 
-    An explicit step that leaves the domain ends the stream before it.
+    The list `rates` receives that of each row, as the model tracks it. An explicit step that leaves the domain ends the
+    stream before it.
     """
     rows, X, y = Rows(rng, len(u), positive=positive), np.zeros((n_rows, len(u))), np.zeros(n_rows)
     w, intercept = np.zeros(len(u)), 0.0
     for t in range(n_rows):
-        if hasattr(model, "_learner"):
-            w, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
-        x = rows.next(t, w[: len(u)], u)
+        x = rows.next(t, w, u)
         size = row_size(x) if row_size is not None else 0.0
         X[t] = x / size if size > 0 and (size > 1 or rng.uniform() < 0.5) else x
-        y[t] = np.clip(target(rng, loss, X[t] @ w[: len(u)] + intercept, X[t] @ u + b), -limit, limit)
+        y[t] = np.clip(target(rng, loss, X[t] @ w + intercept, X[t] @ u + b), -limit, limit)
         if positive:
             y[t] = abs(y[t])
         try:
@@ -84,4 +85,7 @@ def learn(rng, model, loss, u, b, n_rows, *, weights, positive=False, row_size=N
                 raise
             return X[:t], y[:t], weights[:t]
         more = None  # the labels are known
+        w, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
+        if rates is not None:
+            rates.append(model._learner.tracked_rates[1])
     return X, y, weights

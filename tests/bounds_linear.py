@@ -96,47 +96,36 @@ def linear_certificates(rng):
         eta0=10 ** rng.uniform(-3, -1 if update == "explicit" else 1), fit_intercept=bool(rng.integers(2)),
         learning_rate=rng.choice(["constant", "invscaling"]), track_regret=True,
     )  # fmt: skip
-    u = comparator(rng, name, n)
+    u, rates, weights = comparator(rng, name, n), [], some_weights(rng, n_rows, 3.0)
     try:
-        X, y, weights = learn(rng, model, loss, u, 0.3, n_rows, weights=some_weights(rng, n_rows, 3.0))
+        X, y, weights = learn(rng, model, loss, u, 0.3, n_rows, weights=weights, rates=rates)
     except ValueError:
-        return  # an explicit first step that leaves the domain
-    rates = [model._learner.tracked_rates]
-    one_rate = rates[0][0] == rates[0][1] and not rates[0][2]
-    paid = 0.0 if penalty is None else (weights > 0).sum()
-    gap = None
-    if one_rate:
-        radius = None if model._comparators().bounded else 1.5
-        gap = model.optimality_gap(radius, largest_intercept=1.0 if model.fit_intercept else None)
-    runs = [u, best_weights(name, loss, X, y, weights, u), comparator(rng, name, n), comparator(rng, name, n)]
-    if gap is not None and radius is not None:
-        order = getattr(divergence, "q", 2.0 if divergence.lower < 0 else 1.0)
-        shrunk = [np.maximum(v / max(1.0, np.linalg.norm(v, order) / 1.49), divergence.lower + 1e-9) for v in runs]
-    else:
-        shrunk = runs
-    for v in runs:
+        return  # an explicit step that leaves the domain at once, or overflows
+    others = [comparator(rng, name, n) for _ in range(2)]
+    comparators = [u, best_weights(name, loss, X, y, weights, u), *others]
+    constant = np.ptp(rates) == 0 and rates[0] > 0
+    in_ball = isinstance(constraint, L2Ball) and not model.fit_intercept
+    for v in comparators:
         b = rng.uniform(-1, 1) * model.fit_intercept
         losses = weights * loss.value(X @ v + b, y)
-        if one_rate:
-            size = model.cumulative_loss_ + losses.sum()
-            bound = model.regret_bound(v, b)
-            yield model.cumulative_loss_ - losses.sum(), bound, size + abs(bound)
-    if gap is not None:
-        for v in shrunk:
-            b = rng.uniform(-1, 1) * model.fit_intercept
-            lost = float((weights * loss.value(X @ v + b, y)).sum())
-            lost += 0.0 if penalty is None else paid * penalty.value(v)
-            yield model.cumulative_loss_ - lost, gap, model.cumulative_loss_ + lost + abs(gap)
-    if not divergence.adaptive and not one_rate:
-        rates = 1.0 * model._schedule()(np.arange(1, (weights > 0).sum() + 1))
-        for v in runs:
-            b = rng.uniform(-1, 1) * model.fit_intercept
-            losses = (weights * loss.value(X @ v + b, y))[weights > 0]
-            bound = model.regret_certificate(v, b)
-            yield model.weighted_loss_ - rates @ losses, bound, model.weighted_loss_ + rates @ losses + abs(bound)
-            if isinstance(constraint, L2Ball) and not model.fit_intercept:
-                bound = model.regret_bound(v, largest_divergence=(np.linalg.norm(v) + 1.5) ** 2 / 2)
-                yield model.cumulative_loss_ - losses.sum(), bound, model.cumulative_loss_ + losses.sum() + abs(bound)
+        lost, bound = rates @ losses, model.regret_certificate(v, b)
+        yield model.weighted_loss_ - lost, bound, model.weighted_loss_ + lost + abs(bound)
+        if constant or in_ball:
+            largest = (np.linalg.norm(v) + 1.5) ** 2 / 2 if in_ball else None
+            lost, bound = losses.sum(), model.regret_bound(v, b, largest_divergence=largest)
+            yield model.cumulative_loss_ - lost, bound, model.cumulative_loss_ + lost + abs(bound)
+    if not constant:
+        return
+    radius = None if model._comparators().bounded else 1.5
+    gap = model.optimality_gap(radius, largest_intercept=1.0 if model.fit_intercept else None)
+    for v in comparators:
+        b = rng.uniform(-1, 1) * model.fit_intercept
+        if radius is not None:
+            order = getattr(divergence, "q", 2.0 if divergence.lower < 0 else 1.0)
+            v = np.maximum(v / max(1.0, np.linalg.norm(v, order) / 1.49), divergence.lower + 1e-9)
+        lost = float((weights * loss.value(X @ v + b, y)).sum())
+        lost += 0.0 if penalty is None else (weights > 0).sum() * penalty.value(v)
+        yield model.cumulative_loss_ - lost, gap, model.cumulative_loss_ + lost + abs(gap)
 
 
 def theory(rng, name, loss, penalty=None):

@@ -5,7 +5,7 @@ import os
 import bounds
 import pytest
 
-STREAMS = int(os.environ.get("ONLINEBREGMAN_STREAMS", "20"))
+STREAMS = int(os.environ.get("ONLINEBREGMAN_STREAMS", "50"))
 
 
 @pytest.mark.exhaustive
