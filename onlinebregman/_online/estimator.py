@@ -82,11 +82,12 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _set_arguments(self, arguments: dict[str, Any]) -> None:
         """Set the arguments of a constructor, given by its `locals()`, as attributes."""
-        vars(self).update({name: value for name, value in arguments.items() if name != "self"})
+        del arguments["self"]
+        vars(self).update(arguments)
 
     def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """The body of `fit` and similar methods, whose decorator has validated the parameters."""
-        with all_or_nothing(self, *self._members()):
+        with all_or_nothing(self):
             warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
             self._validated = Validated(self, self._parameters_of_calls())
@@ -113,7 +114,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """Learn more examples of any kind, in one transaction."""
-        with all_or_nothing(self, *self._members()) as transaction:
+        with all_or_nothing(self) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
             changed = call.first or not self._parameters_are_valid()
             if changed:
@@ -126,21 +127,20 @@ class LifeCycleMixin(DocumentedMixin):
             (learn or self._learn)(data)
         return self
 
-    def _predict(self, X, *settings) -> Any:
+    def _predict(self, X, settings: tuple = ()) -> Any:
         """What the learner predicts: of plain numbers straight away, all else is validated first."""
         own = self.__dict__
         learner = own.get("_learner")
         predictions = None if learner is None else learner.predict_fast(own, X, *settings)
-        return self._predict_validated(check_query(self, X), *settings) if predictions is None else predictions
+        return self._predict_validated(check_query(self, X), settings) if predictions is None else predictions
 
-    def _predict_validated(self, X, *settings) -> Any:
+    def _predict_validated(self, X, settings: tuple) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
         learner = self._learner
         predictions = learner.predict(X, *settings)
         if predictions is None:
-            self._refuse_prediction(
-                X, next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
-            )
+            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
+            self._refuse_prediction(X, row)
         elif not np.isfinite(predictions).all():
             self._refuse_prediction(X, int(np.argwhere(~np.isfinite(predictions))[0, 0]))
         return predictions
@@ -168,10 +168,6 @@ class LifeCycleMixin(DocumentedMixin):
     def _check_one_run(self) -> None:
         if self._parallel:
             raise NoBound("Bounds must be for one run over all rows; this model was mixed from parallel runs.")
-
-    def _members(self) -> Iterable:
-        """Further estimators that a call changes."""
-        return ()
 
     def _learning_in_place(self, data) -> Iterable:
         """Further estimators that a call changes in place, depending on the data."""

@@ -217,7 +217,7 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
             "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
             scores with multi_class="multinomial".
         """
-        return self._probabilities(self._predict(X, False))
+        return self._probabilities(self._predict(X, (False,)))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
@@ -241,7 +241,7 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
         logarithms : ndarray of shape (n_samples, n_classes)
             For "log_loss" also finite where a probability underflows.
         """
-        scores = self._predict(X, False)
+        scores = self._predict(X, (False,))
         if self._joint:
             return log_softmax(scores, axis=1)
         if scores.shape[1] == 1:

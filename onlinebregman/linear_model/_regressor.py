@@ -57,7 +57,7 @@ class OnlineLinearRegressor(RegressorMixin, LearnsTargets, OnlineLinearModel):
             and the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`,
             values beyond five deviations, which count as five.
         """
-        return self._predict(X, True)
+        return self._predict(X, (True,))
 
     def regret_certificate(self, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on the regret of this run against a comparator, without assumptions on the data.

@@ -32,8 +32,8 @@ class ScoresClasses(LearnsLabels):
         ValueError
             If a score overflows.
         """
-        scores = self._predict(X, False)
+        scores = self._predict(X, (False,))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _class_scores(self, X) -> np.ndarray:
-        return self._predict(X, False)
+        return self._predict(X, (False,))

@@ -260,8 +260,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         """
         if return_std:
             return self._predict_normal(X, self.forward, "return_std=True")
-        exact = isinstance(vars(self).get("_learner"), ForwardLearner)
-        return self._predict(X, self.forward, self.forgetting) if exact else self._predict(X)
+        exact = isinstance(self.__dict__.get("_learner"), ForwardLearner)
+        return self._predict(X, (self.forward, self.forgetting) if exact else ())
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Predict an interval for the target of each row, as the next one of the stream, of weight 1.
@@ -303,7 +303,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
                 f"{caller} requires loss='squared_error', with its normal model; this model has {self._learned_loss!r}."
             )
         shares = np.empty(X.shape[0])
-        predictions = self._predict_validated(X, forward, self.forgetting, shares)
+        predictions = self._predict_validated(X, (forward, self.forgetting, shares))
         with np.errstate(divide="ignore", invalid="ignore"):  # the share underflows to 0 for an extremely large row
             variance = np.where(shares > 0, np.divide.outer(learner.noise_variance, shares), np.inf)
         return predictions, np.sqrt(variance.T.reshape(predictions.shape))

@@ -175,7 +175,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         -------
         {probabilities}
         """
-        return self._predict(X, True)
+        return self._predict(X, (True,))
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
@@ -189,7 +189,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         logarithms : ndarray of shape (n_samples, n_classes)
             The log-softmax of the scores, also finite where a probability underflows to 0.
         """
-        scores = self._predict(X, False)
+        scores = self._predict(X, (False,))
         return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
 
     def regret_bound(self, coef: ArrayLike, intercept: float = 0.0) -> float:

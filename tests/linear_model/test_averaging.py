@@ -52,7 +52,7 @@ def predicted_then_learned(model, X, y, h):
     loss, losses = resolve_loss(getattr(model, "loss", "squared_error")), []
     model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
     for i in range(len(y)):
-        score = model._predict(X[i : i + 1], False)
+        score = model._predict(X[i : i + 1], (False,))
         model.partial_fit(X[i : i + 1], y[i : i + 1], h[i : i + 1])
         losses.append(h[i] * float(loss.value(score, y[i : i + 1])[0]))
     return np.array(losses)
