@@ -8,12 +8,12 @@ import numpy as np
 
 from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, isfinite, log, log1p, pi
-from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
+from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite, ob_symv, ob_syr
 
 cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed

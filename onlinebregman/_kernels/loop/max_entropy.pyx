@@ -10,10 +10,9 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, expm1, fabs, isfinite, isnan, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 from numpy.linalg import LinAlgError
-from scipy.linalg.cython_blas cimport dgemv, dsyrk
-from scipy.linalg.cython_lapack cimport dpotrf, dpotrs
 
 from onlinebregman._kernels.ops.exp cimport ob_exp
+from onlinebregman._kernels.ops.lapack cimport dgemv, dpotrf, dpotrs, dsyrk
 from onlinebregman._kernels.ops.vector cimport ob_sum
 from onlinebregman._kernels.rows.table cimport Table, TableView, row_of
 

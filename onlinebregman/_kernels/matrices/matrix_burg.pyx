@@ -3,10 +3,10 @@
 import numpy as np
 
 from libc.math cimport INFINITY
-from scipy.linalg.cython_lapack cimport dpotrf, dpotri
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport Instance, LogDetGeometry
+from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_symv, ob_syr
 
 # A step goes at most this fraction of the way to the bound, measured in N^-1 = W^-1 - I.

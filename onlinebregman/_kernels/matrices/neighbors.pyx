@@ -4,12 +4,12 @@ import numpy as np
 
 cimport cython
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemm
 
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
 from onlinebregman._kernels.matrices.symmetric import balanced_factor
+from onlinebregman._kernels.ops.lapack cimport dgemm
 from onlinebregman._kernels.ops.row cimport ob_dot4
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Rows

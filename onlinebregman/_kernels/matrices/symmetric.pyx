@@ -4,7 +4,8 @@ import numpy as np
 
 from libc.math cimport fabs, isfinite, sqrt
 from scipy.linalg import LinAlgError
-from scipy.linalg.cython_lapack cimport dsyevr
+
+from onlinebregman._kernels.ops.lapack cimport dsyevr
 
 
 cdef Py_ssize_t size_of(const double[:, :] matrix) except -1:

@@ -9,8 +9,6 @@ import numpy as np
 
 from libc.math cimport INFINITY, NAN, exp, expm1, fabs, log, log1p, sqrt
 from libc.string cimport memcpy, memset
-from scipy.linalg.cython_blas cimport dgemm
-from scipy.linalg.cython_lapack cimport dsyevd
 
 from onlinebregman._kernels.geometries.geometry cimport (
     Geometry, Workspace, free_workspace, make_workspace, open_workspace, scratch
@@ -19,6 +17,7 @@ from onlinebregman._kernels.matrices.matrix cimport Instance
 from onlinebregman._kernels.matrices.secular cimport Secular
 from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.exp cimport ob_exp
+from onlinebregman._kernels.ops.lapack cimport dgemm, dsyevd
 from onlinebregman._kernels.ops.spectral cimport OB_SPARE, ob_gather_dot, ob_matvec, ob_mean_square, ob_weighted_square
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_syr
 from onlinebregman._kernels.rows.rows cimport Row

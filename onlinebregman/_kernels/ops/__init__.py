@@ -1,1 +1,1 @@
-"""Loops over contiguous numbers, in C: each header has its declarations for Cython beside it."""
+"""Loops over contiguous numbers in C, declared for Cython beside each header; and the routines of LAPACK."""

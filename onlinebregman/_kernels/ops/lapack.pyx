@@ -1,0 +1,46 @@
+"""The routines of BLAS and LAPACK that the kernels call.
+
+They are SciPy's. Cython takes seconds to read its 1,700 declarations, so only this module does.
+"""
+
+cimport scipy.linalg.cython_blas as blas
+cimport scipy.linalg.cython_lapack as lapack
+
+
+cdef void dgemm(char* transa, char* transb, int* m, int* n, int* k, double* alpha, double* a, int* lda, double* b,
+                int* ldb, double* beta, double* c, int* ldc) noexcept nogil:
+    blas.dgemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+
+
+cdef void dgemv(char* trans, int* m, int* n, double* alpha, double* a, int* lda, double* x, int* incx, double* beta,
+                double* y, int* incy) noexcept nogil:
+    blas.dgemv(trans, m, n, alpha, a, lda, x, incx, beta, y, incy)
+
+
+cdef void dsyrk(char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c,
+                int* ldc) noexcept nogil:
+    blas.dsyrk(uplo, trans, n, k, alpha, a, lda, beta, c, ldc)
+
+
+cdef void dpotrf(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil:
+    lapack.dpotrf(uplo, n, a, lda, info)
+
+
+cdef void dpotri(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil:
+    lapack.dpotri(uplo, n, a, lda, info)
+
+
+cdef void dpotrs(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) noexcept nogil:
+    lapack.dpotrs(uplo, n, nrhs, a, lda, b, ldb, info)
+
+
+cdef void dsyevd(char* jobz, char* uplo, int* n, double* a, int* lda, double* w, double* work, int* lwork, int* iwork,
+                 int* liwork, int* info) noexcept nogil:
+    lapack.dsyevd(jobz, uplo, n, a, lda, w, work, lwork, iwork, liwork, info)
+
+
+cdef void dsyevr(char* jobz, char* range, char* uplo, int* n, double* a, int* lda, double* vl, double* vu, int* il,
+                 int* iu, double* abstol, int* m, double* w, double* z, int* ldz, int* isuppz, double* work, int* lwork,
+                 int* iwork, int* liwork, int* info) noexcept nogil:
+    lapack.dsyevr(jobz, range, uplo, n, a, lda, vl, vu, il, iu, abstol, m, w, z, ldz, isuppz, work, lwork, iwork,
+                  liwork, info)
