@@ -7,6 +7,7 @@ near; until then a bound on the least weight shows that there are none.
 
 import numpy as np
 
+cimport cython
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, exp, fabs, frexp, isfinite, isnan, ldexp, log, log1p
 from libc.string cimport memcpy
@@ -180,10 +181,16 @@ cdef class EntropyGeometry(Geometry):
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef Path* path = <Path*> work.notes
         cdef size_t size = self.per_feature * work.n * sizeof(double)
-        cdef double* start = scratch(work, 4) if c != 0 and self.may_sink(work, c) else NULL
-        if c == 0 or self.needs_backup:
+        cdef double* start = NULL
+        cdef double fall
+        if c == 0:
             return
-        if start != NULL:
+        fall = 2.0 * fabs(c) * path.largest
+        self.state.least -= fall
+        if not self.state.least > MAY_SINK and self.may_sink(fall):
+            if self.needs_backup:
+                return
+            start = scratch(work, 4)
             memcpy(start, work.w, size)
         if c != path.centre:
             self.move(work, c, work.w)
@@ -199,20 +206,18 @@ cdef class EntropyGeometry(Geometry):
         ob_range(&self.weights[0], self.weights.shape[0], &lo, &hi)
         return log(lo)
 
-    cdef bint may_sink(self, Workspace* work, double c) noexcept nogil:
-        """Whether there are depths, at the latest from this step on; the exponents are at most half of `fall`."""
-        cdef Path* path = <Path*> work.notes
-        cdef double fall = 2.0 * fabs(c) * path.largest, least
+    @cython.final
+    cdef bint may_sink(self, double fall) noexcept nogil:
+        """Whether there are depths, at the latest from this step on; its exponents are at most half of `fall`."""
+        cdef double least
         if self.depth is not None or self.penalised:
             return self.depth is not None
-        self.state.least -= fall
-        if self.state.least > MAY_SINK:
-            return False
         least = self.least_log()
         self.state.least = least - fall
         if least > NEAR_FLOOR and self.state.least > MAY_SINK:
             return False
         if self.backed_up:
+            self.state.least = -INFINITY
             with gil:
                 self.depth = np.zeros(self.weights.shape[0])
         else:
