@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from .._kernels.loop.atomic import record_weights_of
-from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
-from .._kernels.loop.stack import Stack
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples, LifeCycleMixin
 from .validation import check_finite, check_rows, fitted, read_only
+from .weights import WeightsMixin
 
 
 class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
@@ -134,7 +133,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return "_learner" in vars(self)
 
 
-class HedgedMixin(SideBySideMixin):
+class HedgedMixin(WeightsMixin, SideBySideMixin):
     """Models side by side, mixed by exponential weights on the losses they had.
 
     Attributes
@@ -156,35 +155,16 @@ class HedgedMixin(SideBySideMixin):
     )
 
     @read_only
-    def weights_(self) -> np.ndarray:
-        """Weights of the models in the next prediction, shape (n_models,)."""
-        return self._fitted_hedge().weights
-
-    @read_only
-    def weights_history_(self) -> np.ndarray:
-        """Weights after some of the rows, shape (n_recorded, n_models)."""
-        return self._fitted_hedge().history.weights
-
-    @read_only
     def weights_history_t_(self) -> np.ndarray:
         """After how many rows, shape (n_recorded,)."""
         return self._fitted_hedge().history.t
 
-    @property
-    def cumulative_loss_(self) -> float:
-        """Loss of the mixture over all rows, each predicted before it was learned."""
-        hedge, stack = self._fitted_hedge(), self._fitted_stack()
-        return self._learner.mixer.first_loss + (hedge if stack is None else stack.hedge).loss
+    @read_only
+    def cumulative_losses_(self) -> np.ndarray:
+        """Losses of the models over all rows, each predicted before it was learned, shape (n_models,)."""
+        return self._fitted_mixer().expert_losses
 
     @property
-    def regret_bound_(self) -> float:
-        """Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run."""
-        hedge, stack = self._fitted_hedge(), self._fitted_stack()
-        bound = hedge.regret_bound()
-        return bound if stack is None else bound + stack.hedge.regret_bound(prior=stack.prior)
-
-    def _fitted_hedge(self) -> Hedge:
-        return fitted(self, vars(self).get("_learner")).mixer.hedge
-
-    def _fitted_stack(self) -> Stack | None:
-        return fitted(self, vars(self).get("_learner")).mixer.stack
+    def best_index_(self) -> int:
+        """Number of the model with the smallest loss so far."""
+        return int(np.argmin(self._fitted_hedge().expert_losses))  # without the loss that is common to all

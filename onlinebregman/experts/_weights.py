@@ -9,9 +9,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import Mixer
-from .._online.validation import fitted, read_only
+from .._online.validation import read_only
+from .._online.weights import WeightsMixin
 from .._sklearn_compat import Interval
 
 Array = NDArray[np.float64]
@@ -27,8 +26,8 @@ def hoeffding_rate(spread: float, n_rows: float, n_experts: int) -> float:
     return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / spread
 
 
-class WeighsExperts:
-    """Experts whose weights a compiled `_learner` computes from their forecasts, row by row.
+class WeighsExperts(WeightsMixin):
+    """Experts whose weights a mixer, the `_learner`, computes from their forecasts, row by row.
 
     Parameters
     ----------
@@ -44,46 +43,16 @@ class WeighsExperts:
     _parameter_constraints: dict = {"history": [Interval(Integral, 0, None, closed="left")]}
 
     history: int
-    _learner: Mixer
-
-    @read_only
-    def weights_(self) -> Array:
-        """Weights of the experts in the next forecast, shape (n_experts,)."""
-        return self._fitted_hedge().weights
 
     @read_only
     def expert_losses_(self) -> Array:
         """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
-        return self._fitted_hedge().expert_losses
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Cumulative loss of the mixture, each row forecast before it was learned."""
-        return self._fitted_hedge().loss
-
-    @property
-    def regret_bound_(self) -> float:
-        """Bound on `cumulative_loss_` minus that of the best expert: ln K / rate + gap for equal priors."""
-        return self._fitted_hedge().regret_bound()
+        return self._fitted_mixer().expert_losses
 
     @property
     def t_(self) -> int:
         """Rows that were forecast and counted; rows of weight zero are not."""
         return self._fitted_hedge().n_rows
-
-    @read_only
-    def weights_history_(self) -> Array:
-        """Weights with which each of the last `history` rows was forecast, shape (n_rows, n_experts)."""
-        history = self._fitted_hedge().history
-        if not history.last:
-            raise AttributeError("weights_history_ is only stored for rows that are learned with history > 0")
-        return history.weights
-
-    def _fitted_hedge(self) -> Hedge:
-        return fitted(self, vars(self).get("_learner")).hedge
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
 
     def _configure(self) -> None:
         self._learner.hedge.history.last = self.history

@@ -349,11 +349,6 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         return self._predict(X)
 
     @read_only
-    def cumulative_losses_(self) -> np.ndarray:
-        """Losses of the models over all rows, each predicted before it was learned, shape (n_rates,)."""
-        return self._fitted_hedge().expert_losses
-
-    @read_only
     def coef_(self) -> np.ndarray:
         """Mean of the weights of the models, shape (n_features,), for a regressor."""
         self._check_linear()

@@ -115,26 +115,15 @@ class ParameterFree(HedgedMixin):
         return [clone(member) for member in members]
 
     @read_only
-    def cumulative_losses_(self) -> np.ndarray:
-        """Losses of the models over all rows, each predicted before it was learned, shape (n_members,)."""
-        losses = self._fitted_hedge().expert_losses
-        return self._learner.mixer.first_loss + losses
-
-    @property
-    def best_index_(self) -> int:
-        """Number of the model with the smallest loss so far."""
-        return int(np.argmin(self._fitted_hedge().expert_losses))  # without the loss that is common to all
-
-    @read_only
     def stacking_weights_(self) -> np.ndarray:
         """Weights of the mixture and of each combination in the next prediction, shape (n_combinations + 1,)."""
-        stack = self._fitted_stack()
+        stack = self._fitted_mixer().stack
         return np.ones(1) if stack is None else stack.hedge.weights
 
     @read_only
     def stacking_coef_(self) -> np.ndarray:
         """Coefficients of the members' differences from their mixture, shape (n_combinations, n_members)."""
-        stack = self._fitted_stack()
+        stack = self._fitted_mixer().stack
         return np.zeros((0, len(self.estimators_))) if stack is None else stack.coef
 
     def _weigh(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:

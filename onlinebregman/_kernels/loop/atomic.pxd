@@ -33,6 +33,7 @@ cdef class AtomicLearner:
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
     cdef Py_ssize_t patience  # numbers that may be processed before the next check for signals
     cdef object interrupt     # the exception by which a signal ended the loop
+    cdef bint dense           # whether rows must be dense
     cdef bint looks_ahead     # whether `look_ahead` is called
     cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come

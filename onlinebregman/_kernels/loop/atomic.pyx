@@ -226,7 +226,9 @@ cdef class AtomicLearner:
         if "feature_names_in_" in attributes:
             return None
         rows = try_rows(X)
-        return rows if rows is not None and rows.n_rows > 0 and rows.n_columns == self.n_features else None
+        if rows is None or rows.n_rows == 0 or rows.n_columns != self.n_features or (self.dense and rows.indices != NULL):
+            return None
+        return rows
 
     # --- a call -------------------------------------------------------------------------------------------------
 
@@ -411,6 +413,7 @@ cdef class Ensemble(AtomicLearner):
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
         self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
+        self.dense = any([(<AtomicLearner> learner).dense for learner in self.learners])
         if any([learner.standardizer is not self.standardizer for learner in self.learners]):
             raise ValueError("learners must share one standardizer; got different ones")
         for learner in self.learners:

@@ -35,7 +35,7 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1:
         self.mean = np.array(mean, dtype=np.float64)
-        self.n_features, self.n_scores = self.mean.shape[0], 1
+        self.n_features, self.n_scores, self.dense = self.mean.shape[0], 1, True
         if self.n_features == 0:
             raise ValueError("mean must have 1 feature or more; got an empty array")
         self.memory, self.memory_before = np.zeros(2 * self.n_features + more), None
@@ -88,10 +88,6 @@ cdef class DensityLearner(AtomicLearner):
     def total(self):
         """The sum of weight * (x - origin)."""
         return np.asarray(self.memory)[self.n_features:2 * self.n_features].copy()
-
-    cdef Rows fitting_rows(self, dict attributes, X):
-        cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
-        return rows if rows is not None and rows.indices == NULL else None
 
     cdef bint scores_predict(self) noexcept:
         return True

@@ -15,6 +15,7 @@ cdef class Mixer(AtomicLearner):
     cdef double* work                   # 2 `lanes` numbers, and more of a subclass
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
+    cdef double first_loss(self) noexcept nogil
     cdef Py_ssize_t buffer_size(self) noexcept nogil
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil

@@ -30,7 +30,7 @@ cdef class Mixer(AtomicLearner):
     def __cinit__(self, *arguments, **more):
         if type(self) is Mixer:
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
-        self.n_targets = self.target_ndim = 1
+        self.n_targets = self.target_ndim = self.dense = 1
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
@@ -48,15 +48,26 @@ cdef class Mixer(AtomicLearner):
         return type(self), self._arguments()
 
     @property
-    def first_loss(self):
-        """Part of the loss that the mixture and all experts have in common; it is not counted in theirs."""
-        return 0.0
+    def mixer(self):
+        """Itself, as of a `MixtureLearner`."""
+        return self
+
+    @property
+    def cumulative_loss(self):
+        """The mixture's cumulative loss; with a stack that of its mixture with the combinations."""
+        return self.first_loss() + (self.hedge if self.stack is None else self.stack.hedge).loss
+
+    @property
+    def expert_losses(self):
+        """The experts' cumulative losses, shape (n_experts,)."""
+        return self.first_loss() + self.hedge.expert_losses
+
+    def regret_bound(self):
+        """Bound on the mixture's loss minus that of the best expert."""
+        bound = self.hedge.regret_bound()
+        return bound if self.stack is None else bound + self.stack.hedge.regret_bound(prior=self.stack.prior)
 
     # --- rows of scores -------------------------------------------------------------------------------------------
-
-    cdef Rows fitting_rows(self, dict attributes, X):
-        cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
-        return rows if rows is not None and rows.indices == NULL else None
 
     def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None):
         """Count rows of validated scores, all of them or none.
@@ -144,6 +155,10 @@ cdef class Mixer(AtomicLearner):
         return 0
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
+
+    cdef double first_loss(self) noexcept nogil:
+        """Part of the loss that the mixture and all experts have in common, which the hedge does not count."""
+        return 0.0
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
         """The targets that learners get for the targets y of the next n rows."""

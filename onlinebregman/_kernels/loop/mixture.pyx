@@ -16,7 +16,6 @@ from libc.stdlib cimport free, malloc
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, reason, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
-from onlinebregman._kernels.loop.density cimport DensityLearner
 from onlinebregman._kernels.loop.links cimport IDENTITY, link_of, probability
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.mixer cimport Mixer
@@ -151,13 +150,6 @@ cdef class MixtureLearner(Ensemble):
                         "feature_names_in_" in own or not learner.ready(own) or not learner.row_scores_predict():
                     return False
         return Ensemble.ready(self, attributes)
-
-    cdef Rows fitting_rows(self, dict attributes, X):
-        cdef Rows rows = Ensemble.fitting_rows(self, attributes, X)
-        if rows is not None and rows.indices != NULL and \
-                any([isinstance(learner, DensityLearner) for learner in self.learners]):
-            return None
-        return rows
 
     # --- entry points -------------------------------------------------------------------------------------------
 

@@ -1,7 +1,14 @@
 from onlinebregman._kernels.loop.links cimport Calibration, Link
 from onlinebregman._kernels.loop.mixer cimport Mixer
-from onlinebregman._kernels.loop.targets cimport TargetStats
 from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef struct TargetStats:      # statistics of the targets so far
+    double weight
+    double origin             # the first one; the next three are distances from it
+    double mean
+    double lo, hi
+    double first_loss         # of predicting 0 for the first target rather than the target
 
 
 cdef class CentredMixer(Mixer):
@@ -9,9 +16,8 @@ cdef class CentredMixer(Mixer):
     cdef TargetStats stats, stats_before
 
     cdef double prediction_of(self, double score) noexcept nogil
-    cdef double mean(self, const double* scores, const double* v, double* p) noexcept nogil
-    cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
-                        double* buffer) noexcept nogil
+    cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil
+    cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil
 
 
 cdef struct Expert:

@@ -20,13 +20,30 @@ from onlinebregman._kernels.loop.links cimport (
 )
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.stack cimport Stack
-from onlinebregman._kernels.loop.targets cimport UNLEARNED, TargetStats, from_origin, update_stats
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
 from onlinebregman._kernels.rows.rows cimport Rows
 
+# Rows whose predictions do not depend on centred learners: 0, then the first target, to which all of them are clipped.
+cdef enum:
+    UNLEARNED = 2
+
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
+
+
+cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:
+    """The distance of the next target from the first one."""
+    if stats.weight == 0:
+        stats.origin = y
+    return y - stats.origin
+
+
+cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
+    """Count a target, given as its distance from the first one."""
+    stats.weight += weight
+    stats.mean += weight / stats.weight * (y - stats.mean)
+    stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
 
 
 @cython.final
@@ -62,8 +79,7 @@ cdef class CentredMixer(Mixer):
     def _arguments(self):
         return self.hedge, self.loss, self.stack, self.stats
 
-    @property
-    def first_loss(self):
+    cdef double first_loss(self) noexcept nogil:
         return self.stats.first_loss
 
     cdef int begin(self, Rows rows, bint complete) except -1:
@@ -87,62 +103,64 @@ cdef class CentredMixer(Mixer):
         """The expert's prediction for a score, a distance: the mean added, and clipped to the range of the targets."""
         return min(max(score + self.stats.mean, self.stats.lo), self.stats.hi) if self.stats.weight > 0 else 0.0
 
-    cdef double mean(self, const double* scores, const double* v, double* p) noexcept nogil:
-        """The mixture's prediction with weights v; also sets the experts' predictions p."""
-        cdef Py_ssize_t k
-        cdef double m = 0.0
-        for k in range(self.hedge.n_experts):
-            p[k] = self.prediction_of(scores[k])
-            m += v[k] * p[k]
-        return m
+    cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil:
+        """The prediction of mixture and combinations; m: that of the mixture, with the weights v.
 
-    cdef double combine(self, double m, const double* p, double scale, double* u, double* q, double* x,
-                        double* buffer) noexcept nogil:
-        """The prediction of mixture and combinations; also sets their weights u, predictions q, and features x."""
-        cdef Py_ssize_t k, j
-        cdef double mixed
+        Also sets the experts' predictions p and, in the memory that follows, see `buffer_size`: the features x of the
+        combinations, n + 1 numbers of working memory, the weights u and the predictions q of the mixture and of them.
+        """
+        cdef Py_ssize_t k, j, n = self.hedge.n_experts
+        cdef double* x = p + n
+        cdef double* u = x + 2 * n + 1
+        cdef double* q
+        cdef double mixed, scale
+        m[0] = 0.0
+        for k in range(n):
+            p[k] = self.prediction_of(scores[k])
+            m[0] += v[k] * p[k]
+        if self.stack is None:
+            return m[0]
+        q, scale = u + self.stack.hedge.lanes, self.stack.scale(self.stats.hi - self.stats.lo)
         self.stack.hedge.weigh(u)
-        mixed, q[0] = u[0] * m, m
-        for k in range(self.hedge.n_experts):
-            x[k] = (p[k] - m) / scale if scale > 0 else 0.0
+        mixed, q[0] = u[0] * m[0], m[0]
+        for k in range(n):
+            x[k] = (p[k] - m[0]) / scale if scale > 0 else 0.0
         for j in range(self.stack.n):
-            q[1 + j] = m
+            q[1 + j] = m[0]
             if scale > 0:
-                q[1 + j] = min(max(m + scale * self.stack.predict(j, x, buffer), self.stats.lo), self.stats.hi)
+                q[1 + j] = min(max(m[0] + scale * self.stack.predict(j, x, x + n), self.stats.lo), self.stats.hi)
             mixed += u[1 + j] * q[1 + j]
         return mixed
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, j, n = self.hedge.n_experts
-        cdef double mixed, m, scale
-        cdef double* p = self.work
-        cdef double* x = p + n
-        cdef double* buffer = x + n
-        cdef double* u
-        cdef double* q
+        cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef double mixed, m
         if self.stats.weight == 0:
             self.stats.first_loss = weight * (self.loss.value(0.0, y) - self.loss.value(y, y))
         y = from_origin(&self.stats, y)
-        m = self.mean(scores, self.v, p)
-        if self.stack is not None:
-            u = buffer + n + 1
-            q = u + self.stack.hedge.lanes
-            scale = self.stack.scale(self.stats.hi - self.stats.lo)
-            mixed = self.combine(m, p, scale, u, q, x, buffer)
-            for j in range(1 + self.stack.n):
-                q[j] = weight * self.loss.value(q[j], y)
-            self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
-            for j in range(self.stack.n if scale > 0 else 0):
-                if not self.stack.learn(j, x, (y - m) / scale, weight, buffer):
-                    return INFINITY
-            if self.stats.weight > 0:
-                self.stack.residuals.weight += weight
-                self.stack.residuals.squares += weight * (y - m) * (y - m)
-            if not (isfinite(self.stack.hedge.loss) and isfinite(self.stack.residuals.squares)):
-                return INFINITY
+        mixed = self.predict_both(scores, self.v, self.work, &m)
+        if self.stack is not None and not self.learn_stack(self.work + n, m, mixed, y, weight):
+            return INFINITY
         for k in range(n):
-            self.losses[k] = self.loss.value(p[k], y)
+            self.losses[k] = self.loss.value(self.work[k], y)
         return self.loss.value(m, y)
+
+    cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil:
+        """The combinations learn a row of features x, for which `predict_both` gave m and `mixed`; False on overflow."""
+        cdef Py_ssize_t j, n = self.hedge.n_experts
+        cdef double scale = self.stack.scale(self.stats.hi - self.stats.lo)
+        cdef double* u = x + 2 * n + 1
+        cdef double* q = u + self.stack.hedge.lanes
+        for j in range(1 + self.stack.n):
+            q[j] = weight * self.loss.value(q[j], y)
+        self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
+        for j in range(self.stack.n if scale > 0 else 0):
+            if not self.stack.learn(j, x, (y - m) / scale, weight, x + n):
+                return False
+        if self.stats.weight > 0:
+            self.stack.residuals.weight += weight
+            self.stack.residuals.squares += weight * (y - m) * (y - m)
+        return isfinite(self.stack.hedge.loss) and isfinite(self.stack.residuals.squares)
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         cdef double loss = self.stats.first_loss + self.hedge.loss
@@ -154,17 +172,8 @@ cdef class CentredMixer(Mixer):
         return self.hedge.lanes + n + (0 if self.stack is None else 2 * n + 1 + 2 * self.stack.hedge.lanes)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef Py_ssize_t n = self.hedge.n_experts
-        cdef double* p = buffer + self.hedge.lanes
-        cdef double* x = p + n
-        cdef double* u
-        cdef double scale
-        out[0] = self.mean(scores, buffer, p)
-        if self.stack is not None:
-            u = x + 2 * n + 1
-            scale = self.stack.scale(self.stats.hi - self.stats.lo)
-            out[0] = self.combine(out[0], p, scale, u, u + self.stack.hedge.lanes, x, x + n)
-        out[0] += self.stats.origin
+        cdef double m
+        out[0] = self.stats.origin + self.predict_both(scores, buffer, buffer + self.hedge.lanes, &m)
 
 
 # Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
