@@ -1,5 +1,7 @@
 """The bounds of linear models, see bounds.py."""
 
+import copy
+
 import numpy as np
 from adversarial import Rows, kind, learn, some_weights
 from scipy.optimize import minimize
@@ -287,6 +289,39 @@ def the_burg_gradient(rng):
         yield model.cumulative_loss_, model.loss_bound(v, b, lost), 0.0
         if model._learner.tracked_rates[0] == model._learner.tracked_rates[1]:
             bound = model.regret_bound(v, b)
+            yield model.cumulative_loss_ - lost, bound, model.cumulative_loss_ + lost + abs(bound)
+
+
+@kind
+def rounds_over_shards(rng):
+    """Copies of a model learn shards, and are mixed, as `DistributedOnline` does; with shards of any shares."""
+    name, n, n_shards, n_rows = rng.choice([*GEOMETRIES][:-3]), int(rng.integers(1, 4)), int(rng.integers(1, 5)), 8
+    divergence, signed, constraint = GEOMETRIES[name]
+    loss, update = LOSSES[rng.integers(len(LOSSES))], rng.choice(["explicit", "implicit", "importance"])
+    model = MirrorDescentRegressor(
+        divergence=divergence, signed=signed, constraint=constraint, loss=loss, update=update,
+        eta0=10 ** rng.uniform(-3, -1 if update == "explicit" else 1), fit_intercept=bool(rng.integers(2)),
+        learning_rate="constant", track_regret=True,
+    )  # fmt: skip
+    model.partial_fit(np.zeros((1, n)), np.zeros(1), sample_weight=np.zeros(1))
+    equal, u, shards = bool(rng.integers(2)), comparator(rng, name, n), []
+    for _ in range(3):
+        shares = np.full(n_shards, 1 / n_shards) if equal else rng.dirichlet(np.ones(n_shards))
+        parts = [copy.copy(model) for _ in shares]
+        try:
+            for part, share in zip(parts, shares, strict=True):
+                weights = some_weights(rng, n_rows, 2.0)
+                shards.append((share, *learn(rng, part, loss, u, 0.3, n_rows, weights=weights)))
+        except ValueError:
+            return  # an explicit step that leaves the domain at once, or overflows
+        model = model._mixed(parts, shares)
+    for v in (u, comparator(rng, name, n), comparator(rng, name, n)):
+        b = rng.uniform(-1, 1) * model.fit_intercept
+        losses = [(share, float(weights @ loss.value(X @ v + b, y))) for share, X, y, weights in shards]
+        lost, bound = model.eta0 * sum(share * each for share, each in losses), model.regret_certificate(v, b)
+        yield model.weighted_loss_ - lost, bound, model.weighted_loss_ + lost + abs(bound)
+        if equal:
+            lost, bound = sum(each for _, each in losses), model.regret_bound(v, b)
             yield model.cumulative_loss_ - lost, bound, model.cumulative_loss_ + lost + abs(bound)
 
 
