@@ -112,6 +112,20 @@ class LifeCycleMixin(DocumentedMixin):
         learn: Any = self._learn
         return self._validate_and_learn(*given, learn=learn if scores is None else partial(learn, scores=scores))
 
+    def _progressive_scores(self, X, y, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Learn rows in one pass, and return the scores of each before it was learned.
+
+        Returns None, and learns nothing, if the learner has no such scores or that would raise an error.
+        """
+        if not self._learner.progressive:
+            return None
+        scores = np.empty((X.shape[0], self._learner.n_scores))
+        try:
+            self._partial_fit(X, y, sample_weight, scores=scores)
+        except ValueError:
+            return None
+        return scores
+
     def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """Learn more examples of any kind, in one transaction."""
         with all_or_nothing(self) as transaction:

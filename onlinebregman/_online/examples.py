@@ -24,8 +24,8 @@ class LearnsRows(LifeCycleMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. Only mixtures of experts take sparse ones.
+        X : array-like of shape (n_samples, n_features)
+            Rows; for mixtures of experts also a sparse matrix.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -70,14 +70,17 @@ class FitsTargets(LifeCycleMixin):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from scratch, or continue with `warm_start`: one pass over the rows, or up to `max_iter` epochs.
 
+        Rows in float64 or float32, dense or CSR, are read without a copy, but most learners of matrices make CSR dense.
+        Metric learners warn if all rows are of one class, since pairs and triplets need rows of two.
+
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. Float64, float32 and CSR are read without a copy; learners of matrices convert CSR to dense rows.
+        {X}
         y : array-like of shape (n_samples,)
-            Targets; labels for classifiers and metric learners.
+            Targets; labels (integers, strings or booleans) for classifiers and metric learners.
         sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies the learning rate of each row, or its loss if there is no rate; a row of weight 0 is ignored.
+            Multiplies the learning rate of each row, and of its pairs or triplets, or its loss if there is no rate; a
+            row of weight 0 is ignored.
 
         Returns
         -------
@@ -146,12 +149,11 @@ class LearnsUnweighted(LifeCycleMixin):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
-        """Fit from scratch.
+        """Fit from scratch; sparse rows are converted to dense.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; sparse ones are converted to dense.
+        {X}
         y : array-like of shape (n_samples,)
             Labels: integers, strings or booleans.
 

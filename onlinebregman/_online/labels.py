@@ -46,7 +46,8 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
             Labels: for each row that with the largest score or probability, of several the first in `classes_`.
         """
         scores = self._class_scores(X)
-        return self.classes_.take(scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1))
+        signed = scores.shape[1] < len(self.classes_)
+        return self.classes_.take(scores[:, 0] > 0 if signed else scores.argmax(axis=1))
 
     def _class_scores(self, X) -> np.ndarray:
         """Scores of the classes, one column each; or for two classes one column, positive for the second of them."""

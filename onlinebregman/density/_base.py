@@ -89,12 +89,8 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
 
         None if that would raise an error; nothing is learned then.
         """
-        scores = np.empty((X.shape[0], 1))
-        try:
-            self._partial_fit(X, None, sample_weight, scores=scores)
-        except ValueError:
-            return None
-        return scores[:, 0]
+        scores = self._progressive_scores(X, None, sample_weight)
+        return None if scores is None else scores[:, 0]
 
     _adds_up = True
 

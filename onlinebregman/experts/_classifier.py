@@ -28,9 +28,9 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
     ----------
     estimators : list of (str, estimator) or None
         The experts: online classifiers with `predict_proba`, cloned when learning starts; all of them learn each row
-        after it was forecast. None: the columns of X are the probabilities of the experts: for two classes one column
-        per expert, the probability of `classes_[1]`; for more, the columns of all classes of the first expert, then of
-        the next.
+        after it was forecast, with its weight, which also multiplies losses. None: the columns of X are the
+        probabilities of the experts: for two classes one column per expert, the probability of `classes_[1]`; for more,
+        the columns of all classes of the first expert, then of the next.
     """
 
     strategy = "average"

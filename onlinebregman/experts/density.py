@@ -65,9 +65,9 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
 
     Notes
     -----
-    The weight of a row multiplies its losses; the first bound is for weights of 1, `regret_bound_` for any weights. All
-    experts must give densities with respect to the same measure (not a probability mass for counts together with a
-    Gaussian density).
+    The weight of a row multiplies its losses, and is passed on to the experts; the first bound is for weights of 1,
+    `regret_bound_` for any weights. All experts must give densities with respect to the same measure (not a probability
+    mass for counts together with a Gaussian density).
 
     References
     ----------

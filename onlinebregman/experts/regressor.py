@@ -41,8 +41,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     ----------
     estimators : list of (str, estimator) or None
         The experts: online regressors, cloned when learning starts; all of them learn each row after it was forecast.
-        Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` do not change. None: the columns of X are the
-        forecasts of the experts.
+        Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` do not change. They get the weights of the rows, which
+        also multiply losses. None: the columns of X are the forecasts of the experts.
     strategy : {"average", "eg", "aggregating"}
         What the weights are updated by: the losses of the experts ("average", "aggregating"), or the gradient of the
         loss of the mixture ("eg"). "aggregating", for squared errors, forecasts by the Aggregating Algorithm. Read when

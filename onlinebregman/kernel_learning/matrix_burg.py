@@ -188,7 +188,8 @@ class MatrixBurgRegressor(
         y : ndarray of shape (n_samples,)
             Predictions, from 0 to z'z.
         """
-        return self._learner.predict(dense(check_query(self, X)))
+        X = dense(check_query(self, X))
+        return self._learner.predict(X)
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:

@@ -276,17 +276,6 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         """
         raise NotImplementedError
 
-    def _progressive_scores(self, X, y, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Learn rows in one pass, and return the scores of each before it was learned, or None."""
-        scores = np.empty((len(y), self._learner.n_scores))
-        if not self._learner.progressive:
-            return None
-        try:
-            self._partial_fit(X, y, sample_weight, scores=scores)
-        except ValueError:
-            return None
-        return scores
-
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         x = X[row : row + 1]
         score = float(np.ravel(self._learner.predict(x, False))[0])

@@ -39,7 +39,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     the ridge prediction shrunk towards 0, the more the less x lies in the directions of the rows so far. There is no
     learning rate; the weights are the exact ridge solution after every row, for any order of the rows. After T rows,
     its loss exceeds that of the best weights in hindsight by at most a multiple of ln T, for every sequence of rows;
-    see Notes.
+    see Notes. Several targets, y of shape (n_samples, n_targets), share one A.
 
     `loss` extends it to Poisson regression and the other matching losses by implicit second-order steps: one pass over
     the rows, no learning rate, and weights close to those of :class:`sklearn.linear_model.PoissonRegressor` fitted to
