@@ -313,18 +313,6 @@ def test_losses_beyond_the_range_of_floats_are_refused(unchanged):
         model.partial_fit([[0.0] * 4, [1e300] * 4], [0.0, -1e300])
 
 
-@pytest.mark.parametrize("strategy", ["average", "eg"])
-def test_a_loss_that_overflows_is_only_that_of_its_expert_if_it_has_no_weight(strategy):
-    """As in a mixture of learning rates; its weight is 2e-183, so that the mean is 1 still."""
-    rows = np.column_stack([np.ones(500), np.full(500, 30.0)])
-    model = ExpertMixtureRegressor(strategy=strategy, learning_rate=1.0).fit(rows, np.ones(500))
-    loss = model.cumulative_loss_
-    model.partial_fit([[1.0, 1e170]], [1.0])
-    assert model.expert_losses_.tolist() == [0.0, np.inf]
-    assert model.cumulative_loss_ == loss and model.regret_bound_ < np.inf
-    assert_array_equal(model.weights_, [1.0, 0.0])
-
-
 def test_classifiers_of_scikit_learn_take_part(unchanged):
     model = BayesMixture([CLASSIFIERS[1], ("nb", FrozenEstimator(GaussianNB().fit(X[:20], LABELS[:20])))])
     model.partial_fit(X, LABELS, classes=["down", "up"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 from onlinebregman import (
@@ -172,6 +172,18 @@ def test_a_broken_row_in_a_block_changes_nothing(make, broken, match, rows, hist
         each.partial_fit(X, *targets)
     assert model.weights_.tobytes() == reference.weights_.tobytes()
     assert model.cumulative_loss_ == reference.cumulative_loss_
+
+
+@pytest.mark.parametrize("strategy", ["average", "eg"])
+def test_a_loss_that_overflows_is_only_that_of_its_expert_if_it_has_no_weight(strategy):
+    """As in a mixture of learning rates; its weight is 2e-183, so that the mean is 1 still."""
+    rows = np.column_stack([np.ones(500), np.full(500, 30.0)])
+    model = ExpertMixtureRegressor(strategy=strategy, learning_rate=1.0).fit(rows, np.ones(500))
+    loss = model.cumulative_loss_
+    model.partial_fit([[1.0, 1e170]], [1.0])
+    assert model.expert_losses_.tolist() == [0.0, np.inf]
+    assert model.cumulative_loss_ == loss and model.regret_bound_ < np.inf
+    assert_array_equal(model.weights_, [1.0, 0.0])
 
 
 def test_an_expert_that_broke_down_is_named_before_what_it_could_not_learn():

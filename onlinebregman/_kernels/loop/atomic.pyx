@@ -124,6 +124,10 @@ cdef class AtomicLearner:
         cdef const double[::1] targets = None if y is None else y.reshape(-1)
         cdef double[::1] out = None if scores is None else scores.reshape(-1)
         cdef Py_ssize_t n = rows.n_rows
+        if self.dense:
+            check_columns(rows.n_columns, self.n_features)
+            if rows.indices != NULL:
+                raise ValueError("X must be a dense array; got a sparse matrix")
         block.y = NULL if y is None else &targets[0]
         block.n_targets = 0 if y is None else targets.shape[0] // max(n, 1)
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
@@ -226,9 +230,9 @@ cdef class AtomicLearner:
         if "feature_names_in_" in attributes:
             return None
         rows = try_rows(X)
-        if rows is None or rows.n_rows == 0 or rows.n_columns != self.n_features or (self.dense and rows.indices != NULL):
+        if rows is None or rows.n_rows == 0 or rows.n_columns != self.n_features:
             return None
-        return rows
+        return None if self.dense and rows.indices != NULL else rows
 
     # --- a call -------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
-from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
@@ -97,7 +96,6 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
-        check_columns(rows.n_columns, self.n_features)
         if self.memory_before is None:
             self.memory_before = np.empty(self.memory.shape[0])
         memcpy(&self.memory_before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))

@@ -36,9 +36,8 @@ cdef class Hedge:
     cdef void weigh(self, double* weights) noexcept nogil
     cdef void find_logs(self, const double* weights, double* logs) noexcept nogil
     cdef double log_loss(self, const double* weights, const double* losses, double* buffer) noexcept nogil
-    cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil
-    cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil
-    cdef void add(self, const double* losses, double loss) noexcept nogil
+    cdef void count(self, const double* losses, double loss, double* weights, const double* costs,
+                    double cost) noexcept nogil
     cdef bint finite(self) noexcept nogil
     cdef int save(self, Py_ssize_t n_rows) except -1
     cdef void restore(self) noexcept

@@ -209,7 +209,7 @@ cdef class Hedge:
         cdef double[::1] buffer = np.zeros(2 * self.lanes)
         np.asarray(buffer)[:self.n_experts] = losses
         self.weigh(&buffer[self.lanes])
-        self.count(&buffer[0], &buffer[self.lanes], loss)
+        self.count(&buffer[0], loss, &buffer[self.lanes], &buffer[0], loss)
 
     def regret_bound(self, n_switches=0, prior=None):
         """Bound on the regret to an expert, or to a sequence of experts with `n_switches` switches.
@@ -260,16 +260,12 @@ cdef class Hedge:
         self.find_logs(weights, buffer)
         return ob_soft_least(buffer + self.lanes, buffer, losses, self.n_experts)
 
-    cdef void count(self, const double* losses, double* weights, double loss) noexcept nogil:
-        """Count a row with these losses of the experts and, with these weights, of the mixture.
+    cdef void count(self, const double* losses, double loss, double* weights, const double* costs,
+                    double cost) noexcept nogil:
+        """Count a row with these losses, and costs, of the experts and, with these weights, of the mixture.
 
         The weights, of length `lanes`, are overwritten.
         """
-        self.move(losses, weights, loss)
-        self.add(losses, loss)
-
-    cdef void move(self, const double* costs, double* weights, double cost) noexcept nogil:
-        """Update the weights by the costs of the experts and of the mixture on a row; see `count`."""
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
         cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
@@ -291,10 +287,6 @@ cdef class Hedge:
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
             ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], 1.0 - self.share,
                      self.share * total / self.n_experts, rate, best + rise, self.n_experts)
-
-    cdef void add(self, const double* losses, double loss) noexcept nogil:
-        """Add the losses of a row to the cumulative ones."""
-        cdef Py_ssize_t k
         for k in range(self.n_experts):
             self.losses[k] += losses[k]
         self.loss += loss

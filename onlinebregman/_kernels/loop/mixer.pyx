@@ -12,14 +12,14 @@ from libc.math cimport INFINITY, NAN, exp, isfinite, log
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Savepoint
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
@@ -69,23 +69,8 @@ cdef class Mixer(AtomicLearner):
 
     # --- rows of scores -------------------------------------------------------------------------------------------
 
-    def learn(self, X, const double[::1] y=None, const double[::1] sample_weight=None):
-        """Count rows of validated scores, all of them or none.
-
-        Returns (reason, row) of what could not be learned, or None.
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        check_columns(rows.n_columns, self.n_features)
-        if rows.indices != NULL:
-            raise ValueError("X must be a dense array of forecasts; got a sparse matrix")
-        if (y is None and self.target_ndim > 0) or (y is not None and y.shape[0] != rows.n_rows) or \
-                (sample_weight is not None and sample_weight.shape[0] != rows.n_rows):
-            raise ValueError(f"y and sample_weight must have one entry for each of {rows.n_rows} rows")
-        block.y, block.n_targets, block.scores = NULL if y is None else &y[0], self.n_targets, NULL
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        status = self.learn_block(rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
+        return self.target_ndim <= n_targets <= 1  # class numbers, where they are not needed
 
     def predict(self, const double[:, ::1] scores):
         """The mixture's outputs for rows of scores, shape (n_rows, n_scores)."""
@@ -132,14 +117,13 @@ cdef class Mixer(AtomicLearner):
             return BAD_TARGET
         for k in range(n):
             self.losses[k] *= weight
+        for k in range(n if self.gradient else 0):
+            self.costs[k] *= weight
+            cost += self.v[k] * self.costs[k]
         if self.gradient:
-            for k in range(n):
-                self.costs[k] *= weight
-                cost += self.v[k] * self.costs[k]
-            self.hedge.move(self.costs, self.v, cost)
-            self.hedge.add(self.losses, weight * loss)
+            self.hedge.count(self.losses, weight * loss, self.v, self.costs, cost)
         else:
-            self.hedge.count(self.losses, self.v, weight * loss)
+            self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
         return LEARNED if self.settle(scores, y, weight) and self.hedge.finite() else LOSS_OVERFLOWED
 
     # --- undoing a call that has returned -------------------------------------------------------------------------

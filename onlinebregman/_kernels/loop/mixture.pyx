@@ -14,7 +14,7 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, reason, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.links cimport IDENTITY, link_of, probability
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
@@ -22,7 +22,6 @@ from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.thread_pool cimport ThreadPool, n_threads
-from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -105,18 +104,15 @@ cdef class MixtureLearner(Ensemble):
 
     cdef int link(self) except -1:
         """Set the links of the learners."""
-        cdef Py_ssize_t k, per_expert = self.mixer.n_features // self.n
+        cdef Py_ssize_t k
+        cdef tuple known = ("logistic", "clipped", "identity")[:2 if self.mixer.n_features > self.n else 3]
         if not len(self.links) == self.width == self.n or self.mixer.n_features not in (self.n, 2 * self.n):
             raise ValueError(
                 f"links and forecasts must be those of {self.n} learners of one score; "
                 f"got {len(self.links)} links and {self.mixer.n_features} forecasts"
             )
         for k in range(self.n):
-            self.parts[k].link = link_of(self.links[k], ("identity", "logistic", "clipped"))
-            if per_expert > 1 and self.parts[k].link == IDENTITY:
-                raise ValueError(
-                    "links must be 'logistic' or 'clipped' for probabilities of two classes; got 'identity'"
-                )
+            self.parts[k].link = link_of(self.links[k], known)
         return 0
 
     cdef void largest_first(self) noexcept:
@@ -152,19 +148,6 @@ cdef class MixtureLearner(Ensemble):
         return Ensemble.ready(self, attributes)
 
     # --- entry points -------------------------------------------------------------------------------------------
-
-    def learn(self, X, const double[::1] y, const double[::1] sample_weight=None):
-        """Learn validated rows with targets or class numbers, in up to `n_jobs` threads.
-
-        Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
-        """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        block.y, block.n_targets, block.scores = &y[0], 1, NULL
-        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
-        check_idle(self.busy)
-        status = self.learn_block(rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
 
     def predict_fast(self, dict attributes, X):
         """Outputs for a plain float array or CSR without validation; None if validation is needed."""

@@ -146,14 +146,15 @@ cdef class CentredMixer(Mixer):
         return self.loss.value(m, y)
 
     cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil:
-        """The combinations learn a row of features x, for which `predict_both` gave m and `mixed`; False on overflow."""
+        """The combinations learn a row of features x, predicted as m and `mixed`; returns False on overflow."""
         cdef Py_ssize_t j, n = self.hedge.n_experts
         cdef double scale = self.stack.scale(self.stats.hi - self.stats.lo)
         cdef double* u = x + 2 * n + 1
         cdef double* q = u + self.stack.hedge.lanes
         for j in range(1 + self.stack.n):
             q[j] = weight * self.loss.value(q[j], y)
-        self.stack.hedge.count(q, u, weight * self.loss.value(mixed, y))
+        mixed = weight * self.loss.value(mixed, y)
+        self.stack.hedge.count(q, mixed, u, q, mixed)
         for j in range(self.stack.n if scale > 0 else 0):
             if not self.stack.learn(j, x, (y - m) / scale, weight, x + n):
                 return False
@@ -353,7 +354,7 @@ cdef class ProbabilityMixer(Mixer):
         mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
         for j in range(1 + self.stack.n):
             losses[j] *= weight
-        self.stack.hedge.count(losses, u, weight * mixed)
+        self.stack.hedge.count(losses, weight * mixed, u, losses, weight * mixed)
         return isfinite(self.stack.hedge.loss)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
