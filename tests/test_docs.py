@@ -110,11 +110,12 @@ def test_every_public_estimator_is_among_those_to_choose_from():
     assert [name for name in public_estimators() if f"~onlinebregman.{name}`" not in text] == []
 
 
-@pytest.mark.parametrize("name", public_estimators())
-def test_the_html_representation_links_to_the_page_of_the_estimator(name):
-    estimator = object.__new__(getattr(onlinebregman, name))
-    assert estimator._get_doc_link().endswith(f"/generated/onlinebregman.{name}.html")
-    assert re.search(rf"^   {name}$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.M)
+def test_html_representations_link_to_the_pages_of_the_estimators():
+    pages = (DOCS / "api.rst").read_text(encoding="utf-8")
+    for name in public_estimators():
+        estimator = object.__new__(getattr(onlinebregman, name))
+        assert estimator._get_doc_link().endswith(f"/generated/onlinebregman.{name}.html")
+        assert re.search(rf"^   {name}$", pages, re.M), name
 
 
 @pytest.mark.parametrize("test", list(docstring_examples()))
@@ -133,18 +134,23 @@ def test_the_guide_has_examples():
     assert len(GUIDE) > 3 and any(">>>" in page.read_text(encoding="utf-8") for page in GUIDE)
 
 
-@pytest.mark.parametrize("value", public_names())
-def test_public_names_are_documented(value):
-    doc = inspect.getdoc(value) or ""
-    assert doc and not doc.isspace()
-    assert len(doc.splitlines()[0]) < 120
-    if inspect.isclass(value) and issubclass(value, BaseEstimator):
+def test_public_names_are_documented():
+    for value in (each.values[0] for each in public_names()):
+        doc = inspect.getdoc(value) or ""
+        assert doc and not doc.isspace(), value
+        assert len(doc.splitlines()[0]) < 120, value
+
+
+def test_parameters_of_public_estimators_are_described_with_their_defaults():
+    classes = [each.values[0] for each in public_names() if inspect.isclass(each.values[0])]
+    for value in (each for each in classes if issubclass(each, BaseEstimator)):
+        doc = inspect.getdoc(value)
         signature = inspect.signature(value)
         described = doc.split("Parameters\n----------")[1].split("\n----------")[0]
         missing = [
             name for name in signature.parameters if not re.search(rf"^[\w, ]*\b{name}\b[\w, ]* :", described, re.M)
         ]
-        assert missing == []
+        assert missing == [], value
         assert "Examples\n--------" in doc and ">>>" in doc
         wrong = []
         for name, parameter in signature.parameters.items():
@@ -156,19 +162,19 @@ def test_public_names_are_documented(value):
             same = said == f'"{default}"' if isinstance(default, str) else eval(said, {}) == default
             if not same:
                 wrong.append((name, said, default))
-        assert wrong == []
+        assert wrong == [], value
 
 
-@pytest.mark.parametrize("value", [each for each in public_names() if inspect.isclass(each.values[0])])
-def test_public_methods_are_documented(value):
-    methods = {
-        name: method
-        for name, method in inspect.getmembers(
-            value, lambda member: inspect.isfunction(member) or isinstance(member, property)
-        )
-        if not name.startswith("_") and "onlinebregman" in (getattr(method, "fget", None) or method).__module__
-    }
-    assert [name for name, method in methods.items() if not inspect.getdoc(method)] == []
+def test_public_methods_are_documented():
+    for value in (each.values[0] for each in public_names() if inspect.isclass(each.values[0])):
+        methods = {
+            name: method
+            for name, method in inspect.getmembers(
+                value, lambda member: inspect.isfunction(member) or isinstance(member, property)
+            )
+            if not name.startswith("_") and "onlinebregman" in (getattr(method, "fget", None) or method).__module__
+        }
+        assert [name for name, method in methods.items() if not inspect.getdoc(method)] == [], value
 
 
 def test_an_example_that_does_not_hold_is_noticed():

@@ -54,18 +54,20 @@ def test_those_are_the_files_that_are_installed(filled):
         assert (INSTALLED / path.relative_to(filled)).read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("value", public_names())
-def test_editors_show_what_help_shows(filled, plain_python, value):
-    shown = [(value.__name__, value)]
-    if inspect.isclass(value):
-        shown += [(f"it.{name}", vars(value)[name]) for name in SHOWN if inspect.isfunction(vars(value).get(name))]
-    code = "\n".join([f"from {value.__module__} import {value.__name__} as it", "it", *(name for name, _ in shown[1:])])
+def test_editors_show_what_help_shows(filled, plain_python):
+    lines, shown = [], {}  # a program that names everything, and the object that each of its lines ends with
+    for number, value in enumerate(each.values[0] for each in public_names()):
+        lines += [f"from {value.__module__} import {value.__name__} as it{number}", f"it{number}"]
+        shown[len(lines)] = value
+        for name in SHOWN if inspect.isclass(value) else ():
+            if inspect.isfunction(vars(value).get(name)):
+                lines.append(f"it{number}.{name}")
+                shown[len(lines)] = vars(value)[name]
     folder = filled.parent
     project = jedi.Project(folder, sys_path=[str(folder)])
-    script = jedi.Script(code, path=folder / "it.py", project=project, environment=plain_python)
-    for line, (_, runtime) in enumerate(shown, 2):
-        found = script.infer(line, len(code.splitlines()[line - 1]))
-        docstrings = [definition.docstring(raw=True) for definition in found]
+    script = jedi.Script("\n".join(lines), path=folder / "it.py", project=project, environment=plain_python)
+    for line, runtime in shown.items():
+        docstrings = [each.docstring(raw=True) for each in script.infer(line, len(lines[line - 1]))]
         # Stand-ins for what older versions of scikit-learn lack are defined in several branches: jedi lists them all.
-        assert inspect.getdoc(runtime) in docstrings
+        assert inspect.getdoc(runtime) in docstrings, runtime
         assert len(docstrings) == 1 or runtime.__module__ == "onlinebregman._sklearn_compat"

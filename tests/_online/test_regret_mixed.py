@@ -258,7 +258,7 @@ def test_mixtures_stay_within_constraints_and_the_certificate_holds(geometry, co
     model = MirrorDescentRegressor(
         divergence=divergence, constraint=constraint, update=update, eta0=eta0, track_regret=True
     )
-    run = Rounds(model, sharded(rng, "squared_error", 4, contradictory=True), 3)
+    run = learned(model, sharded(rng, "squared_error", 4, contradictory=True), 3, update=update)
     for _, _, (w, _) in run.jensen:
         assert constraint.contains(w)
     for _ in range(4):

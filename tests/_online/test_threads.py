@@ -1,5 +1,6 @@
 """Threads: the number of BLAS threads is limited and restored; one thread can learn while others predict."""
 
+import sys
 import threading
 
 import numpy as np
@@ -19,6 +20,15 @@ from onlinebregman import (
 from onlinebregman._online.threads import few_threads
 
 WITH_VARIANTS = False
+
+
+@pytest.fixture(autouse=True)
+def frequent_turns():
+    """Threads take turns a hundred times as often as by default: more places at which they meet, in less time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before / 100)
+    yield
+    sys.setswitchinterval(before)
 
 
 def blas_threads():
@@ -43,17 +53,25 @@ def test_small_matrices_have_one_thread():
 
 def errors_while(works, asks):
     """Run `works` in one thread, and `asks` repeatedly in two others until it ends; returns their errors."""
-    errors = []
+    errors, together, at_work = [], threading.Barrier(3), threading.Event()
+
+    def work():
+        together.wait()
+        try:
+            works()
+        finally:
+            at_work.clear()
 
     def ask():
+        together.wait()
         try:
-            while worker.is_alive():
+            while at_work.is_set():
                 asks()
         except Exception as error:
             errors.append(error)
 
-    worker = threading.Thread(target=works)
-    threads = [worker, *(threading.Thread(target=ask) for _ in range(2))]
+    at_work.set()
+    threads = [threading.Thread(target=target) for target in (work, ask, ask)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -131,7 +149,7 @@ def test_threads_predict_while_another_one_sets_parameters(divergence, average, 
     model.partial_fit(X, y)
 
     def sets():
-        for k in range(150):
+        for k in range(60):
             model.set_params(track_regret=k % 2 == 1, average=average and k % 3 == 1)
             model.partial_fit(x, y[:1])
             rubbish = [np.full(blocks * d, np.inf) for blocks in (1, 2, 3, 4)]

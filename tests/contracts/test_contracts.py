@@ -274,24 +274,21 @@ def test_weights_are_of_the_rows_they_came_with_when_rows_are_shuffled(weighted,
     assert learned(clone(weighted).fit(X, spoiled, sample_weight=kept.astype(float))) == learned(a)
 
 
-@pytest.mark.parametrize(
-    "weights, match",
-    [
+def test_bad_weights_are_refused_and_change_nothing(weighted, rows, learn, unchanged):
+    X, y = rows
+    learn(weighted, X, y)
+    for weights, match in [
         ([1.0, 1.0, -0.5], r"[Nn]egative.*row 2"),
         ([1.0, np.nan, 1.0], r"sample_weight contains NaN \(row 1\)"),
         ([1.0, 1.0, np.inf], r"sample_weight contains infinity \(row 2\)"),
         ([1.0, 1.0], r"sample_weight must have one weight for each of the \d+ rows; got 2"),
         ([[1.0], [1.0], [1.0]], "1D"),
         (["a", "b", "c"], "could not convert"),
-    ],
-)
-def test_bad_weights_are_refused_and_change_nothing(weighted, rows, learn, weights, match, unchanged):
-    X, y = rows
-    learn(weighted, X, y)
-    with unchanged(weighted, match):
-        weighted.partial_fit(X[:3], y[:3], sample_weight=weights)
-    with unchanged(weighted, match):
-        weighted.fit(X[:3], y[:3], sample_weight=weights)
+    ]:
+        with unchanged(weighted, match):
+            weighted.partial_fit(X[:3], y[:3], sample_weight=weights)
+        with unchanged(weighted, match):
+            weighted.fit(X[:3], y[:3], sample_weight=weights)
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------

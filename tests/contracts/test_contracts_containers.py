@@ -226,17 +226,19 @@ def test_arrays_at_odd_addresses_are_copied(estimator, rows, learn, learned, out
     assert learned(learn(clone(estimator), odd(X.astype(np.float32)), y)) == learned(with_floats)
 
 
-@pytest.mark.parametrize("place", SPARSE_PLACES)
-def test_sparse_rows_of_odd_parts_are_copied(estimator, sparse_rows, learn, learned, output, place):
+def test_sparse_rows_of_odd_parts_are_copied(estimator, sparse_rows, learn, learned, output):
     X, y = sparse_rows
     X, y = np.where(np.random.default_rng(1).uniform(size=X.shape) < 0.5, X, 0.0)[:12], y[:12]
     reference = learn(learn(clone(estimator), sparse.csr_array(X), y), sparse.csr_array(X), y)
-    for _ in range(2):
-        learn(estimator, SPARSE_PLACES[place](sparse.csr_array(X)), y)
-    if place != "unsigned":  # a model that stores its rows stores them with wider indices
-        assert learned(estimator) == learned(reference)
-    for name, values in output(estimator, SPARSE_PLACES[place](sparse.csr_array(X))).items():
-        assert_array_equal(values, output(reference, sparse.csr_array(X))[name])
+    state, expected = learned(reference), output(reference, sparse.csr_array(X))
+    for place, odd in SPARSE_PLACES.items():
+        model = clone(estimator)
+        for _ in range(2):
+            learn(model, odd(sparse.csr_array(X)), y)
+        if place != "unsigned":  # a model that stores its rows stores them with wider indices
+            assert learned(model) == state, place
+        for name, values in output(model, odd(sparse.csr_array(X))).items():
+            assert_array_equal(values, expected[name], err_msg=place)
 
 
 # --- numbers that are none --------------------------------------------------------------------------------------------
@@ -252,29 +254,28 @@ NO_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("what", NO_NUMBERS)
-def test_what_is_no_number_is_refused(estimator, rows, learn, unchanged, outputs, what):
+def test_what_is_no_number_is_refused(estimator, rows, learn, unchanged, outputs):
     X, y = rows
-    make, message = NO_NUMBERS[what]
     stream = learn(clone(estimator), X, y)
-    X_bad, y_bad = make(X), make(y)
-    bad = [(X_bad, y, {})]
-    if what in ("times", "durations"):
-        bad.append((pd.DataFrame(X_bad, columns=list("abcdef")[: X.shape[1]]), y, {}))
-    if get_tags(estimator).target_tags.required:
-        bad.append((X, y_bad, {}))
-        bad.append((X, pd.Series(y_bad) if what in ("times", "durations", "complex") else y_bad, {}))
-    if has_fit_parameter(estimator, "sample_weight"):
-        bad.append((X, y, {"sample_weight": make(np.ones(40))}))
-    for X_in, y_in, weighted in bad:
-        for method in (stream.partial_fit, stream.fit):
+    for what, (make, message) in NO_NUMBERS.items():
+        X_bad, y_bad = make(X), make(y)
+        bad = [(X_bad, y, {})]
+        if what in ("times", "durations"):
+            bad.append((pd.DataFrame(X_bad, columns=list("abcdef")[: X.shape[1]]), y, {}))
+        if get_tags(estimator).target_tags.required:
+            bad.append((X, y_bad, {}))
+            bad.append((X, pd.Series(y_bad) if what in ("times", "durations", "complex") else y_bad, {}))
+        if has_fit_parameter(estimator, "sample_weight"):
+            bad.append((X, y, {"sample_weight": make(np.ones(40))}))
+        for X_in, y_in, weighted in bad:
+            for method in (stream.partial_fit, stream.fit):
+                with unchanged(stream, message):
+                    method(X_in, y_in, **weighted)
+            with unchanged(estimator, message):
+                learn(estimator, X_in, y_in, **weighted)
+        for name in (name for name in outputs if hasattr(stream, name)):
             with unchanged(stream, message):
-                method(X_in, y_in, **weighted)
-        with unchanged(estimator, message):
-            learn(estimator, X_in, y_in, **weighted)
-    for name in (name for name in outputs if hasattr(stream, name)):
-        with unchanged(stream, message):
-            getattr(stream, name)(X_bad)
+                getattr(stream, name)(X_bad)
 
 
 def test_masked_arrays_of_which_nothing_is_masked_are_arrays(estimator, rows, learn, learned, output):

@@ -149,8 +149,8 @@ def test_the_identities_follow_from_three_methods(divergence, seed):
 @given(seed=seeds, loss=st.sampled_from(["squared_error", "huber", "log_loss"]), sparsely=st.booleans())
 def test_the_certificate_holds(divergence, penalty, update, seed, loss, sparsely):
     rng = np.random.default_rng(seed)
-    X, y = stream(loss, rng, 15, 4, density=0.7)
-    rates = (0.01 if update == "explicit" else 0.2) / np.sqrt(np.arange(1, 16))
+    X, y = stream(loss, rng, 8, 4, density=0.7)
+    rates = (0.01 if update == "explicit" else 0.2) / np.sqrt(np.arange(1, 9))
     model = MirrorDescentRegressor(
         divergence=divergence, penalty=penalty, alpha=0.3, loss=loss, update=update, eta0=rates[0],
         fit_intercept=False, track_regret=True,

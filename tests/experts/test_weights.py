@@ -90,7 +90,7 @@ LOSSES = {"squared_error": squared, "absolute_error": absolute, "log_loss": log_
 )
 def test_weights_and_bounds_are_those_of_the_formulas(loss, strategy, seed, n_experts, prior, rate, share, weighted):
     rng = np.random.default_rng(seed)
-    n_rows, history = 40, 12
+    n_rows, history = 25, 12
     prior = rng.dirichlet(np.ones(n_experts)) + 1e-3 if prior else np.ones(n_experts)
     share = 0.0 if rate == "adaptive" else share
     common = {"strategy": strategy, "loss": loss, "learning_rate": rate, "share": share, "history": history}

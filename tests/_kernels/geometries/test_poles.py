@@ -1,5 +1,6 @@
 """Steps that end beside a pole of w(c), against exact decimals: Burg's on weights, LogDet's on pairs and triplets."""
 
+import functools
 import pickle
 from decimal import Decimal, localcontext
 
@@ -35,6 +36,7 @@ def learner(geometry, spectrum, eta, update="implicit", loss=None, **settings):
     return made, row
 
 
+@functools.cache
 def terms_after(spectrum, eta, y):
     """The terms of the score a(c) after the step c = eta (a(c) - y), by bisection."""
     with localcontext() as context:
