@@ -62,6 +62,7 @@ else:
 
 
 # Attributes that scikit-learn's own fit context needs after an error, to tear down its callbacks.
+_LEARN_IN_PLACE = ("_learner", "_sampler")
 _CALLBACK_STATE = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
@@ -83,10 +84,10 @@ def validate_parameters(estimator) -> None:
 def all_or_nothing(*estimators, copied: Iterable = ()) -> Transaction:
     """Context in which one thread changes estimators; if the body raises, all their attributes are restored.
 
-    The body must bind new objects instead of changing fitted arrays in place. Only `_learner` may learn in place, by
-    one call. The estimators in `copied` are copied beforehand, and may change in any way.
+    The body must bind new objects instead of changing fitted arrays in place. Only `_learner` and `_sampler` may learn
+    in place, by one call each. The estimators in `copied` are copied beforehand, and may change in any way.
     """
-    return Transaction(*estimators, copied=copied, keep=_CALLBACK_STATE)
+    return Transaction(*estimators, copied=copied, keep=_CALLBACK_STATE, in_place=_LEARN_IN_PLACE)
 
 
 def response_method(scorer):

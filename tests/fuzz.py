@@ -104,14 +104,8 @@ def has_nan(value):
 
 
 def learned(model):
-    """The complete state of the model, bit for bit, without the factor of a metric, which is computed on demand."""
-
-    def without(part):
-        if not isinstance(part, tuple):
-            return part
-        return tuple(without(item) for item in part if not (type(item) is tuple and item[:1] == ("'_factor'",)))
-
-    return without(_canonical(model))
+    """The complete state of the model, bit for bit."""
+    return _canonical(model)
 
 
 def attributes(model):

@@ -1,5 +1,6 @@
-"""What no linter checks: lengths of lines and files, also of Cython, C and meson sources; where C is declared."""
+"""What no linter checks: lengths of lines and files, where C is declared, and what compiled code may know."""
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -29,3 +30,15 @@ def test_functions_in_c_are_declared_beside_their_headers():
     declaring = [path for path in cython if 'extern from "ops/' in path.read_text(encoding="utf-8")]
     headers = sorted((ROOT / "onlinebregman" / "_kernels" / "ops").glob("*.h"))
     assert declaring == [path.with_suffix(".pxd") for path in headers] != []
+
+
+def test_compiled_code_does_not_know_attributes_of_estimators():
+    """It reads attributes by names that Python passes, and by itself only what was validated last."""
+    known, by_name = set(), []
+    for path in SOURCES:
+        if path.suffix in {".pyx", ".pxd"}:
+            code = re.sub(r'"""[\s\S]*?"""|#.*', "", path.read_text(encoding="utf-8"))
+            known |= {name for name in re.findall(r'"(\w+)"', code) if name[0] == "_" or name[-1] == "_"}
+            by_name += [(path.name, text) for text in re.findall(r"(?:\battributes|vars\(\w+\))(?:\[|\.get).*", code)]
+    assert known == {"_validated", "_nearest_kink", "_slope_at_kink"}  # the last two are methods of losses
+    assert [text for name, text in by_name if name != "transaction.pyx"] == []

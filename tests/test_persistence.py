@@ -38,6 +38,7 @@ from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
+from onlinebregman._kernels.loop.spreads import SpreadLearner
 from onlinebregman._kernels.loop.stack import Stack
 from onlinebregman._kernels.loop.stacked_mixers import CentredMixer, ProbabilityMixer
 from onlinebregman._kernels.losses.loss import (
@@ -75,6 +76,7 @@ import onlinebregman._kernels
 from onlinebregman import LogDetMetricLearner
 from onlinebregman import losses as losses_in_numpy
 from onlinebregman.divergences import SquaredEuclidean
+from onlinebregman.kernel_learning._instances import Rows as RowInstances
 from onlinebregman.metric_learning._memory import random_numbers
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import Constant
@@ -250,6 +252,9 @@ def examples():
     found[MatrixGeometry] = MatrixGeometry(np.eye(2))
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
+    found[SpreadLearner] = SpreadLearner(VonNeumannGeometry(np.eye(3)), SquaredLoss())
+    found[SpreadLearner].configure(update="implicit", schedule=Constant(0.5))
+    found[SpreadLearner].learn_instances(RowInstances(np.ones((2, 3))), np.array([1.0, 2.0]), None, None, True)
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[MultinomialLearner] = MultinomialLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True, forgetting=0.9)

@@ -90,7 +90,6 @@ class LifeCycleMixin(DocumentedMixin):
         with all_or_nothing(self):
             warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
-            self._validated = Validated(self, self._parameters_of_calls())
             data = (check or self._check)(call, *given)
             self._prepare(data, call)
             self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
@@ -133,7 +132,6 @@ class LifeCycleMixin(DocumentedMixin):
             changed = call.first or not self._parameters_are_valid()
             if changed:
                 validate_parameters(self)
-                self._validated = Validated(self, self._parameters_of_calls())
             data = (check or self._check)(call, *given)
             if not call.first:
                 transaction.add(*self._learning_in_place(data))
@@ -171,6 +169,7 @@ class LifeCycleMixin(DocumentedMixin):
             self._go_on(data, call)
         if changed:
             self._configure()
+            self._validated = Validated(self, self._parameters_of_calls(), "feature_names_in_" in vars(self))
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
         """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.

@@ -22,7 +22,7 @@ from .comparators import Comparators
 from .compiled import make_geometry, make_loss
 from .docs import DocumentedMixin
 from .estimator import Examples
-from .mixing import mean, mixed_adaptive, mixed_geometry, mixed_learner, total
+from .mixing import mean, mixed_adaptive, mixed_geometry, mixed_learner
 from .start import starting_weights
 from .validation import a_number, check_finite, fitted
 
@@ -45,6 +45,7 @@ class MirrorMixin(DocumentedMixin):
     _parallel: bool
     _check_one_run: Callable[[], None]
     get_params: Any
+    _learner_type: type[Learner] = Learner
     _signed = False  # whether w+ and w- are learned, with w = w+ - w-
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
@@ -90,7 +91,7 @@ class MirrorMixin(DocumentedMixin):
         """A new learner; `start` is the number of features, or the prior of a matrix."""
         self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)
         self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
-        return Learner(self._make_geometry(start), make_loss(self._learned_loss))
+        return self._learner_type(self._make_geometry(start), make_loss(self._learned_loss))
 
     def _make_geometry(self, start: Any) -> Geometry:
         """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""
@@ -114,7 +115,6 @@ class MirrorMixin(DocumentedMixin):
 
     # --- mixing models that learned in parallel ---------------------------------------------------------------------
 
-    _sums: tuple[str, ...] = ()  # attributes that are added
     _maxima: tuple[str, ...] = ()  # attributes of which the largest is taken
     _of_first: tuple[str, ...] = ()  # attributes taken from the first shard
 
@@ -129,8 +129,6 @@ class MirrorMixin(DocumentedMixin):
         mixed = copy.copy(self)
         mixed._parallel = True
         mixed._learner = self._mixed_learner(self._learner, [part._learner for part in parts], shares)
-        for name in self._sums:
-            setattr(mixed, name, total(getattr(self, name), [getattr(part, name) for part in parts]))
         for name in self._maxima:
             setattr(mixed, name, max(getattr(part, name) for part in parts))
         for name in self._of_first:

@@ -67,7 +67,8 @@ def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any
 # The intercept, and the sums of the regret certificate.
 _BY_SHARE = ("intercept", "weighted_loss", "slack", "rate_sum", "plain_slack", "plain_rows")
 # All shards start with the same rate; the next round must not start with a larger one than any of them ended with.
-_RATES: dict[str, Callable] = {"first_rate": max, "last_rate": min, "rate_rose": max}
+# The largest weight is that of all rows.
+_EXTREMES: dict[str, Callable] = {"first_rate": max, "last_rate": min, "rate_rose": max, "largest_weight": max}
 
 # --- learners ---------------------------------------------------------------------------------------------------------
 
@@ -85,8 +86,8 @@ def mixed_learner(
     run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
     run.update({name: float(mean(shares, [each[name] for each in runs])) for name in _BY_SHARE})
     learned = [each for each, share in zip(runs, shares, strict=True) if share > 0]
-    run.update({name: pick(each[name] for each in learned) for name, pick in _RATES.items()})
-    return Learner(geometry, start.loss, {**state, "run": run, "standardizer": standardizer})
+    run.update({name: pick(each[name] for each in learned) for name, pick in _EXTREMES.items()})
+    return type(start)(geometry, start.loss, {**state, "run": run, "standardizer": standardizer})
 
 
 def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -> Geometry:

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
-from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
+from .._kernels.loop.transaction import Validated
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples, LifeCycleMixin
 from .validation import check_finite, check_rows, fitted, read_only
@@ -70,6 +70,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
                 estimator._store_code_book()
             estimator._begin(data)
             estimator._configure()
+            estimator._validated = Validated()  # of arrays: the names of features are this estimator's
         standardizers = [estimator._learner.standardizer for estimator in self.estimators_]
         shared = next((standardizer for standardizer in standardizers if standardizer is not None), None)
         for estimator in self.estimators_:
@@ -88,7 +89,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             check_finite(data.X)
             reason, row = refused
             self._refuse(reason, row, data)
-        record_weights_of(self, data.weights)
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")

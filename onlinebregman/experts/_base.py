@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import Mixer
 from .._kernels.loop.mixture import MixtureLearner
+from .._kernels.loop.transaction import Validated
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._sklearn_compat import BaseComposition, Interval
@@ -263,17 +264,23 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
 
     def _gather_learners(self) -> None:
         """Make the learner of all experts in one compiled pass for the next calls, if all experts are compiled."""
-        learners = [vars(expert).get("_learner") for expert in self.estimators_]
-        if self._experts_learner is not None and all(map(operator.is_, self._experts_learner.learners, learners)):
+        experts = self.estimators_
+        learners = [vars(expert).get("_learner") for expert in experts]
+        known, self._experts_learner = self._experts_learner, None
+        if not (self._ready and all(map(_is_compiled, experts))):
             return
-        self._experts_learner = None
-        if not (self._ready and all(map(_is_compiled, self.estimators_))):
+        if any(getattr(expert, "class_weight", None) is not None for expert in experts):
             return
-        if all(now.predictive and now.n_scores == 1 and now.standardizer is None for now in learners):
-            links = [self._link_of(expert) for expert in self.estimators_]
-            targets_by_class = [vars(expert).get("_code_book") for expert in self.estimators_]
-            if None not in links:
-                self._experts_learner = MixtureLearner(learners, self._learner, targets_by_class, links)
+        if not all(now.predictive and now.n_scores == 1 and now.standardizer is None for now in learners):
+            return
+        if known is None or not all(map(operator.is_, known.learners, learners)):
+            links = [self._link_of(expert) for expert in experts]
+            if None in links:
+                return
+            targets_by_class = [vars(expert).get("_code_book") for expert in experts]
+            known = MixtureLearner(learners, self._learner, targets_by_class, links)
+        known.set_experts(experts, Validated(self, ("_learner", "estimators_")), map(_bound, experts))
+        self._experts_learner = known
 
     def _link_of(self, expert: Any) -> Literal["identity", "logistic", "clipped"] | None:
         """How scores of a compiled expert are mapped to forecasts; None if the compiled pass cannot do it."""
@@ -314,6 +321,11 @@ def _is_fitted(expert) -> bool:
 def _is_compiled(expert) -> bool:
     """Whether its class is defined in this package, and can learn rows in one pass."""
     return type(expert).__module__.startswith("onlinebregman.") and hasattr(expert, "_progressive_fit")
+
+
+def _bound(expert) -> Validated:
+    """What an expert must still have if the compiled pass is to learn by its learner."""
+    return Validated(expert, tuple(name for name in ("_learner", "class_weight") if hasattr(expert, name)))
 
 
 def _rows(rows, X, y, sample_weight) -> tuple[Any, Any, Any]:

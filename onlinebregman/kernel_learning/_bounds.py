@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.loop.spreads import SpreadLearner
 from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
@@ -32,15 +33,19 @@ class LossBoundsMixin(MirrorMixin):
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.
     """
 
+    _learner_type = SpreadLearner
     # Attributes of the estimators that inherit from this class
     scale_eta: bool
     data_bounds: dict[str, float] | None
     n_features_in_: int
-    spread_: float
     _used_parameters: tuple[UsedParameters, ...]
     _first: np.ndarray
-    _largest_weight: float
     _check_one_run: Callable[[], None]
+
+    @property
+    def spread_(self) -> float:
+        """Largest difference between the extreme eigenvalues of an instance so far."""
+        return self._fitted_learner().spread
 
     def loss_bound(self, kernel: ArrayLike, comparator_loss: float = 0.0) -> float:
         """Bound on `cumulative_loss_` after the instances learned so far, for a constant rate eta.
@@ -92,7 +97,7 @@ class LossBoundsMixin(MirrorMixin):
         if rate == 0:  # nothing has been learned
             return 0.0
         start = divergence * self.spread_**2 / rate
-        fastest = self._largest_weight * rate
+        fastest = self._learner.largest_weight * rate
         if used.update == "implicit":
             return (1 + fastest / 4) * (comparator_loss + start)
         if fastest > 4 * (1 + 1e-12):  # the square of a pair's length is 1 up to rounding
@@ -239,5 +244,5 @@ class LossBoundsMixin(MirrorMixin):
             self.n_features_in_,
             signed=False,
             fit_intercept=False,
-            largest_weight=self._largest_weight,
+            largest_weight=self._learner.largest_weight,
         )

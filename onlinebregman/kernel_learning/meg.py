@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.loop.spreads import learn_instances, learn_plain
+from .._kernels.loop.spreads import SpreadLearner
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
 from .._online.examples import LearnsTargets
 from .._online.mirror import MirrorMixin
+from .._online.mixing import total
 from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
@@ -313,10 +314,9 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         return self._validate_and_learn(factors, y, signs, sample_weight, check=self._check_factors)
 
     @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight times loss over all instances, each predicted before it was learned."""
-        self._fitted_learner()
-        return self._loss_sum
+    def n_collapsed_(self) -> int:
+        """Instances skipped because they carry no information about W."""
+        return self._fitted_learner().n_collapsed
 
     @property
     def n_updates_(self) -> int:
@@ -352,21 +352,25 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
 
     def _begin(self, data: Instances) -> None:
         self._first = self._first_kernel()
-        self._largest_weight = 1.0
         self._used_parameters = ()
         self._learner = self._make_learner(self._first)
-        self.n_collapsed_ = 0
-        self.spread_: float = 0.0
-        self._loss_sum = 0.0
 
-    _sums, _maxima = ("n_collapsed_", "_loss_sum"), ("spread_", "_largest_weight")
+    def _mixed_learner(self, start, parts, shares, standardizer=None) -> SpreadLearner:
+        mixed = super()._mixed_learner(start, parts, shares, standardizer)
+        statistics = start.statistics
+        for name, value in statistics.items():
+            values = [part.statistics[name] for part in parts]
+            statistics[name] = max(values) if name in ("spread", "largest_weight") else total(value, values)
+        mixed.statistics = statistics
+        return mixed
 
     def _learn(self, data: Instances, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """One pass over the instances; returns the mean loss before each was learned."""
         X, y, weights = data.X, data.y, data.weights
-        before, total = self._loss_sum, len(y) if weights is None else weights.sum()
+        learner, weight = self._learner, len(y) if weights is None else weights.sum()
+        before = learner.cumulative_loss
         with few_threads(self.n_features_in_):
-            refused = learn_instances(self._learner, vars(self), X, y, weights, order, self._scaled)
+            refused = learner.learn_instances(X, y, weights, order, self._scaled)
         if refused is not None:
             reason, row, spread = refused
             raise ValueError(
@@ -376,7 +380,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
                 else f"The step at row {row} (target {y[row]:g}) with eta0={self.eta0:g} is too large for floating "
                 "point numbers; lower eta0 or scale the instances."
             )
-        return (self._loss_sum - before) / total if total > 0 else 0.0
+        return (learner.cumulative_loss - before) / weight if weight > 0 else 0.0
 
 
 class PlainLearner(NamedTuple):
@@ -390,7 +394,7 @@ class PlainLearner(NamedTuple):
             return False
         learner = attributes["_learner"]
         with few_threads(learner.n_features):
-            return learn_plain(learner, attributes, Rows(X), y, self.scaled)
+            return learner.learn_instances_fast(attributes, Rows(X), y, self.scaled)
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:

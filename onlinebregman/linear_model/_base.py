@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.loop.atomic import record_weights_of
 from .._kernels.loop.learner import Learner
 from .._kernels.loop.multi_learner import MultiLearner
 from .._online.comparators import Comparators
@@ -109,7 +108,6 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     learning_rate: LearningRate | Literal["theory"] | Schedule
     power_t: float
     data_bounds: dict[str, float] | None
-    _maxima = ("_largest_weight",)
 
     update: Update | Literal["gradient"]
     init: ArrayLike | float | None
@@ -142,7 +140,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         run_options: dict[str, Any] = {
             "signed": self._start.signed,
             "fit_intercept": terms.fit_intercept,
-            "largest_weight": self._largest_weight,
+            "largest_weight": self._learner.largest_weight,
             "rows": rows,
         }
         if self._learned_penalty is None:
@@ -196,7 +194,6 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return theory.regret(terms.data_bounds.get("loss", 0.0))
 
     def _make_learner(self, start) -> Learner:
-        self._largest_weight, self._all_weight_one = 1.0, True
         self._terms = self._tracked = Terms()
         init = None if self.init is None else np.array(self.init, dtype=np.float64)
         self._start = _Start(self._signed, init, self._constraint())
@@ -231,9 +228,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     ) -> float:
         if scores is not None and not isinstance(self._learner, MultiLearner):
             scores = scores.ravel()
-        loss = super()._learn(data, order, scores=scores)
-        record_weights_of(self, data.weights)
-        return loss
+        return super()._learn(data, order, scores=scores)
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None)
@@ -244,7 +239,6 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
         mixed = super()._mixed(parts, shares)
-        mixed._all_weight_one = all(part._all_weight_one for part in parts)
         if _parts(mixed._learner)[0].origin is not None:
             terms = self._terms_of_certificate(self._learner) | {"share": _common(shares)}
             mixed._tracked = self._tracked.then(self.t_, **terms)

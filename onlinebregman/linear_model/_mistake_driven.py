@@ -85,7 +85,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
             raise ValueError(f"The bound requires two classes; got {len(self.classes_)}. Use one-vs-rest labels.")
         if self.class_weight is not None:
             raise ValueError("The bound requires rows of weight 1; set class_weight=None.")
-        if not self._all_weight_one:
+        if not learner.all_weight_one:
             raise ValueError(
                 "The bound requires rows of weight 1, but some were learned with other weights; fit again without "
                 "class_weight and sample_weight."

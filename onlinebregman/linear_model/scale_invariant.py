@@ -43,7 +43,6 @@ class ScaleInvariantMixin(MirrorMixin):
     n_features_in_: int
     _alternative: Any
     _terms: Any
-    _largest_weight: float
     _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average")
     _unmixable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
@@ -148,7 +147,7 @@ class ScaleInvariantMixin(MirrorMixin):
         """A formula evaluated for each learner, in units of its loss."""
         learner = self._fitted_learner()
         parts = _parts(learner)
-        if self._largest_weight > 1:
+        if learner.largest_weight > 1:
             raise ValueError("The bound requires weights of at most 1; divide sample_weight by the largest.")
         if any(self._terms.of("average", learner.t)):
             raise ValueError("The bound is for the weights before averaging; learn with average=False.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from .._kernels.matrices.random_pairs import RandomPairs
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.examples import LearnsTargets
+from .._online.mixing import total
 from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -25,7 +26,7 @@ from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
 from ._examples import Comparisons, Pairs
-from ._mahalanobis import MahalanobisTransformer
+from ._mahalanobis import Factor, MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._pairs import Block, differences
 from ._prior import PRIORS, prior_matrix
@@ -110,7 +111,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "scale_eta", "learning_rate", "power_t", "track_regret")
 
-    _sums, _maxima, _of_first = ("n_collapsed_",), ("_largest_target",), ("_sampler", "_labels")
+    _maxima, _of_first = ("_largest_target",), ("_sampler", "_labels")
 
     prior: Literal["identity", "variance", "covariance"] | ArrayLike
     loss: Literal["squared_error", "one_sided"]
@@ -227,6 +228,12 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         return self.t_
 
     @property
+    def n_collapsed_(self) -> int:
+        """Pairs and triplets left out, as they do not depend on the metric."""
+        self._fitted_learner()
+        return self._sampler.n_collapsed
+
+    @property
     def bounds_(self) -> tuple[float, float] | None:
         """Current target squared distances, same class and different classes; None before they are known."""
         self._fitted_learner()
@@ -246,9 +253,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         tags.target_tags.required = True
         return tags
 
-    def _metric(self) -> tuple[int, np.ndarray]:
-        learner = self._fitted_learner()
-        return learner.t, learner.coef
+    def _metric(self) -> np.ndarray:
+        return self._fitted_learner().coef
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
         return self._learner.predict(np.ascontiguousarray(Z))
@@ -273,7 +279,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         )
         self._labels = {}
         self._largest_target = 0.0
-        self.n_collapsed_ = 0
+        self._factor = Factor()
 
     def _go_on(self, data: Comparisons, call: Call) -> None:
         super()._go_on(data, call)
@@ -283,11 +289,17 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _configure(self) -> None:
         super()._configure()
         one_sided = self._draws_triplets or self.loss == "one_sided"
-        self._sampler.configure(make_loss(BoundLoss() if one_sided else SquaredLoss()), one_sided, self.scale_eta)
+        loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
+        self._sampler.configure(self._learner, loss, one_sided, self.scale_eta)
 
     @property
     def _draws_triplets(self) -> bool:
         return isinstance(self._sampler, NeighborTriplets)
+
+    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        mixed = super()._mixed(parts, shares)
+        mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])
+        return mixed
 
     def _first_metric(self, X: np.ndarray) -> np.ndarray:
         """The initial metric, given the rows X of the first call."""
@@ -307,7 +319,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Learn labelled rows, by pairs or triplets with earlier rows."""
         data, sampler = data.ordered(order), self._sampler
-        self._factor: dict[str, Any] = {}
         numbers, taken = np.zeros(len(data)), data.weights > 0
         numbers[taken], self._labels = numbers_of(data.y[taken], self._labels)
         before = self._learner.cumulative_loss
@@ -317,7 +328,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
             row = f"row {which if order is None else order[which]}"
             target = Examples(None, np.array([sampler.refused_target]))
             self._refuse(reason, 0, target, f"a {'triplet' if self._draws_triplets else 'pair'} of {row}")
-        self.n_collapsed_ += sampler.n_collapsed
         return (self._learner.cumulative_loss - before) / sampler.rate_sum if sampler.rate_sum else 0.0
 
     def _learn_pairs(self, data: Pairs, order: np.ndarray | None = None, *, again: bool = False) -> float:
@@ -346,11 +356,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
         Returns the weighted mean loss before each was learned.
         """
-        self._factor = {}
         d, before = self.n_features_in_, self._learner.cumulative_loss
         one_sided = block.rows.shape[1] > d or self.loss == "one_sided"
         targets, rates, collapsed = targets_and_rates(*block, d, one_sided, self.scale_eta)
-        self.n_collapsed_ += int(np.count_nonzero(given[collapsed]))
+        self._sampler.n_collapsed += int(np.count_nonzero(given[collapsed]))
         self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
         refused = self._learner.learn(block.rows, targets, rates)
         if refused is not None:

@@ -18,6 +18,25 @@ from .._sklearn_compat import Interval
 from ._checks import check_flat
 
 
+class Factor:
+    """The factor L of the last metric that was asked for, as W may change with every pair; copies do not include it."""
+
+    def __init__(self) -> None:
+        self.known: tuple[np.ndarray, np.ndarray] | None = None  # one object, as threads replace it
+
+    def __reduce__(self):
+        return Factor, ()
+
+    def of(self, metric: np.ndarray) -> np.ndarray:
+        """L with W = L'L, read-only."""
+        known = self.known
+        if known is None or not np.array_equal(known[0], metric):
+            components = factor(metric)
+            components.flags.writeable = False
+            known = self.known = metric, components
+        return known[1]
+
+
 class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and defines `_metric`.
 
@@ -35,8 +54,10 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
 
     _transformer_constraints: dict = {"n_components": [Interval(Integral, 1, None, closed="left"), None]}
 
-    def _metric(self) -> tuple[int, np.ndarray]:
-        """A version number, which changes whenever W does, and W."""
+    _factor: Factor  # a new one in each new model
+
+    def _metric(self) -> np.ndarray:
+        """W."""
         raise NotImplementedError
 
     @finite("mapping")
@@ -120,7 +141,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
     def get_mahalanobis_matrix(self) -> np.ndarray:
         """The learned matrix W, shape (n_features, n_features): symmetric positive semidefinite; a copy."""
         check_is_fitted(self)
-        return self._metric()[1].copy()
+        return self._metric().copy()
 
     def get_metric(self) -> Mahalanobis:
         """The learned distance as a function of two rows, for `metric=` of scikit-learn's neighbours and clusterers."""
@@ -138,17 +159,10 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
         return components[: self.n_components]
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
-        return np.maximum(np.einsum("ij,ij->i", Z @ self._metric()[1], Z), 0.0)
+        return np.maximum(np.einsum("ij,ij->i", Z @ self._metric(), Z), 0.0)
 
     def _all_components(self) -> np.ndarray:
-        cache = self._factor  # read before the metric, and once: a thread that learns replaces it last
-        number, matrix = self._metric()
-        known = cache.get("known")  # one object, as another thread may replace it
-        if known is None or known[0] != number:  # computed on demand, as W may change with every pair
-            components = factor(matrix)
-            components.flags.writeable = False
-            known = cache["known"] = number, components
-        return known[1]
+        return self._factor.of(self._metric())
 
     def _check_n_components(self, n_features: int) -> None:
         if self.n_components is not None and self.n_components > n_features:

@@ -20,7 +20,7 @@ from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
-from ._mahalanobis import MahalanobisTransformer
+from ._mahalanobis import Factor, MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 
 
@@ -154,6 +154,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     def _begin(self, data: Examples) -> None:
         self._sampler = Reservoir(data.X.shape[1], self.memory_size, random_numbers(self.random_state))
         self._labels: dict[Any, int] = {}
+        self._factor = Factor()
 
     def _go_on(self, data: Examples, call: Call) -> None:
         """Nothing to copy: a call of the sampler learns all of its rows or none."""
@@ -163,7 +164,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         self._sampler.learn(data.X, numbers)
         boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
         self._solution = _Solution(_Settings(self.similar, self.dissimilar, self.n_impostors, boost))
-        self._factor: dict[str, Any] = {}
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         learn(data)
@@ -172,12 +172,10 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     def _solved(self) -> _Metric:
         """The metric for the stored rows, computed if rows have come since the last time."""
         solution = fitted(self, vars(self).get("_solution"))
-        rows, found = (
-            self._factor,
-            solution.found,
-        )  # read once, and replaced by one assignment: several threads may do this
-        if found is None or found[0] is not rows:
-            found = solution.found = rows, self._solve(solution.settings)
+        # read once, and replaced by one assignment: several threads may do this
+        changes, found = self._sampler.n_changes, solution.found
+        if found is None or found[0] != changes:
+            found = solution.found = changes, self._solve(solution.settings)
         return found[1]
 
     def _solve(self, settings: _Settings) -> _Metric:
@@ -224,8 +222,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     def __sklearn_is_fitted__(self) -> bool:
         return "_solution" in vars(self)
 
-    def _metric(self) -> tuple[int, np.ndarray]:
-        return 0, self._solved().matrix
+    def _metric(self) -> np.ndarray:
+        return self._solved().matrix
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -250,14 +248,14 @@ class _Metric(NamedTuple):
 
 
 class _Solution:
-    """The metric, computed on first use, with the estimator's `_factor` at that time, which new rows replace.
+    """The metric, computed on first use, with the sampler's `n_changes` before.
 
     The metric follows from rows and settings, so copies do not include it.
     """
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
-        self.found: tuple[dict, _Metric] | None = None
+        self.found: tuple[int, _Metric] | None = None
 
     def __reduce__(self):
         return _Solution, (self.settings,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,7 +17,7 @@ from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted
 from ..pipeline import copies_to_learn, reversible
 from ._checks import check_labels, check_size
-from ._mahalanobis import MahalanobisTransformer
+from ._mahalanobis import Factor, MahalanobisTransformer
 from ._prior import PRIORS, moving_features
 from .logdet import LogDetMetricLearner
 
@@ -101,6 +100,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         self._seeds = rng.randint(np.iinfo(np.int32).max, size=len(PRIORS)).tolist()
         self._first = data.X[:0], []
         self._spread = Spread(np.zeros(data.X.shape[1]))
+        self._factor = Factor()
 
     def _learning_in_place(self, data: Examples) -> list[BaseEstimator]:
         return reversible(self.metric_learners_, len(data))
@@ -133,7 +133,6 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
             for metric in metrics:
                 metric.partial_fit(X, y)
         self.metric_learners_ = metrics  # bound only now, as other threads may read them
-        self._factor: dict[str, Any] = {}
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         self._spread.add(data.X)
@@ -141,19 +140,18 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
-        self._factor = {}
         if len(np.unique(data.y)) < 2:
             warn_caller(
                 "All rows were of one class, so that nothing was learned and the metric is the starting one. Give "
                 "rows of two or more classes."
             )
 
-    def _metric(self) -> tuple[int, np.ndarray]:
+    def _metric(self) -> np.ndarray:
         spread = self._fitted_spread()
         metrics = [metric.get_mahalanobis_matrix() for metric in self.metric_learners_]
         sizes = [2 * spread.mean_square(W) for W in metrics]
         scaled = (W / (size or 1.0) for W, size in zip(metrics, sizes, strict=True))
-        return spread.count, sum(scaled, start=np.zeros(())) / len(metrics)
+        return sum(scaled, start=np.zeros(())) / len(metrics)
 
     @property
     def t_(self) -> int:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from onlinebregman import MirrorDescentRegressor
+from onlinebregman import LogDetMetricLearner, MEGKernelLearner, MirrorDescentRegressor
 from onlinebregman.constraints import Box
 
 # Why an estimator does not mix, where it does not.
@@ -195,3 +195,33 @@ def test_weights_at_opposite_ends_stay_in_the_domain_and_what_has_no_mean_is_ref
     monkeypatch.setattr(type(start), "_dual", lambda self, geometry: np.array([np.nan]))
     with pytest.raises(ValueError, match="mixed weights of parallel runs are not finite"):
         start._mixed(parts, [0.5, 0.5])
+
+
+def test_counters_of_shards_are_those_of_all_rows():
+    """The largest weight is a maximum; rows of other weights than 1 and instances left out add up."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 3))
+    X[[2, 5, 7]] = 0.0
+    y = X @ rng.normal(size=3)
+    weights = rng.uniform(0.5, 3.0, size=12)
+    pairs = np.array([[i, i - i % 3] for i in range(12)])
+
+    def linear(model, rows):
+        return model.partial_fit(X[rows], y[rows], sample_weight=weights[rows])
+
+    def metric(model, rows):
+        return model.partial_fit_pairs(X, pairs[rows], np.ones(len(rows)))
+
+    for whole, learn in [
+        (MirrorDescentRegressor(), linear),
+        (MEGKernelLearner(), linear),
+        (LogDetMetricLearner(), metric),
+    ]:
+        shards = [np.arange(k, k + 4) for k in (2, 6)]
+        start = learn(whole, np.arange(2))
+        mixed = start._mixed([learn(copy.deepcopy(start), rows) for rows in shards], [0.5, 0.5])
+        one = learn(start, np.concatenate(shards))
+        assert mixed._learner.all_weight_one == one._learner.all_weight_one
+        assert mixed._learner.largest_weight == one._learner.largest_weight
+        if learn is metric or type(one) is MEGKernelLearner:
+            assert mixed.n_collapsed_ == one.n_collapsed_ >= 3

@@ -151,9 +151,9 @@ def test_random_pairs_are_of_the_same_class_and_of_others_in_turn():
 @pytest.mark.parametrize(
     ("place", "spoil"),
     [
-        (9, lambda state: (np.eye(3), *state[1:])),
-        (9, lambda state: (state[0], np.zeros(3), state[2])),
-        (9, lambda state: ()),
+        (10, lambda state: (np.eye(3), *state[1:])),
+        (10, lambda state: (state[0], np.zeros(3), state[2])),
+        (10, lambda state: ()),
         (3, lambda kept: (np.zeros((200, 5)), *kept[1:])),
         (3, lambda kept: (kept[0], kept[1][:3], kept[2])),
         (3, lambda kept: (kept[0], kept[1], [*kept[2], 4])),
@@ -162,6 +162,7 @@ def test_random_pairs_are_of_the_same_class_and_of_others_in_turn():
         (5, lambda prior: np.eye(2)),
         (4, lambda per_row: 0),
         (8, lambda n_rows: -1),
+        (9, lambda n_collapsed: -1),
         (1, lambda size: -1),
         (6, lambda bounds: Percentiles(None, [5], 2)),
     ],

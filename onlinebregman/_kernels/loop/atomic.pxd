@@ -43,7 +43,7 @@ cdef class AtomicLearner:
     cdef bint scores_predict(self) noexcept
     cdef bint row_scores_predict(self) noexcept
     cdef bint takes(self, Py_ssize_t n_targets) noexcept
-    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1
+    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1
     cdef int learn_block(self, Rows rows, Block* block) except -1
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
     cdef int claim(self) except -1

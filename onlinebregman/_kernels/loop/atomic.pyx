@@ -17,7 +17,7 @@ from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
 from onlinebregman._kernels.loop.transaction cimport (
-    check_idle, parameters_unchanged, patience, signal_raised, under_way
+    check_idle, parameters_unchanged, patience, signal_raised, under_way, unnamed
 )
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
@@ -43,23 +43,6 @@ cdef object reason(int status):
     return REASONS[status]
 
 
-cdef int record_weights(dict attributes, const double* weights, Py_ssize_t n) except -1:
-    """Update the largest weight, which bounds depend on, of the estimator with these attributes and of its parts."""
-    cdef double largest = 0.0
-    cdef bint counted = True  # whether all weights are 0 or 1
-    cdef Py_ssize_t i
-    for i in range(n):
-        largest = max(largest, weights[i])
-        counted = counted and (weights[i] == 0 or weights[i] == 1)
-    if "_largest_weight" in attributes:
-        attributes["_largest_weight"] = max(attributes["_largest_weight"], largest)
-    if "_all_weight_one" in attributes:
-        attributes["_all_weight_one"] = attributes["_all_weight_one"] and counted
-    for estimator in attributes.get("estimators_", ()):
-        record_weights(vars(estimator), weights, n)
-    return 0
-
-
 cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
     """Whether all weights are positive and their sum is finite."""
     cdef double total = 0.0
@@ -74,12 +57,6 @@ cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
 def are_positive(const double[::1] weights):
     """See `all_positive`."""
     return weights.shape[0] == 0 or all_positive(&weights[0], weights.shape[0])
-
-
-def record_weights_of(estimator, const double[::1] weights):
-    """See `record_weights`."""
-    if weights is not None and weights.shape[0] > 0:
-        record_weights(vars(estimator), &weights[0], weights.shape[0])
 
 
 def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
@@ -192,7 +169,7 @@ cdef class AtomicLearner:
                 return False
             block.scores = &scores[0, 0]
         if self.target_ndim == 0:
-            return self.learn_weighted(attributes, rows, &block, sample_weight)
+            return self.learn_weighted(rows, &block, sample_weight)
         if not acquire_float64(y, &targets):
             return False
         try:
@@ -200,11 +177,11 @@ cdef class AtomicLearner:
                     (targets.ndim == 2 and targets.shape[1] != self.n_targets):
                 return False
             block.y = <const double*> targets.buf
-            return self.learn_weighted(attributes, rows, &block, sample_weight)
+            return self.learn_weighted(rows, &block, sample_weight)
         finally:
             PyBuffer_Release(&targets)
 
-    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
+    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
         """Learn a block with weights that are not validated; False if nothing was learned."""
         cdef Py_buffer weights
         block.sample_weight = NULL
@@ -217,17 +194,14 @@ cdef class AtomicLearner:
             if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
                     not all_positive(block.sample_weight, rows.n_rows):
                 return False
-            if self.learn_block(rows, block) != LEARNED:
-                return False
-            record_weights(attributes, block.sample_weight, rows.n_rows)
-            return True
+            return self.learn_block(rows, block) == LEARNED
         finally:
             PyBuffer_Release(&weights)
 
     cdef Rows fitting_rows(self, dict attributes, X):
         """The rows of X if they need no validation and have the right number of features; None otherwise."""
         cdef Rows rows
-        if "feature_names_in_" in attributes:
+        if not unnamed(attributes):
             return None
         rows = try_rows(X)
         if rows is None or rows.n_rows == 0 or rows.n_columns != self.n_features:

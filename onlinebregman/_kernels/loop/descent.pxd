@@ -43,5 +43,5 @@ cdef inline int record_step(const Descent* learner, double a, double fall, doubl
         add_slack(run, 0.5 * c * fall * (eta * (a - y)), base)  # the term of S, for both steps on the squared loss
         if not isfinite(run.weighted_loss + run.slack):
             return LOSS_OVERFLOWED
-    count(run, weight * value, c, settings.fit_intercept)
+    count(run, weight, weight * value, c, settings.fit_intercept)
     return LEARNED

@@ -24,7 +24,6 @@ cdef class LearnerSavepoint(Savepoint):
     cdef Py_ssize_t per_feature
 
 
-@cython.final
 cdef class Learner(AtomicLearner):
     cdef readonly Geometry geometry
     cdef public Loss loss     # used by the next call

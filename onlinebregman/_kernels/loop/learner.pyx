@@ -70,7 +70,29 @@ cdef Geometry averaged_view(Learner learner, Rows rows):
 
 cdef inline int inline_learn_row(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
                                  double* scores) noexcept nogil:
-    return (<Learner> learner).learn_row(row, work, y, weight, scores)
+    return learn_row_by(<Learner> learner, row, work, y, weight, scores)
+
+
+cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, const double* y, double weight,
+                             double* prior_score) noexcept nogil:
+    """`Learner.learn_row`, as a function that is inlined into the loop."""
+    cdef int status
+    if weight == 0:
+        if prior_score != NULL:
+            prior_score[0] = NAN
+        return LEARNED
+    if not self.before.complete:
+        self.before.log(self.geometry, row)
+    if self.descends:
+        status = descend(&self.descent, row, y[0], weight, prior_score)
+    else:
+        open_workspace(work, row)
+        status = mirror_step(
+            self.geometry, self.loss, &self.settings, &self.run, self.rates, work, y[0], weight, prior_score
+        )
+    if status == LEARNED and not self.before.complete and not self.before.finite(self.geometry, row):
+        return OVERFLOWED
+    return status
 
 
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
@@ -86,7 +108,6 @@ cdef class LearnerSavepoint(Savepoint):
     """The state of a learner except for its weights."""
 
 
-@cython.final
 cdef class Learner(AtomicLearner):
     """Learns rows one after the other, by the steps of a geometry on a loss.
 
@@ -102,6 +123,7 @@ cdef class Learner(AtomicLearner):
         self.geometry = geometry
         self.loss = loss
         self.rates = []
+        self.run.largest_weight = 1.0
         self.before = Snapshot()
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         if state is not None:
@@ -141,6 +163,16 @@ cdef class Learner(AtomicLearner):
     def n_moves(self):
         """Number of rows that moved the weights."""
         return int(self.run.moves)
+
+    @property
+    def largest_weight(self):
+        """The largest weight of a row, and at least 1."""
+        return self.run.largest_weight
+
+    @property
+    def all_weight_one(self):
+        """Whether all rows had weight 1."""
+        return self.run.reweighted == 0
 
     @property
     def weighted_loss(self):
@@ -405,23 +437,7 @@ cdef class Learner(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:
-        cdef int status
-        if weight == 0:
-            if prior_score != NULL:
-                prior_score[0] = NAN
-            return LEARNED
-        if not self.before.complete:
-            self.before.log(self.geometry, row)
-        if self.descends:
-            status = descend(&self.descent, row, y[0], weight, prior_score)
-        else:
-            open_workspace(work, row)
-            status = mirror_step(
-                self.geometry, self.loss, &self.settings, &self.run, self.rates, work, y[0], weight, prior_score
-            )
-        if status == LEARNED and not self.before.complete and not self.before.finite(self.geometry, row):
-            return OVERFLOWED
-        return status
+        return learn_row_by(self, row, work, y, weight, prior_score)
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         open_workspace(work, row)

@@ -241,6 +241,6 @@ cdef class Lockstep:
             return OVERFLOWED
         learner.geometry.step(work, self.c[k])
         return end_step(
-            learner.geometry, &learner.settings, &learner.run, work, self.base[k], self.c[k], self.scores[own].bias,
-            weight * self.value[k],
+            learner.geometry, &learner.settings, &learner.run, work, weight, self.base[k], self.c[k],
+            self.scores[own].bias, weight * self.value[k],
         )

@@ -84,7 +84,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if settings.track_regret:
         certify(geometry, loss, update, run, work, &score, y, weight, eta, c, gap, value)
     value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
-    return end_step(geometry, settings, run, work, eta, c, score.bias, value)
+    return end_step(geometry, settings, run, work, weight, eta, c, score.bias, value)
 
 
 cdef inline bint on_kink(Geometry geometry, Loss loss, const Settings* settings, RunState* run, Workspace* work,
@@ -136,8 +136,8 @@ cdef inline int predict_row(Geometry geometry, const Settings* settings, const R
     return LEARNED
 
 
-cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* run, Workspace* work, double eta,
-                         double c, double bias, double loss) noexcept nogil:
+cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* run, Workspace* work,
+                         double weight, double eta, double c, double bias, double loss) noexcept nogil:
     """Finish a row after the step c: the penalty or the projection, and the statistics of the run."""
     if geometry.penalised:
         penalise(geometry, settings, run, work, eta)
@@ -149,7 +149,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
         return NEEDS_BACKUP
     if geometry.failure is not None:
         return FAILED
-    count(run, loss, c, bias)
+    count(run, weight, loss, c, bias)
     if not isfinite(run.loss + run.weighted_loss + run.slack):
         return LOSS_OVERFLOWED
     if run.t >= settings.average_from:

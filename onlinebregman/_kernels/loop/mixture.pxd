@@ -3,6 +3,7 @@ from onlinebregman._kernels.loop.links cimport Link
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.atomic cimport Block, Ensemble
 from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
+from onlinebregman._kernels.loop.transaction cimport Validated
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Rows
@@ -29,6 +30,9 @@ cdef class MixtureLearner(Ensemble):
     cdef readonly Mixer mixer
     cdef readonly tuple targets_by_class
     cdef readonly tuple links
+    cdef list experts         # the estimators with these learners, if there are links
+    cdef Validated bound      # see `set_experts`
+    cdef tuple bound_experts
     cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: the mixer did
     cdef Py_ssize_t n
     cdef Py_ssize_t n_labels  # smallest number of classes in targets_by_class

@@ -22,6 +22,7 @@ from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.loop.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -131,19 +132,34 @@ cdef class MixtureLearner(Ensemble):
     def __reduce__(self):
         return type(self), (self.learners, self.mixer, self.targets_by_class, self.links)
 
+    def set_experts(self, list experts not None, Validated bound not None, bound_experts):
+        """Set the estimators with these learners, and what must still be the same for `ready`, a copy of which is not.
+
+        Parameters
+        ----------
+        experts : list
+            As the estimator holds it.
+        bound : Validated
+            Its attributes with this list and the mixer.
+        bound_experts : sequence of Validated
+            For each expert the attributes with its learner, and with other ways to change a row.
+        """
+        self.experts, self.bound, self.bound_experts = experts, bound, tuple(bound_experts)
+        if not len(experts) == len(self.bound_experts) == self.n:
+            raise ValueError(f"experts must be {self.n}, one for each learner; got {len(experts)}")
+
     cpdef bint ready(self, dict attributes):
-        """Whether the learners are those of the estimator, or of its experts, and all of them are ready."""
+        """Whether the learners are those of the estimator, or still those of its experts, and all of them are ready."""
         cdef AtomicLearner learner
         cdef dict own
         cdef Py_ssize_t k
         if self.links is not None:  # experts may have learned elsewhere in between, or have got other learners
-            experts = attributes["estimators_"]
-            if attributes["_learner"] is not self.mixer or len(experts) != self.n:
+            if self.bound is None or not self.bound.are_those_of(attributes) or len(self.experts) != self.n:
                 return False
             for k in range(self.n):
-                learner, own = self.learners[k], vars(experts[k])
-                if own.get("_learner") is not learner or own.get("class_weight") is not None or \
-                        "feature_names_in_" in own or not learner.ready(own) or not learner.row_scores_predict():
+                learner, own = self.learners[k], vars(self.experts[k])
+                if not (<Validated> self.bound_experts[k]).are_those_of(own) or not unnamed(own) or \
+                        not learner.ready(own) or not learner.row_scores_predict():
                     return False
         return Ensemble.ready(self, attributes)
 

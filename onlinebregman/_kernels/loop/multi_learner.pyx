@@ -54,6 +54,16 @@ cdef class MultiLearner(Ensemble):
         return float(self.cumulative_losses.sum())
 
     @property
+    def largest_weight(self):
+        """See `Learner.largest_weight`; rows have one weight for all learners."""
+        return self.learners[0].largest_weight
+
+    @property
+    def all_weight_one(self):
+        """See `Learner.all_weight_one`."""
+        return self.learners[0].all_weight_one
+
+    @property
     def coef(self):
         return np.stack([learner.coef for learner in self.learners])
 

@@ -251,7 +251,7 @@ cdef class MultinomialLearner(MultiLearner):
                 learner.geometry.note_step(work, c, c * score.a - gap)
             add_slack(&learner.run, gap if self.explicit else gap - c * (score.a - self.after[k]), self.eta[k] / weight)
         status = end_step(
-            learner.geometry, &learner.settings, &learner.run, work, self.eta[k] / weight, c, score.bias, loss
+            learner.geometry, &learner.settings, &learner.run, work, weight, self.eta[k] / weight, c, score.bias, loss
         )
         if status == LEARNED and not learner.before.complete and not learner.before.finite(learner.geometry, row):
             return OVERFLOWED

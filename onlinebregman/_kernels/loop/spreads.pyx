@@ -1,8 +1,7 @@
 """Learning of instances X, predicted as tr(W X), with rates divided by squared spreads; the loss is (a - y)^2 / 2.
 
 The spread of an instance is the length of an interval that holds its eigenvalues; that of a stream is the largest so
-far. The statistics of the stream are attributes of its estimator: `spread_`, `n_collapsed_`, `_loss_sum` and
-`_largest_weight`. No KeyboardInterrupt can come between their changes and those of the learner.
+far. No KeyboardInterrupt can come between changes of the statistics and those of the weights.
 """
 
 import numpy as np
@@ -10,9 +9,11 @@ import numpy as np
 from libc.float cimport DBL_MIN
 from libc.math cimport fabs, isfinite
 
+from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.loop.atomic cimport Block
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport LEARNED
+from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.constraints import row_extremes
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.rows import all_finite
@@ -23,41 +24,95 @@ cdef struct Chosen:              # the instances to learn
     bint in_order                # whether they are all instances, in the order in which they are stored
     double spread                # of the stream after them, or after the instance `too_large`
     double largest_weight
+    Py_ssize_t reweighted        # number of weights other than 1
     Py_ssize_t n_collapsed       # number of multiples of the identity
     Py_ssize_t too_large         # the first with which the squared spread or a bound on the loss overflows; or -1
 
 
-def learn_plain(Learner learner, dict attributes, instances, y, bint scaled):
-    """Learn dense rows of weight 1 as `AtomicLearner.learn_fast` does; False if that is not safe."""
-    cdef Rows rows
-    if not learner.ready(attributes):
-        return False
-    rows = learner.fitting_rows(attributes, instances.data)
-    if rows is None:
-        return False
-    if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):
-        return False
-    extremes = row_extremes(instances.data)
-    return learn(learner, attributes, instances, rows, extremes, y, None, None, scaled) is None
+cdef struct Statistics:          # of the instances learned
+    double spread                # the largest spread
+    double largest_weight        # of an instance, and at least 1
+    Py_ssize_t reweighted        # number of instances whose weight is not 1
+    double loss                  # the sum of weight times loss, each taken before the instance was learned
+    Py_ssize_t n_collapsed       # number of multiples of the identity, which are left out
 
 
-def learn_instances(Learner learner, dict attributes, instances, y, weights, order, bint scaled):
-    """Learn instances in the given order. Returns None, or (reason, row, spread) if one cannot be learned.
+cdef class SpreadLearner(Learner):
+    """Learns instances by a `MatrixGeometry` on the squared loss; see `Learner`."""
 
-    Parameters
-    ----------
-    instances : Rows
-    y, weights : ndarray of shape (n,)
-        Targets and weights; None for weights of 1.
-    order : ndarray of intp or None
-    scaled : bool
-        Whether rates are divided by the square of the spread of the stream.
-    """
-    return learn(learner, attributes, instances, None, instances.extremes, y, weights, order, scaled)
+    cdef public Statistics statistics
+
+    def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
+        self.statistics = Statistics(0.0, 1.0, 0, 0.0, 0) if state is None else state["statistics"]
+
+    def __reduce__(self):
+        cls, (geometry, loss, state) = Learner.__reduce__(self)
+        return cls, (geometry, loss, {**state, "statistics": self.statistics})
+
+    @property
+    def spread(self):
+        """The largest spread of an instance."""
+        return self.statistics.spread
+
+    @property
+    def largest_weight(self):
+        """See `Learner.largest_weight`."""
+        return self.statistics.largest_weight
+
+    @property
+    def all_weight_one(self):
+        """See `Learner.all_weight_one`."""
+        return self.statistics.reweighted == 0
+
+    @property
+    def cumulative_loss(self):
+        return self.statistics.loss
+
+    @property
+    def n_collapsed(self):
+        """Number of multiples of the identity among the instances."""
+        return self.statistics.n_collapsed
+
+    def learn_instances_fast(self, dict attributes, instances, y, bint scaled):
+        """Learn dense rows of weight 1 as `learn_fast` does; False if that is not safe."""
+        cdef Rows rows
+        if not self.ready(attributes):
+            return False
+        rows = self.fitting_rows(attributes, instances.data)
+        if rows is None:
+            return False
+        if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):
+            return False
+        extremes = row_extremes(instances.data)
+        return learn(self, instances, rows, extremes, y, None, None, scaled) is None
+
+    def learn_instances(self, instances, y, weights, order, bint scaled):
+        """Learn instances in the given order. Returns None, or (reason, row, spread) if one cannot be learned.
+
+        Parameters
+        ----------
+        instances : Rows
+        y, weights : ndarray of shape (n,)
+            Targets and weights; None for weights of 1.
+        order : ndarray of intp or None
+        scaled : bool
+            Whether rates are divided by the square of the spread of the stream.
+        """
+        return learn(self, instances, None, instances.extremes, y, weights, order, scaled)
+
+    # the statistics change after the loop, so that a call that fails leaves them as they were
+
+    def savepoint(self):
+        return Learner.savepoint(self), self.statistics
+
+    def rollback(self, tuple savepoint not None):
+        Learner.rollback(self, savepoint[0])
+        self.statistics = savepoint[1]
 
 
-cdef object learn(Learner learner, dict attributes, instances, Rows rows, extremes, y, weights, order, bint scaled):
+cdef object learn(SpreadLearner learner, instances, Rows rows, extremes, y, weights, order, bint scaled):
     """See `learn_instances`; with the rows of the instances, or None, and their extreme eigenvalues."""
+    cdef Statistics* known = &learner.statistics
     cdef const double[::1] targets = y, weight = weights
     cdef const Py_ssize_t[::1] given = order
     cdef Py_ssize_t n = targets.shape[0] if order is None else given.shape[0]
@@ -67,7 +122,7 @@ cdef object learn(Learner learner, dict attributes, instances, Rows rows, extrem
     cdef const double[::1] chosen_targets = targets
     cdef Block block
     cdef Chosen chosen = choose(
-        extremes, targets, weight, given, attributes["spread_"], attributes["_loss_sum"], scaled, index, numbers[0]
+        extremes, targets, weight, given, known.spread, known.loss, scaled, index, numbers[0]
     )
     if chosen.too_large >= 0:
         return "too large", chosen.too_large, chosen.spread
@@ -82,12 +137,10 @@ cdef object learn(Learner learner, dict attributes, instances, Rows rows, extrem
         block.sample_weight, block.scores = &numbers[0, 0], &numbers[1, 0]
         if learner.learn_block(rows, &block) != LEARNED:
             return "overflowed", index[block.failed], chosen.spread
-        attributes["spread_"] = chosen.spread
-        attributes["_largest_weight"] = max(attributes["_largest_weight"], chosen.largest_weight)
-        attributes["_loss_sum"] = added_losses(
-            attributes["_loss_sum"], numbers[1], targets, weight, index, chosen.n
-        )
-    attributes["n_collapsed_"] += chosen.n_collapsed
+        known.spread, known.largest_weight = chosen.spread, max(known.largest_weight, chosen.largest_weight)
+        known.reweighted += chosen.reweighted
+        known.loss = added_losses(known.loss, numbers[1], targets, weight, index, chosen.n)
+    known.n_collapsed += chosen.n_collapsed
     return None
 
 
@@ -97,7 +150,7 @@ cdef Chosen choose(const double[:, :] extremes, const double[::1] y, const doubl
     """Write the indices of the instances to learn, and their weights, divided by spread^2 if `scaled`."""
     cdef Py_ssize_t i, k
     cdef double low, high, own, size, most, weight
-    cdef Chosen chosen = Chosen(0, index.shape[0] == y.shape[0], spread, 0.0, 0, -1)
+    cdef Chosen chosen = Chosen(0, index.shape[0] == y.shape[0], spread, 0.0, 0, 0, -1)
     for k in range(index.shape[0]):
         i = k if order is None else order[k]
         weight = 1.0 if weights is None else weights[i]
@@ -115,6 +168,7 @@ cdef Chosen choose(const double[:, :] extremes, const double[::1] y, const doubl
             chosen.too_large = i
             return chosen
         chosen.largest_weight = max(chosen.largest_weight, weight)
+        chosen.reweighted += weight != 1
         # a row of rate 0 would be skipped
         rate[chosen.n] = max(weight / (spread * spread), DBL_MIN) if scaled else weight
         index[chosen.n] = i

@@ -43,6 +43,8 @@ cdef struct RunState:         # the learner's state except for its geometry
     double loss               # cumulative loss, each row's taken before it was learned
     double moves              # number of rows that moved the weights
     double largest_score      # the largest |score| so far, where kinks matter: see `on_kink`
+    double largest_weight     # of a row, and at least 1: bounds depend on it
+    double reweighted         # number of rows whose weight is not 1
     # regret certificate:
     double weighted_loss      # the sum of eta L
     double slack              # S of its inequality
@@ -98,9 +100,12 @@ cdef inline double linear_step(double residual, double slope, double eta) noexce
     return eta * residual * (1.0 / (1.0 + eta * slope))
 
 
-cdef inline void count(RunState* run, double loss, double c, double bias) noexcept nogil:
+cdef inline void count(RunState* run, double weight, double loss, double c, double bias) noexcept nogil:
     """Record that a row has been learned by the step c."""
     run.t += 1.0
+    if weight != 1.0:
+        run.reweighted += 1.0
+        run.largest_weight = max(run.largest_weight, weight)
     run.loss += loss
     run.moves += c != 0
     run.intercept -= bias * c

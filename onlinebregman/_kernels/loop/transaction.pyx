@@ -14,7 +14,6 @@ from cpython.pythread cimport PyThread_get_thread_ident
 cdef enum:
     PATIENCE = 1 << 24  # numbers processed between two checks for signals: some milliseconds
 
-cdef tuple IN_PLACE = ("_learner", "_sampler")  # the attributes that learn in place
 cdef long main_thread = threading.main_thread().ident
 cdef dict learning = {}  # id(vars(estimator)) of each estimator that is learning: the thread in which it learns
 
@@ -36,15 +35,16 @@ cdef class Validated:
     ----------
     estimator : object, default=None
     names : tuple of str, default=()
+    named : bool, default=False
+        Whether the estimator knows the names of features, which those of rows have to be compared with.
     """
 
-    cdef tuple parameters     # pairs of a name and a value; None in a copy
-
-    def __init__(self, estimator=None, tuple names=()):
+    def __init__(self, estimator=None, tuple names=(), bint named=False):
         self.parameters = None if estimator is None else tuple([(name, getattr(estimator, name)) for name in names])
+        self.named = named
 
     def __reduce__(self):
-        return Validated, ()
+        return Validated, (None, (), self.named)
 
     cpdef bint are_those_of(self, dict attributes):
         """Whether the attributes of an estimator are these very objects."""
@@ -56,10 +56,21 @@ cdef class Validated:
         return True
 
 
+cdef Validated validated(dict attributes):
+    """What was validated last of the estimator with these attributes, or None."""
+    return attributes.get("_validated")
+
+
 cdef bint parameters_unchanged(dict attributes):
     """Whether the estimator with these attributes has the parameters that were validated last."""
-    validated = attributes.get("_validated")
-    return validated is not None and (<Validated?> validated).are_those_of(attributes)
+    cdef Validated last = validated(attributes)
+    return last is not None and last.are_those_of(attributes)
+
+
+cdef bint unnamed(dict attributes):
+    """Whether rows for the estimator with these attributes have no names of features to compare."""
+    cdef Validated last = validated(attributes)
+    return last is not None and not last.named
 
 
 cdef Py_ssize_t patience() noexcept:
@@ -89,7 +100,7 @@ cdef int check_idle(bint busy) except -1:
 cdef class Transaction:
     """Context in which estimators learn.
 
-    If its body raises, all attributes are restored, and what learns in place (`_learner`, `_sampler`) is rolled back.
+    If its body raises, all attributes are restored, and what learns in place is rolled back.
     The body must bind other attributes to new objects, and may call each learner once at most.
 
     Parameters
@@ -101,6 +112,8 @@ cdef class Transaction:
         among them are still shared after they are restored.
     keep : tuple of str
         Attributes that are not restored.
+    in_place : tuple of str
+        Attributes that are learners, which learn in place.
 
     Raises
     ------
@@ -108,12 +121,12 @@ cdef class Transaction:
         On entry, if one of them is learning in another thread.
     """
 
-    cdef tuple estimators, copied, keep
+    cdef tuple estimators, copied, keep, in_place
     cdef list before          # of each estimator: its attributes, a copy of them, and its learners with savepoints
     cdef list claimed
 
-    def __init__(self, *estimators, copied=(), tuple keep=()):
-        self.estimators, self.copied, self.keep = estimators, tuple(copied), keep
+    def __init__(self, *estimators, copied=(), tuple keep=(), tuple in_place=()):
+        self.estimators, self.copied, self.keep, self.in_place = estimators, tuple(copied), keep, in_place
 
     def __enter__(self):
         self.before, self.claimed = [], []
@@ -140,7 +153,7 @@ cdef class Transaction:
                 raise _busy(estimator)
             savepoints = []
             self.before.append((attributes, dict(attributes), savepoints))
-            for name in IN_PLACE:
+            for name in self.in_place:
                 learner = attributes.get(name)
                 if learner is not None:
                     savepoints.append((learner, learner.savepoint()))

@@ -87,7 +87,7 @@ cdef class NeighborTriplets(Sampler):
     cdef const double* coming                  # the row before which the metric is refreshed
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
-                  n_rows=0, state=()):
+                  n_rows=0, n_collapsed=0, state=()):
         self.allocate(n_features, 2 * n_features + 1, size, random, kept)
         self.components, self.origin = None, None
         if state:

@@ -27,7 +27,7 @@ cdef class RandomPairs(Sampler):
     cdef Py_ssize_t[::1] partners
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
-                  n_rows=0, state=()):
+                  n_rows=0, n_collapsed=0, state=()):
         self.allocate(n_features, n_features, size, random, kept)
         self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         self.partners = np.empty(self.per_row + 1, dtype=np.intp)

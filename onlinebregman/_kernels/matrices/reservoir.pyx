@@ -98,11 +98,6 @@ cdef class Reservoir(AtomicLearner):
         cdef Py_ssize_t n = self.n
         return np.array(self.kept[:n]), np.array(self.of_class[:n])
 
-    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
-        if not AtomicLearner.learn_weighted(self, attributes, rows, block, sample_weight):
-            return False
-        attributes["_factor"] = {}  # factors of the previous metric
-        return True
 
     cdef Rows fitting_rows(self, dict attributes, X):
         """Rows, if they are dense and their squared norms are below 1e200."""

@@ -8,8 +8,10 @@ from onlinebregman._kernels.rows.rows cimport Rows
 cdef class Sampler(Reservoir):
     cdef readonly Percentiles bounds, margins
     cdef readonly Py_ssize_t n_rows  # learned
+    cdef public Py_ssize_t n_collapsed  # instances without information on the metric
     cdef const double[:, ::1] prior  # metric of the distances; None for the identity
     cdef Py_ssize_t per_row          # instances of each row
+    cdef Learner metric              # the learner of rows that come without validation
     cdef Loss loss                   # of the instances
     cdef bint one_sided, scaled
     # the current call
@@ -23,10 +25,9 @@ cdef class Sampler(Reservoir):
     cdef list recorded_rates            # of the current part of the call
     cdef Py_ssize_t n_parts          # rows in this part
     cdef readonly double rate_sum    # sum of the rates of the last call
-    cdef readonly Py_ssize_t n_collapsed  # instances of the last call without information on the metric
     cdef readonly double refused_target   # target of the instance that could not be learned
     cdef double[::1] gap, image
-    cdef Py_ssize_t n_rows_before
+    cdef Py_ssize_t n_rows_before, n_collapsed_before
 
     cdef Py_ssize_t instance_length(self) noexcept
     cdef double* next_instance(self) noexcept nogil

@@ -39,47 +39,52 @@ cdef class Sampler(Reservoir):
         Target difference of the squared distances of a triplet.
     n_rows : int, default=0
         Rows learned.
+    n_collapsed : int, default=0
+        Instances left out, as they do not depend on the metric.
     state : tuple, default=()
         Further state of a subclass.
     """
 
     def __cinit__(self, n_features, size, random, kept, Py_ssize_t per_row, prior, Percentiles bounds not None,
-                  Percentiles margins not None, Py_ssize_t n_rows=0, state=()):
+                  Percentiles margins not None, Py_ssize_t n_rows=0, Py_ssize_t n_collapsed=0, state=()):
         if type(self) is Sampler:
             raise TypeError("Sampler must be a subclass, which draws the instances; got the base class")
-        self.per_row, self.bounds, self.margins, self.n_rows = per_row, bounds, margins, n_rows
+        self.per_row, self.bounds, self.margins = per_row, bounds, margins
+        self.n_rows, self.n_collapsed = n_rows, n_collapsed
         self.prior = None if prior is None else np.array(prior, dtype=np.float64)
         if self.prior is not None and not self.prior.shape[0] == self.prior.shape[1] == n_features:
             raise ValueError(f"prior must have shape ({n_features}, {n_features}); got {np.shape(self.prior)}")
-        if per_row < 1 or n_rows < 0 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
+        if per_row < 1 or n_rows < 0 or n_collapsed < 0 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
             raise ValueError(
-                "per_row must be 1 or more, n_rows 0 or more, with two bounds and one margin; got "
-                f"{per_row}, {n_rows}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
+                "per_row must be 1 or more, n_rows and n_collapsed 0 or more, with two bounds and one margin; got "
+                f"{per_row}, {n_rows}, {n_collapsed}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
             )
         self.instances, self.gap, self.image = None, np.empty(n_features), np.empty(n_features)
 
     def _arguments(self):
         prior = None if self.prior is None else np.asarray(self.prior).copy()
-        return (*Reservoir._arguments(self), self.per_row, prior, self.bounds, self.margins, self.n_rows, self._state())
+        return (
+            *Reservoir._arguments(self), self.per_row, prior, self.bounds, self.margins, self.n_rows, self.n_collapsed,
+            self._state(),
+        )
 
     def _state(self):
         return ()
 
-    def configure(self, Loss loss not None, bint one_sided, bint scaled):
-        """Set the loss, whether targets are bounds, and whether rates are scaled, for the next calls."""
-        self.loss, self.one_sided, self.scaled = loss, one_sided, scaled
+    def configure(self, Learner metric not None, Loss loss not None, bint one_sided, bint scaled):
+        """Set the learner of plain rows, the loss, whether targets are bounds and rates scaled, for the next calls."""
+        self.metric, self.loss, self.one_sided, self.scaled = metric, loss, one_sided, scaled
 
     # --- entry points -------------------------------------------------------------------------------------------
 
     cpdef bint ready(self, dict attributes):
         return self.loss is not None and Reservoir.ready(self, attributes)
 
-    cdef bint learn_weighted(self, dict attributes, Rows rows, Block* block, sample_weight) except -1:
-        self.waiting, self.again, self.sums_rates = <Learner?> attributes["_learner"], False, False
-        if not Reservoir.learn_weighted(self, attributes, rows, block, sample_weight):
+    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
+        self.waiting, self.again, self.sums_rates = self.metric, False, False
+        if not Reservoir.learn_weighted(self, rows, block, sample_weight):
             self.waiting = None
             return False
-        attributes["n_collapsed_"] += self.n_collapsed
         return True
 
     def learn_by(self, Learner learner not None, X, const double[::1] numbers, const double[::1] sample_weight,
@@ -170,7 +175,7 @@ cdef class Sampler(Reservoir):
 
     cdef int save(self) except -1:
         Reservoir.save(self)
-        self.n_rows_before = self.n_rows
+        self.n_rows_before, self.n_collapsed_before = self.n_rows, self.n_collapsed
         self.bounds.begin()
         self.margins.begin()
         return 0
@@ -183,7 +188,7 @@ cdef class Sampler(Reservoir):
             self.instances, self.instance_rows = instances, open_rows(instances)
             self.targets, self.rates = np.empty(capacity), np.empty(capacity)
             self.sources = np.empty(capacity, dtype=np.intp)
-        self.made = self.n_parts = self.n_collapsed = 0
+        self.made = self.n_parts = 0
         self.recorded_rates, self.rate_sum = [], 0.0
         self.instance_rows.n_rows = rows.n_rows * self.per_row  # at most
         self.learner.loss = self.loss
@@ -195,7 +200,7 @@ cdef class Sampler(Reservoir):
 
     cdef int undo(self, Rows rows) except -1:
         Reservoir.undo(self, rows)
-        self.n_rows = self.n_rows_before
+        self.n_rows, self.n_collapsed = self.n_rows_before, self.n_collapsed_before
         self.bounds.undo()
         self.margins.undo()
         if self.learner is not None:
@@ -208,11 +213,11 @@ cdef class Sampler(Reservoir):
 
     cdef Savepoint make_savepoint(self):
         cdef Savepoint savepoint = Savepoint()
-        savepoint.settings = self.loss, self.one_sided, self.scaled
+        savepoint.settings = self.metric, self.loss, self.one_sided, self.scaled, self.n_collapsed
         return savepoint
 
     cdef int return_to(self, Savepoint savepoint) except -1:
-        self.loss, self.one_sided, self.scaled = savepoint.settings
+        self.metric, self.loss, self.one_sided, self.scaled, self.n_collapsed = savepoint.settings
         return 0
 
     cdef object interruption(self):
