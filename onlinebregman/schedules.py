@@ -1,13 +1,13 @@
-"""Learning rates: eta_t = scale / t^power for the rows t = 1, 2, ..., or any other function of t.
+"""Learning rates: eta_t = scale / t^power for the rows t = 1, 2, ..., or any other function of t, and of the loss.
 
 Estimators compute the package's rates, which are all of that form, from the two numbers `scale` and `power`; the
-classes name them as the theorems do. They call a subclass that defines `__call__`.
+classes name them as the theorems do. They call a subclass that defines `__call__`, or `rate` of a `LossSchedule`.
 """
 
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal, get_args, overload
+from typing import Literal, NoReturn, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ __all__ = [
     "Constant",
     "DiameterOverGradient",
     "InverseScaling",
+    "LossSchedule",
     "Schedule",
     "StronglyConvex",
     "resolve_schedule",
@@ -96,17 +97,24 @@ class Schedule:
         """Whether the rates are scale / t^power, and not those of a subclass's own `__call__`."""
         return type(self).__call__ is Schedule.__call__
 
+    @property
+    def sees_loss(self) -> bool:
+        """Whether the rates also depend on the losses of rows, as those of `LossSchedule` do."""
+        return False
+
     def rates(self, first: int, n: int) -> NDArray[np.float64]:
         """The rates of the rows first, ..., first + n - 1, shape (n,); ValueError if one is not positive and finite."""
         t = np.arange(first, first + n, dtype=np.float64)
         eta = np.array(np.broadcast_to(np.asarray(self(t), dtype=np.float64), t.shape))
         bad = ~((eta > 0) & (eta < np.inf))
         if bad.any():
-            raise ValueError(
-                f"The learning rates of {self!r} must be positive finite numbers; got {eta[bad][0]:g} for row "
-                f"t = {t[bad][0]:.0f}."
-            )
+            self._refuse(eta[bad][0], t[bad][0])
         return eta
+
+    def _refuse(self, eta: float, t: float) -> NoReturn:
+        raise ValueError(
+            f"The learning rates of {self!r} must be positive finite numbers; got {eta:g} for row t = {t:.0f}."
+        )
 
     def scaled(self, factor: float) -> Schedule:
         """The schedule with all rates multiplied by a positive factor.
@@ -141,6 +149,86 @@ class _Scaled(Schedule):
 
     def __call__(self, t):
         return self.factor * self.schedule(t)
+
+    def __repr__(self) -> str:
+        return f"{self.factor:g} * {self.schedule!r}"
+
+
+class LossSchedule(Schedule):
+    """Base class of learning rates that also depend on the loss of each row.
+
+    A subclass defines `rate(t, loss)`, a positive number: the rate of row t, of loss L(a, y) at its prediction a by the
+    weights that the step starts from, without the row's weight. Rates should depend on these two numbers alone, so that
+    they are the same however a stream is cut. They are computed row by row, in Python.
+
+    Examples
+    --------
+    Steps in proportion to the loss, up to a largest one, as of a passive-aggressive learner:
+
+    >>> from onlinebregman import ImplicitGDRegressor
+    >>> from onlinebregman.schedules import LossSchedule
+    >>> class Passive(LossSchedule):
+    ...     def __init__(self, largest):
+    ...         self.largest = largest
+    ...
+    ...     def rate(self, t, loss):
+    ...         return min(self.largest, 0.01 + loss)
+    >>> model = ImplicitGDRegressor(learning_rate=Passive(0.5), fit_intercept=False)
+    >>> print(model.partial_fit([[1.0], [1.0]], [0.2, 2.0]).coef_.round(3))
+    [0.672]
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def is_power_law(self) -> bool:
+        return False
+
+    @property
+    def sees_loss(self) -> bool:
+        return True
+
+    def rate(self, t: float, loss: float) -> float:
+        """The rate of row t = 1, 2, ..., which has this loss before it is learned.
+
+        Parameters
+        ----------
+        t : float
+        loss : float
+
+        Returns
+        -------
+        eta : float
+            A positive finite number.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define rate(t, loss)")
+
+    def __call__(self, t):
+        """Not defined: the rates depend on the rows."""
+        raise TypeError(f"The learning rates of {self!r} depend on the losses of rows; call rate(t, loss).")
+
+    def checked_rate(self, t: float, loss: float) -> float:
+        """The rate of row t; ValueError if it is not positive and finite."""
+        eta = float(self.rate(t, loss))
+        if not 0 < eta < np.inf:
+            self._refuse(eta, t)
+        return eta
+
+    def scaled(self, factor: float) -> Schedule:
+        """The schedule with all rates multiplied by a positive factor."""
+        return _ScaledLoss(self, factor)
+
+
+class _ScaledLoss(LossSchedule):
+    """The rates of another schedule times a factor."""
+
+    def __init__(self, schedule: LossSchedule, factor: float) -> None:
+        self.schedule = schedule
+        self.factor = factor
+
+    def rate(self, t: float, loss: float) -> float:
+        return self.factor * self.schedule.rate(t, loss)
 
     def __repr__(self) -> str:
         return f"{self.factor:g} * {self.schedule!r}"

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from onlinebregman import (
+    BurgRegressor,
     EGRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
@@ -18,7 +19,7 @@ from onlinebregman import (
     ParameterFreeRegressor,
 )
 from onlinebregman.persistence import load_model, save_model
-from onlinebregman.schedules import InverseScaling, Schedule
+from onlinebregman.schedules import Constant, InverseScaling, LossSchedule, Schedule
 
 WITH_VARIANTS = False
 
@@ -45,6 +46,28 @@ class Table(Schedule):
         return np.array(self.values)[np.minimum(np.asarray(t, dtype=int), len(self.values)) - 1]
 
 
+class PowerUnlessLossIs(LossSchedule):
+    """The rates of `Power`, but for rows whose loss is `bad`: they are refused."""
+
+    def __init__(self, eta0, power_t, bad=np.inf):
+        self.eta0, self.power_t, self.bad = eta0, power_t, bad
+
+    def rate(self, t, loss):
+        if loss >= self.bad:
+            raise KeyError("such a loss")
+        return self.eta0 / t**self.power_t
+
+
+class Capped(LossSchedule):
+    """eta0, but so much less that no step counts more than that of a row of this loss."""
+
+    def __init__(self, eta0, usual):
+        self.eta0, self.usual = eta0, usual
+
+    def rate(self, t, loss):
+        return self.eta0 * min(1.0, self.usual / max(loss, 1e-300)) / t**0.25
+
+
 def takes_schedules(estimator):
     return Schedule in type(estimator)._parameter_constraints.get("learning_rate", [])
 
@@ -56,15 +79,18 @@ def test_they_are_called(estimator, rows, learn, output):
     expected = output(learn(estimator, X, y), X)
     found = output(learn(clone(estimator).set_params(learning_rate=Power(0.05, 0.25)), X, y), X)
     other = output(learn(clone(estimator).set_params(learning_rate=Power(0.1, 0.25)), X, y), X)
+    seeing = output(learn(clone(estimator).set_params(learning_rate=PowerUnlessLossIs(0.05, 0.25)), X, y), X)
     for name, values in expected.items():
         assert_allclose(found[name], values, rtol=1e-9, atol=1e-9)
+        assert_allclose(seeing[name], values, rtol=1e-9, atol=1e-9)
     assert any(not np.allclose(other[name], values, rtol=1e-6) for name, values in expected.items())
 
 
 @pytest.mark.only(where=takes_schedules)
-def test_cuts_copies_and_zero_weights_change_nothing(estimator, rows, learn, learned):
+@pytest.mark.parametrize("schedule", [Table(0.05, 0.2, 0.1, 0.01, 0.07), Capped(0.1, 0.3)])
+def test_cuts_copies_and_zero_weights_change_nothing(estimator, rows, learn, learned, schedule):
     X, y = rows
-    estimator.set_params(learning_rate=Table(0.05, 0.2, 0.1, 0.01, 0.07))
+    estimator.set_params(learning_rate=schedule)
     if type(estimator).__name__.endswith("MetricLearner"):
         pytest.skip("draws its pairs by blocks of rows")
     whole, parts = learn(clone(estimator), X, y), clone(estimator)
@@ -175,3 +201,75 @@ def test_metrics_learn_with_them():
     own = LogDetMetricLearner(learning_rate=Power(0.5, 0.5), **settings).fit(X, y)
     named = LogDetMetricLearner(learning_rate=InverseScaling(0.5, 0.5), **settings).fit(X, y)
     assert_allclose(own.get_mahalanobis_matrix(), named.get_mahalanobis_matrix(), rtol=1e-10)
+
+
+# --- rules that see the loss ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit", "importance"])
+def test_rates_may_depend_on_the_loss(update):
+    """The steps of squared Euclidean descent at the rates of a replica; the loss is that of weight 1."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, size=60)
+    y = X @ [1.0, -1.0, 2.0] + 3.0 * rng.standard_t(2, size=60)
+    schedule, w = Capped(0.2, 0.5), np.zeros(3)
+    for t, (x, target, h) in enumerate(zip(X, y, weights, strict=True), 1):
+        a = w @ x
+        eta, square = h * schedule.rate(t, (a - target) ** 2 / 2), x @ x
+        c = eta * (a - target)
+        if update == "implicit":
+            c /= 1 + eta * square
+        elif update == "importance":
+            c = (a - target) * -np.expm1(-eta * square) / square
+        w -= c * x
+    model = ImplicitGDRegressor(learning_rate=schedule, update=update, fit_intercept=False)
+    model.partial_fit(X, y, sample_weight=weights)
+    assert_allclose(model.coef_, w, rtol=1e-10)
+    assert not np.allclose(
+        model.coef_, clone(model).set_params(learning_rate=InverseScaling(0.2, 0.25)).fit(X, y).coef_
+    )
+
+
+@pytest.mark.only(where=takes_schedules)
+@pytest.mark.parametrize("bad", [0.0, -0.1, np.nan, np.inf])
+def test_rates_of_a_loss_that_are_not_positive_are_refused(estimator, rows, learn, unchanged, bad):
+    """Also after steps that were made; an error of the rule itself is passed on."""
+    X, y = rows
+    learn(estimator, X[:20], y[:20])
+
+    class Bad(LossSchedule):
+        def rate(self, t, loss):
+            return 0.01 if t < learned + 10 else bad
+
+    learned = getattr(estimator, "t_", 20)
+    estimator.set_params(learning_rate=Bad())
+    with unchanged(
+        estimator, rf"learning rates of (1 \* )?Bad\(\) must be positive finite numbers; got {bad:g} for row t"
+    ):
+        learn(estimator, X[20:], y[20:])
+    estimator.set_params(learning_rate=PowerUnlessLossIs(0.1, 0.0, bad=0.0))
+    with unchanged(estimator, "such a loss", KeyError):
+        learn(estimator, X[20:], y[20:])
+
+
+def test_rules_that_see_the_loss_cap_the_rates_of_the_burg_gradient_too():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(50, 3))
+    y = X @ [0.5, 0.2, 0.1]
+    low = BurgRegressor(update="gradient", learning_rate=PowerUnlessLossIs(0.01, 0.5)).partial_fit(X, y)
+    twin = BurgRegressor(update="gradient", learning_rate=Power(0.01, 0.5)).partial_fit(X, y)
+    assert_allclose(low.coef_, twin.coef_, rtol=1e-12)
+    assert np.isnan(low.set_params(update="implicit").partial_fit(X[:1], y[:1]).eta_)  # not known before the row
+    with pytest.raises(KeyError, match="such a loss"):
+        low.set_params(update="gradient", learning_rate=PowerUnlessLossIs(0.01, 0.5, bad=0.0)).partial_fit(X, y)
+
+
+def test_rules_that_see_the_loss_are_not_functions_of_t():
+    rule = Capped(0.5, 0.5)
+    assert rule.sees_loss and not rule.is_power_law and not Constant(1.0).sees_loss
+    assert rule.scaled(4.0).rate(1.0, 1.0) == 1.0 and repr(rule) == "Capped(eta0=0.5, usual=0.5)"
+    assert rule.scaled(4.0) == rule.scaled(4.0) != rule.scaled(2.0)
+    with pytest.raises(TypeError, match="depend on the losses of rows"):
+        rule(np.arange(3))
+    with pytest.raises(NotImplementedError, match="must define rate"):
+        LossSchedule().rate(1.0, 1.0)

@@ -30,6 +30,7 @@ from onlinebregman._kernels.loop.aioli import AioliLearner
 from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.loop.forward import ForwardLearner
 from onlinebregman._kernels.loop.gaussian import DiagonalGaussianLearner, FullGaussianLearner
+from onlinebregman._kernels.loop.gradient_rate import BurgRate, MatrixBurgRate
 from onlinebregman._kernels.loop.hedge import Hedge, History
 from onlinebregman._kernels.loop.learner import Learner
 from onlinebregman._kernels.loop.matching import MatchingLearner
@@ -37,6 +38,7 @@ from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogM
 from onlinebregman._kernels.loop.mixture import MixtureLearner
 from onlinebregman._kernels.loop.multi_learner import MultiLearner
 from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
+from onlinebregman._kernels.loop.rule import LossRates, OwnRates, PowerLaw
 from onlinebregman._kernels.loop.softmax import SoftmaxLearner
 from onlinebregman._kernels.loop.spreads import SpreadLearner
 from onlinebregman._kernels.loop.stack import Stack
@@ -252,6 +254,16 @@ def examples():
     found[MatrixGeometry] = MatrixGeometry(np.eye(2))
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
+    found[PowerLaw], found[OwnRates], found[LossRates] = (
+        PowerLaw(0.5, 0.3),
+        OwnRates(Constant(1.0)),
+        LossRates(Constant(1.0)),
+    )
+    for kind, geometry in (
+        (BurgRate, BurgGeometry(np.full(3, 0.2))),
+        (MatrixBurgRate, MatrixBurgGeometry(np.eye(3) / 4)),
+    ):
+        found[kind] = learned_by(geometry, "gradient").limit
     found[SpreadLearner] = SpreadLearner(VonNeumannGeometry(np.eye(3)), SquaredLoss())
     found[SpreadLearner].configure(update="implicit", schedule=Constant(0.5))
     found[SpreadLearner].learn_instances(RowInstances(np.ones((2, 3))), np.array([1.0, 2.0]), None, None, True)
@@ -325,10 +337,12 @@ NOT_SAVED = {
     "DensityLearner",
     "Ensemble",
     "GaussianLearner",
+    "GradientRate",
     "LearnerSavepoint",
     "Lockstep",
     "Mixer",
     "Rows",
+    "Rule",
     "Savepoint",
     "ThreadPool",
 }

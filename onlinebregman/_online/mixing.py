@@ -15,6 +15,7 @@ of certificates are averaged like the weights.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ import numpy as np
 
 from .._kernels.geometries.adaptive import AdaGradGeometry, AdaptiveGeometry, NormalisedGeometry
 from .._kernels.geometries.geometry import Geometry
+from .._kernels.loop.gradient_rate import GradientRate
 from .._kernels.loop.learner import Learner
 from .._kernels.rows.standardizer import Standardizer
 
@@ -82,12 +84,26 @@ def mixed_learner(
 ) -> Learner:
     """A learner with the mixed geometry: `_BY_SHARE` is averaged like the weights, everything else is added."""
     _, _, state = start.__reduce__()[1]
+    rule, limit = state["rule"], state["limit"]
+    if limit is not None:
+        limit = mixed_limit(limit, [part.limit for part in parts])
+    rule = limit if rule is state["limit"] else copy.copy(rule)
     runs = [part.__reduce__()[1][2]["run"] for part in parts]
     run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
     run.update({name: float(mean(shares, [each[name] for each in runs])) for name in _BY_SHARE})
     learned = [each for each, share in zip(runs, shares, strict=True) if share > 0]
     run.update({name: pick(each[name] for each in learned) for name, pick in _EXTREMES.items()})
-    return type(start)(geometry, start.loss, {**state, "run": run, "standardizer": standardizer})
+    state.update(run=run, rule=rule, limit=limit, standardizer=standardizer)
+    return type(start)(geometry, start.loss, state)
+
+
+def mixed_limit(start: GradientRate, parts: Sequence[GradientRate]) -> GradientRate:
+    """The rule of the Burg gradient: the largest rows and sums of weights, and the rates that follow from them."""
+    schedule, state, history = start.__reduce__()[1]
+    states = [part.__reduce__()[1][1] for part in parts]
+    picks: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
+    state.update({name: pick(each[name] for each in states) for name, pick in picks.items()})
+    return type(start)(copy.copy(schedule), state, history)
 
 
 def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -> Geometry:
@@ -99,11 +115,8 @@ def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) ->
     state, averaging, *more = fresh.get_state()
     states = [geometry.get_state()[0] for geometry in geometries]
     first = start.geometry.get_state()[0]
-    for name, pick in _BY_ORDER.items():
-        state[name] = pick(each[name] for each in states)
     for name in _BY_SUM:
         state[name] = total(first[name], [each[name] for each in states])
-    state["sum_bound"] = first["sum_bound"]
     if averaging is not None:  # the sum of w = w+ - w- over all steps
         run_of, sums = (lambda learner: learner.__reduce__()[1][2]["run"]["averaged"]), averaging[0]
         first_sum, *part_sums = (each.coef * run_of(each) for each in (start, *parts))
@@ -113,8 +126,6 @@ def mixed_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) ->
     return fresh
 
 
-# State of Burg's gradient steps: the largest rows and sums of weights, and the rates that follow from them.
-_BY_ORDER: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
 _BY_SUM = ("projected", "bias_sum", "rows", "norms")
 
 

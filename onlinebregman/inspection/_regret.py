@@ -310,9 +310,11 @@ def _of_rounds(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str,
 def _preview(model, X, y, rated: bool) -> tuple[Any, Array]:
     """The model after all rows, and the rate of each row in each of its learners, 1 for models without rates.
 
-    Adaptive divergences change the rates of the schedule; their learners know that of the last row.
+    Adaptive divergences change the rates of the schedule, and a `LossSchedule` has none by itself; their learners know
+    that of the last row.
     """
-    if rated and model.divergence_.adaptive:
+    schedule = model.get_params(deep=False).get("learning_rate")
+    if rated and (model.divergence_.adaptive or getattr(schedule, "sees_loss", False)):
         runs = _runs(model, X, y, np.arange(1, len(y) + 1))
         return model, np.array([[part.tracked_rates[1] for part in _parts(run._learner)] for run in runs])
     *_, model = _runs(model, X, y, [len(y)])

@@ -246,7 +246,7 @@ class MatrixBurgRegressor(
         self._check_one_run()
         U = self._comparator(kernel)
         divergence = self._divergence.divergence(U, self._first)
-        return adaptive_rate_bound(self._learner.rate_range, divergence, comparator_loss)
+        return adaptive_rate_bound(self._learner.limit.range, divergence, comparator_loss)
 
     def regret_certificate(self, kernel: ArrayLike) -> float:
         """Bound on the regret of this run against a matrix, without assumptions on the data.
@@ -331,7 +331,7 @@ class MatrixBurgRegressor(
     @read_only
     def eta_history_(self) -> np.ndarray:
         """Rows (t, rate) at which the rate had decreased by a tenth or more, shape (n_changes, 2)."""
-        return self._fitted_learner().rate_history
+        return self._fitted_learner().limit.falls
 
     @property
     def _n_features_out(self) -> int:

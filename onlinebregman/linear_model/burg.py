@@ -154,10 +154,11 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         self._set_arguments(locals())
 
     def _configure(self) -> None:
-        geometry = self._learner.geometry
-        geometry.upper = self._upper_bound()
-        geometry.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
+        learner = self._learner
+        learner.geometry.upper = self._upper_bound()
         super()._configure()
+        if learner.limit is not None:
+            learner.limit.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
 
     def _terms_of_certificate(self, learner) -> dict[str, Any]:
         """See `OnlineLinearModel._terms_of_certificate`; comparators must satisfy every `upper_bound` of the run."""
@@ -212,7 +213,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             raise ValueError(f"intercept must be finite, and 0 if none was learned; got {intercept}.")
         start = starting_weights(self._divergence, self._start.init, self.n_features_in_, False)
         divergence = self._divergence.divergence(u, np.minimum(start, upper)) + intercept**2 / 2
-        return adaptive_rate_bound(learner.rate_range, divergence, comparator_loss)
+        return adaptive_rate_bound(learner.limit.range, divergence, comparator_loss)
 
     def _comparators(self) -> Comparators:
         return super()._comparators()._replace(upper=min(self._tracked.of("upper", self.t_)))
@@ -235,7 +236,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     @read_only
     def eta_history_(self) -> np.ndarray:
         """Rows (t, rate) at which the rate of update="gradient" had fallen by a tenth or more, shape (n_changes, 2)."""
-        return self._fitted_learner().rate_history
+        limit = self._fitted_learner().limit
+        return np.empty((0, 2)) if limit is None else limit.falls
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,10 +4,10 @@ from libc.math cimport INFINITY, fabs, hypot, log1p, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.ops.entropy cimport (
-    ob_burg_log, ob_burg_mass, ob_burg_ratios, ob_burg_ratios_near_end, ob_burg_step, ob_burg_sums, ob_dot_square,
-    ob_product_range, ob_quotients, ob_sum_log
+    ob_burg_log, ob_burg_ratios, ob_burg_ratios_near_end, ob_burg_step, ob_burg_sums, ob_dot_square, ob_product_range,
+    ob_quotients, ob_sum_log
 )
-from onlinebregman._kernels.ops.vector cimport ob_clip, ob_range
+from onlinebregman._kernels.ops.vector cimport ob_clip
 
 
 cdef struct Products:         # an interval that holds 0 and all products w_i x_i
@@ -21,15 +21,6 @@ cdef class BurgGeometry(Geometry):
         super().__init__(weights, doubled, upper)
         self.state.confined_to = upper
         self._resume(state)
-
-    @property
-    def sum_bound(self):
-        """A lower bound on what the gradient step's rate takes for the sum of the weights."""
-        return self.state.sum_bound
-
-    @sum_bound.setter
-    def sum_bound(self, double bound):
-        self.state.sum_bound = bound
 
     cdef bint needs_projection(self) noexcept nogil:
         return self.state.confined_to != self.upper
@@ -112,19 +103,3 @@ cdef class BurgGeometry(Geometry):
     cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
         cdef double r = (v - w) / w
         return r - log1p(r)
-
-    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
-        """JKD07 Algorithm 1: 1 / (2 m B R^2), with B the `upper`.
-
-        R and m are running maxima: of the features, and of the sum of the weights where a row is not 0. An intercept is
-        one more coordinate, of curvature 1: 1 / (2 (m B R^2 + 1)). See docs/regret.rst for the proof.
-        """
-        cdef double lo = 0.0, hi = 0.0, steepness
-        ob_range(work.x, work.n, &lo, &hi)
-        if lo < 0:
-            return -1.0
-        self.state.radius = max(self.state.radius, hi)
-        self.state.mass = max(self.state.mass, ob_burg_mass(work.w, work.x, work.n))
-        steepness = max(self.state.mass, self.state.sum_bound) * self.upper * self.state.radius * self.state.radius
-        steepness += bias
-        return 0.5 / steepness if steepness > 0 else INFINITY

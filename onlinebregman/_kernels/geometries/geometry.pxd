@@ -21,10 +21,7 @@ cdef struct Workspace:        # intermediate results about a row; it belongs to 
 
 cdef struct GeometryState:    # the state in addition to the weights
     double total              # sum of the unnormalised weights (simplex), or of powers (p-norm)
-    # Gradient steps of Burg's geometries: the largest |x| so far, the largest sum of weights where a row is not 0, a
-    # given lower bound on what is taken for that sum, the rate, the last one in the history, the first one, and the
-    # number of rows whose step was projected (matrices)
-    double radius, mass, sum_bound, rate, noted, first_rate, projected
+    double projected          # number of rows whose step was projected (Burg's matrices)
     double unit               # of the powers (p-norm)
     double confined_to        # the upper bound that all weights are known to satisfy (Burg)
     double clock              # averaging: a weight has not moved for the time from its stamp to this clock
@@ -123,7 +120,6 @@ cdef class Geometry:
     cdef void catch_up_all(self) noexcept nogil
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil
-    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil
     cdef bint needs_projection(self) noexcept nogil
     cdef void project_all(self) noexcept nogil
     cdef double scale(self) noexcept nogil

@@ -135,7 +135,6 @@ cdef class Geometry:
                 f"got {self.weights.shape[0]}"
             )
         self.upper = upper
-        self.state.rate = self.state.noted = INFINITY
         self._resume(state)
 
     def _resume(self, state):
@@ -475,13 +474,6 @@ cdef class Geometry:
                 total += l1 * fabs(v) + 0.5 * l2 * v * v + self.distance(j, v, self.weights[j])
             self.weights[j] = min(v, self.upper)
         return total
-
-    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
-        """Largest rate of the papers' adaptive explicit step, for residual a - y; -1 where it is not defined.
-
-        `bias` is 1 if an intercept moves with the weights, else 0.
-        """
-        return INFINITY
 
     cdef bint needs_projection(self) noexcept nogil:
         """Whether the constraint has changed, so that weights may violate it."""

@@ -1,6 +1,7 @@
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.loop.rule cimport Rule
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, IMPLICIT, LEARNED, LOSS_OVERFLOWED, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count,
     linear_step
@@ -12,11 +13,12 @@ from onlinebregman._kernels.rows.rows cimport Row
 cdef struct Descent:          # the state of a learner that makes gradient descent steps
     RunState* run
     Settings* settings
+    void* rule                # a Rule that does not see rows
     double* w
     bint logistic             # whether the loss is the logistic or the squared one
 
 
-cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings)
+cdef bint is_descent(Geometry geometry, Loss loss, Rule rule, Settings* settings)
 cdef int descend(const Descent* learner, const Row* row, double y, double weight, double* prior_score) noexcept nogil
 
 

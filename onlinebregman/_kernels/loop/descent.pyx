@@ -9,7 +9,8 @@ from libc.math cimport INFINITY
 
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.loop.state cimport EXPLICIT, IMPLICIT, LEARNED, Settings, rate
+from onlinebregman._kernels.loop.rule cimport Rule, scheduled_rate
+from onlinebregman._kernels.loop.state cimport EXPLICIT, IMPLICIT, LEARNED, Settings
 from onlinebregman._kernels.loop.solver cimport logistic_step
 from onlinebregman._kernels.losses.loss cimport Loss, SquaredLoss, logistic_value
 from onlinebregman._kernels.ops.row cimport ob_sparse_axpy, ob_sparse_dot
@@ -17,14 +18,14 @@ from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_and_squar
 from onlinebregman._kernels.rows.rows cimport Row
 
 
-cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings):
+cdef bint is_descent(Geometry geometry, Loss loss, Rule rule, Settings* settings):
     """Whether such a learner only makes these steps: without penalty, projection or averaging."""
     cdef EuclideanGeometry euclidean
     if type(geometry) is not EuclideanGeometry or not (type(loss) is SquaredLoss or loss.logistic):
         return False
     if settings.update != IMPLICIT and (settings.update != EXPLICIT or loss.logistic):
         return False
-    if loss.logistic and settings.track_regret:
+    if rule.sees_rows or (loss.logistic and settings.track_regret):
         return False
     euclidean = geometry
     return not (
@@ -38,7 +39,7 @@ cdef bint is_descent(Geometry geometry, Loss loss, Settings* settings):
 
 cdef int descend(const Descent* learner, const Row* row, double y, double weight, double* prior_score) noexcept nogil:
     """Predict a row, dense or sparse, and learn it."""
-    cdef double a, fall, c, value, base = rate(learner.settings, learner.run.t + 1.0)
+    cdef double a, fall, c, value, base = scheduled_rate(<Rule> learner.rule, learner.run.t + 1.0)
     cdef int status
     if row.index == NULL:
         a = ob_dot_and_square(learner.w, row.x, row.n, &fall)

@@ -17,10 +17,12 @@ from onlinebregman._kernels.geometries.geometry cimport (
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
+from onlinebregman._kernels.loop.gradient_rate cimport GradientRate, gradient_rate
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
+from onlinebregman._kernels.loop.rule cimport PowerLaw, rule_of
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
 from onlinebregman._kernels.loop.state cimport (
-    EXPLICIT, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED, dict_of, rate, settings_of
+    EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED
 )
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -29,7 +31,7 @@ from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
 
-UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": GRADIENT}
+UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
 
 
@@ -88,7 +90,7 @@ cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, cons
     else:
         open_workspace(work, row)
         status = mirror_step(
-            self.geometry, self.loss, &self.settings, &self.run, self.rates, work, y[0], weight, prior_score
+            self.geometry, self.loss, self.rule, &self.settings, &self.run, work, y[0], weight, prior_score
         )
     if status == LEARNED and not self.before.complete and not self.before.finite(self.geometry, row):
         return OVERFLOWED
@@ -122,15 +124,15 @@ cdef class Learner(AtomicLearner):
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
         self.geometry = geometry
         self.loss = loss
-        self.rates = []
+        self.rule = PowerLaw(0.0, 0.0)
         self.run.largest_weight = 1.0
         self.before = Snapshot()
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         if state is not None:
-            self.settings, self.run = settings_of(state["settings"]), state["run"]
-            self.rates, self.origin = list(state["rates"]), state["origin"]
-            self.schedule = state.get("schedule")
+            self.settings, self.run = state["settings"], state["run"]
+            self.rule, self.limit, self.origin = state["rule"], state["limit"], state["origin"]
             self.standardizer = state["standardizer"]
+            self.check_rule()
             if self.run.averaged != 0 and not geometry.averaging:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
         if type(geometry) in ABSTRACT:
@@ -139,12 +141,18 @@ cdef class Learner(AtomicLearner):
     def __reduce__(self):
         check_idle(self.busy)
         state = {
-            "settings": dict_of(&self.settings), "run": self.run, "rates": list(self.rates), "origin": self.origin,
+            "settings": self.settings, "run": self.run, "rule": self.rule, "limit": self.limit, "origin": self.origin,
             "standardizer": self.standardizer,
         }
-        if self.schedule is not None:
-            state["schedule"] = self.schedule
         return type(self), (self.geometry, self.loss, state)
+
+    cdef int check_rule(self) except -1:
+        """Check that the rules are those of this geometry; a file may contain others."""
+        if self.rule is None or (isinstance(self.rule, GradientRate) and self.rule is not self.limit):
+            raise ValueError(f"the rule of a learner must be a step-size rule, or its limit; got {self.rule!r}")
+        if self.limit is not None and type(self.limit) is not type(gradient_rate(self.geometry, self.rule)):
+            raise ValueError(f"the limit of a learner must be that of its geometry; got {self.limit!r}")
+        return 0
 
     @property
     def t(self):
@@ -206,20 +214,8 @@ cdef class Learner(AtomicLearner):
 
     @property
     def next_rate(self):
-        """The schedule's rate for the next row, or the adaptive one if that is lower."""
-        cdef double t = self.run.t + 1.0
-        scheduled = rate(&self.settings, t) if self.schedule is None else self.schedule.rates(t, 1)[0]
-        return min(scheduled, self.geometry.state.rate)
-
-    @property
-    def rate_range(self):
-        """The first adaptive rate, which is the largest, and the last, the smallest; (0, inf) before the first."""
-        return self.geometry.state.first_rate, self.geometry.state.rate
-
-    @property
-    def rate_history(self):
-        """(row number, rate) where the adaptive rate had fallen by a tenth since the last entry."""
-        return np.array(self.rates, dtype=np.float64).reshape(-1, 2)
+        """The rate for the next row, as far as it is known before."""
+        return self.rule.next_rate(self.run.t + 1.0)
 
     @property
     def intercept(self):
@@ -236,8 +232,8 @@ cdef class Learner(AtomicLearner):
         Parameters
         ----------
         update : {"implicit", "explicit", "importance", "gradient"}
+            "gradient": explicit steps at the rates of JKD07, which the schedule limits.
         schedule : Schedule
-            Rate of row t: scale / t^power, or that of the user's own schedule.
         fit_intercept : bool
         average : bool or int
             Row after which averaging begins; True is 1.
@@ -247,10 +243,10 @@ cdef class Learner(AtomicLearner):
         self.claim()
         try:
             self.settings.update = UPDATES[update]
-            self.schedule = None if schedule.is_power_law else schedule
-            self.settings.rate_scale, self.settings.rate_power = NAN, NAN
-            if schedule.is_power_law:
-                self.settings.rate_scale, self.settings.rate_power = schedule.scale, schedule.power
+            self.rule = rule_of(schedule)
+            if update == "gradient":
+                self.limit = self.limit or gradient_rate(self.geometry, self.rule)
+                self.limit.schedule, self.rule = self.rule, self.limit
             self.settings.fit_intercept = fit_intercept
             self.settings.average_from = float(average) if average else INFINITY
             if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
@@ -375,13 +371,14 @@ cdef class Learner(AtomicLearner):
         if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
             complete = True
         self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
-        self.list_rates(rows.n_rows)
+        self.rule.begin(self.run.t + 1.0, rows.n_rows)
         self.before.begin(self.geometry, rows, complete or self.geometry.needs_projection())
         self.run_before, self.state_before = self.run, self.geometry.state
-        self.rates_before = len(self.rates)
         self.geometry.failure = self.loss.interrupt = None
-        self.descends = is_descent(self.geometry, self.loss, &self.settings)
-        self.descent = Descent(&self.run, &self.settings, &self.geometry.weights[0], self.loss.logistic)
+        self.descends = is_descent(self.geometry, self.loss, self.rule, &self.settings)
+        self.descent = Descent(
+            &self.run, &self.settings, <void*> self.rule, &self.geometry.weights[0], self.loss.logistic
+        )
         return 0
 
     cdef void prepare(self) noexcept:
@@ -389,14 +386,6 @@ cdef class Learner(AtomicLearner):
             self.geometry.catch_up_all()
         if self.geometry.needs_projection():
             self.geometry.project_all()
-
-    cdef int list_rates(self, Py_ssize_t n) except -1:
-        """List the rates of the next n rows, if the schedule is the user's own."""
-        self.settings.own_rates = NULL
-        if self.schedule is not None:
-            self.own_rates = self.schedule.rates(self.run.t + 1.0, n)
-            self.settings.own_rates, self.settings.own_rates_from = &self.own_rates[0], self.run.t + 1.0
-        return 0
 
     cdef int undo(self, Rows rows) except -1:
         self.before.restore(self.geometry, rows)
@@ -406,10 +395,12 @@ cdef class Learner(AtomicLearner):
         self.run = self.run_before
         with cython.critical_section(self):
             self.prediction_model = None
-        del self.rates[self.rates_before:]
+        self.rule.undo()
         return 0
 
     cdef object interruption(self):
+        if self.rule.failure is not None:
+            return self.rule.failure
         if self.interrupt is None and self.loss.interrupt is None and self.geometry.failure is None:
             return None  # nearly always: spares a tuple
         for error in (self.interrupt, self.loss.interrupt, self.geometry.failure):
@@ -459,22 +450,26 @@ cdef class Learner(AtomicLearner):
     cdef Savepoint make_savepoint(self):
         cdef LearnerSavepoint savepoint = LearnerSavepoint()
         savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
-        savepoint.schedule = self.schedule
+        savepoint.rule, savepoint.limit = self.rule, self.limit
+        if self.limit is not None:
+            savepoint.schedule = self.limit.schedule
+            savepoint.limit_state, savepoint.n_falls = self.limit.state, len(self.limit.history)
         savepoint.origin, savepoint.loss = self.origin, self.loss
         savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
         savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
         savepoint.per_feature, savepoint.depth = self.geometry.per_feature, self.geometry.depth
-        savepoint.n_rates = len(self.rates)
         return savepoint
 
     cdef int return_to(self, Savepoint saved) except -1:
         cdef LearnerSavepoint savepoint = saved
         self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
-        self.schedule = savepoint.schedule
+        self.rule, self.limit = savepoint.rule, savepoint.limit
+        if self.limit is not None:
+            self.limit.schedule = savepoint.schedule
+            self.limit.return_to(savepoint.limit_state, savepoint.n_falls)
         self.origin, self.loss = savepoint.origin, savepoint.loss
         self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
         self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
         self.geometry.arrange(savepoint.per_feature)
         self.geometry.depth = savepoint.depth
-        del self.rates[savepoint.n_rates:]
         return 0

@@ -15,8 +15,9 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, o
 from onlinebregman._kernels.loop.descent cimport Descent, record_step, squared_step
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.mirror_step cimport end_step, predict_row
+from onlinebregman._kernels.loop.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.loop.solver cimport Score, logistic_step
-from onlinebregman._kernels.loop.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, Settings, rate
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, Settings
 from onlinebregman._kernels.losses.loss cimport SquaredLoss, logistic_value
 from onlinebregman._kernels.ops.logistic cimport OB_LOCKSTEP, ob_logistic_losses, ob_logistic_steps
 from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_axpy, ob_sparse_dot
@@ -39,6 +40,7 @@ cdef bint can_lockstep(Learner learner):
         and learner.settings.average_from == INFINITY
         and not learner.geometry.averaging
         and not learner.settings.track_regret
+        and not learner.rule.sees_rows
     )
 
 
@@ -171,7 +173,7 @@ cdef class Lockstep:
 
     cdef inline void rate_descent(self, const Descent* m, Py_ssize_t k, double weight) noexcept nogil:
         """Compute its loss and its rate."""
-        self.base[k] = rate(m.settings, m.run.t + 1.0)
+        self.base[k] = scheduled_rate(<Rule> m.rule, m.run.t + 1.0)
         self.eta[k] = weight * self.base[k]
         self.find_loss(k, m.logistic)
 
@@ -226,7 +228,7 @@ cdef class Lockstep:
         cdef Py_ssize_t own = k - self.n_descents
         cdef Score* score = &self.scores[own]
         self.find_loss(k, learner.loss.logistic)
-        self.base[k] = rate(&learner.settings, learner.run.t + 1.0) * learner.geometry.adapt(
+        self.base[k] = scheduled_rate(learner.rule, learner.run.t + 1.0) * learner.geometry.adapt(
             &self.works.each[own], self.slope[k], self.y[k], weight, True, &score.slope, &score.bias
         )
         self.fall[k] = score.slope + score.bias

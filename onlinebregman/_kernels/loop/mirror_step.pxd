@@ -2,26 +2,27 @@
 #
 # The functions are inline, in a .pxd: for short rows calls between modules would take a noticeable part of the time.
 
-from libc.math cimport INFINITY, NAN, fabs, isfinite
+from libc.math cimport INFINITY, fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.loop.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.loop.solver cimport (
     Score, implicit_step, importance_step, logistic_step_from, size_of_score
 )
 from onlinebregman._kernels.loop.state cimport (
-    BAD_TARGET, EXPLICIT, FAILED, GRADIENT, IMPLICIT, IMPORTANCE, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP,
-    NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step, rate
+    BAD_TARGET, EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
+    NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step
 )
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.adaptive cimport OB_KINK_ROUNDING
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
 
 
-cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settings, RunState* run, list rates,
+cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Settings* settings, RunState* run,
                             Workspace* work, double y, double weight, double* prior_score) noexcept nogil:
     """Predict the row of the workspace and learn it; nothing is changed if the prediction is not finite.
 
-    `rates` is the history of the adaptive rate. Returns a `Status`.
+    Returns a `Status`.
     """
     cdef int update = settings.update, status
     cdef double c, eta, lo, hi, gap = 0.0, value, predicted, slope, curvature
@@ -35,11 +36,16 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     if prior_score != NULL:
         prior_score[0] = predicted
 
+    if rule.sees_rows:
+        eta = rule.rate(geometry, work, &score, run.t + 1.0, y, weight, loss.value(score.a, y))
+        if not eta > 0:
+            return rate_status(rule, eta)
+    else:
+        eta = scheduled_rate(rule, run.t + 1.0)
     settled = loss.kinked and (geometry.adaptive or update == EXPLICIT)
-    settled = settled and on_kink(geometry, loss, settings, run, work, &score, y)
+    settled = settled and on_kink(geometry, loss, run, work, &score, eta, y)
     value = loss.value(score.a, y)
-    # the rate, and the step c of f(w') = f(w) - c x
-    eta = rate(settings, run.t + 1.0)
+    # the step c of f(w') = f(w) - c x
     if geometry.averaging:
         geometry.accumulate(work.row)
     if geometry.adaptive:
@@ -67,10 +73,6 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
         if not isfinite(c):
             return OVERFLOWED
     else:
-        if update == GRADIENT:
-            eta = capped_rate(geometry, run, rates, work, eta, weight, score.a - y, score.bias)
-            if eta < 0 or y < 0:
-                return NEGATIVE
         c = weight * eta * loss.derivative(score.a, y)
         geometry.domain(work, &lo, &hi)
         # beyond the end of its domain a weight is infinite, and is projected onto its upper bound
@@ -87,8 +89,15 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, const Settings* settin
     return end_step(geometry, settings, run, work, weight, eta, c, score.bias, value)
 
 
-cdef inline bint on_kink(Geometry geometry, Loss loss, const Settings* settings, RunState* run, Workspace* work,
-                         Score* score, double y) noexcept nogil:
+cdef inline int rate_status(Rule rule, double eta) noexcept nogil:
+    """The `Status` of a row without a rate: see `Rule.rate`."""
+    if rule.failure is not None:
+        return INTERRUPTED
+    return NEGATIVE if eta < 0 else OVERFLOWED
+
+
+cdef inline bint on_kink(Geometry geometry, Loss loss, RunState* run, Workspace* work, Score* score, double eta,
+                         double y) noexcept nogil:
     """Whether a score is a kink up to rounding; if so, set it to the kink.
 
     At a kink the slope jumps, and with it an explicit step and the metric of an adaptive geometry. Exact steps end on
@@ -99,7 +108,7 @@ cdef inline bint on_kink(Geometry geometry, Loss loss, const Settings* settings,
     # others are far, unless terms are 1e6 times as large as any score: saves most rows the sum of the terms
     if not (gap <= 1e-6 * max(largest, fabs(kink)) or fabs(score.a) > largest):
         return False
-    size = fabs(kink) + size_of_score(geometry, work, score, rate(settings, run.t + 1.0), largest)
+    size = fabs(kink) + size_of_score(geometry, work, score, eta, largest)
     if not (gap <= OB_KINK_ROUNDING * size and size < INFINITY):
         return False
     score.a = kink
@@ -189,7 +198,7 @@ cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run
     run.weighted_loss += eta * value
     if geometry.adaptive:
         geometry.note_step(work, c, c * score.a - gap)
-    if update == EXPLICIT or update == GRADIENT:
+    if update == EXPLICIT:
         add_slack(run, gap, rate)
         return
     if geometry.linear:
@@ -198,25 +207,3 @@ cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run
         a = geometry.dot(work) + score.intercept - score.bias * c
     fall = eta * (value - loss.value(a, y))
     add_slack(run, fall if update == IMPORTANCE else fall + gap - c * (score.a - a), rate)
-
-
-cdef inline double capped_rate(Geometry geometry, const RunState* run, list rates, Workspace* work, double eta,
-                               double weight, double residual, double bias) noexcept nogil:
-    """The adaptive rate of the papers' explicit step, which never increases.
-
-    -1 where the step is not defined; NaN where the rate underflows, as it would then stay 0.
-    """
-    cdef double cap = geometry.rate_cap(work, residual, bias)
-    if cap < 0:
-        return cap
-    eta = min(eta, geometry.state.rate)
-    if cap / weight < eta:
-        eta = cap / weight
-        if eta <= 0.9 * geometry.state.noted:  # a factor of 0.9 limits the history to some thousand entries
-            geometry.state.noted = eta
-            with gil:
-                rates.append((run.t + 1.0, eta))
-    geometry.state.rate = eta
-    if geometry.state.first_rate == 0 and cap < INFINITY:  # a row of zeros does not limit the rate
-        geometry.state.first_rate = eta
-    return eta if eta > 0 else NAN

@@ -21,10 +21,11 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, Workspaces, open_workspace
 from onlinebregman._kernels.loop.learner cimport Learner
-from onlinebregman._kernels.loop.mirror_step cimport averages, divergence_to, end_step, predict_row
+from onlinebregman._kernels.loop.mirror_step cimport averages, divergence_to, end_step, predict_row, rate_status
 from onlinebregman._kernels.loop.multi_learner cimport MultiLearner
+from onlinebregman._kernels.loop.rule cimport scheduled_rate
 from onlinebregman._kernels.loop.solver cimport Score, score_after, implicit_step
-from onlinebregman._kernels.loop.state cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack, rate
+from onlinebregman._kernels.loop.state cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.softmax cimport (
     OB_NO_CLASS, ob_softmax, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of, ob_softmax_slopes
@@ -127,7 +128,9 @@ cdef class MultinomialLearner(MultiLearner):
             ob_softmax_of(&p, self.a)
         ob_softmax_slopes(&p, self.g)
         for k in range(self.n):
-            self.find_rate(<Learner> self.members[k], k, row, k == p.y, weight)
+            status = self.find_rate(<Learner> self.members[k], k, row, k == p.y, weight, &p)
+            if status != LEARNED:
+                return status
         status = self.find_steps(&p)
         if status != LEARNED:
             return status
@@ -155,9 +158,19 @@ cdef class MultinomialLearner(MultiLearner):
         self.alike = learner.geometry.linear and not learner.geometry.adaptive
         return status
 
-    cdef void find_rate(self, Learner learner, Py_ssize_t k, const Row* row, double y, double weight) noexcept nogil:
+    cdef int find_rate(self, Learner learner, Py_ssize_t k, const Row* row, double y, double weight,
+                       ob_softmax* p) noexcept nogil:
         """Set the rate of a class, times the weight of the row; an adaptive geometry is updated with the row."""
-        self.eta[k] = weight * rate(&learner.settings, learner.run.t + 1.0)
+        cdef double t = learner.run.t + 1.0, eta
+        if learner.rule.sees_rows:
+            eta = learner.rule.rate(
+                learner.geometry, &self.works.each[k], &self.scores[k], t, y, weight, ob_softmax_loss(p, self.a)
+            )
+            if not eta > 0:
+                return rate_status(learner.rule, eta)
+        else:
+            eta = scheduled_rate(learner.rule, t)
+        self.eta[k] = weight * eta
         if learner.geometry.averaging:
             learner.geometry.accumulate(row)
         if learner.geometry.adaptive:
@@ -165,6 +178,7 @@ cdef class MultinomialLearner(MultiLearner):
                 &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].slope,
                 &self.scores[k].bias,
             )
+        return LEARNED
 
     cdef int find_steps(self, ob_softmax* p) noexcept nogil:
         """Compute the step c of every class."""

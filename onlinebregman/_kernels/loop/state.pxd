@@ -1,13 +1,9 @@
 # The settings of a step, the state of a run besides the weights, and the result of learning a row.
 
-from libc.math cimport pow, sqrt
-
-
 cdef enum Update:
     EXPLICIT
     IMPLICIT
     IMPORTANCE
-    GRADIENT
 
 
 cdef enum Status:
@@ -28,10 +24,6 @@ cdef struct Settings:
     int update
     bint fit_intercept
     bint track_regret
-    double rate_scale         # rate of row t: rate_scale / t^rate_power
-    double rate_power
-    const double* own_rates   # of the rows of a call, by a schedule of the user's own; NULL otherwise
-    double own_rates_from     # t of the first of them
     double average_from       # the row from which weights are averaged
 
 
@@ -54,34 +46,6 @@ cdef struct RunState:         # the learner's state except for its geometry
     double first_rate         # first and last rate of its rows
     double last_rate
     double rate_rose          # whether a rate exceeded the one before
-
-
-cdef inline dict dict_of(const Settings* settings):
-    """The settings, for pickling; rates of a call are not kept."""
-    return {
-        "update": settings.update, "fit_intercept": settings.fit_intercept, "track_regret": settings.track_regret,
-        "rate_scale": settings.rate_scale, "rate_power": settings.rate_power, "average_from": settings.average_from,
-    }
-
-
-cdef inline Settings settings_of(dict saved) except *:
-    return Settings(
-        saved["update"], saved["fit_intercept"], saved["track_regret"], saved["rate_scale"], saved["rate_power"],
-        NULL, 0.0, saved["average_from"],
-    )
-
-
-cdef inline double rate(const Settings* settings, double t) noexcept nogil:
-    """The schedule's rate of row t."""
-    if settings.rate_power == 0:
-        return settings.rate_scale
-    if settings.rate_power == 0.5:
-        return settings.rate_scale / sqrt(t)
-    if settings.rate_power == 1:
-        return settings.rate_scale / t
-    if settings.own_rates == NULL:
-        return settings.rate_scale / pow(t, settings.rate_power)
-    return settings.own_rates[<Py_ssize_t> (t - settings.own_rates_from)]
 
 
 cdef inline void add_slack(RunState* run, double s, double rate) noexcept nogil:

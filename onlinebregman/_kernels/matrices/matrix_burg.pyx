@@ -1,27 +1,19 @@
-"""The matrix Burg gradient of JKD07: explicit LogDet steps whose rate keeps 0 < W < I."""
+"""The geometry of the matrix Burg gradient of JKD07: LogDet steps whose rate (`MatrixBurgRate`) keeps 0 < W < I."""
 
 import numpy as np
 
 from libc.math cimport INFINITY
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.matrices.matrix cimport Instance, LogDetGeometry
+from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
 from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_symv, ob_syr
 
-# A step goes at most this fraction of the way to the bound, measured in N^-1 = W^-1 - I.
-cdef double STRICTLY_INSIDE = 0.9
 # If v'Nv / v'v exceeds this for the direction v = N^(1/2) z that a row moves, W is at its bound, and the step is
 # projected onto W <= (1 - 1 / AT_BOUND) I.
 cdef double AT_BOUND = 1e8
 # Number of steps after which N is recomputed.
 cdef Py_ssize_t REFRESH = 1000
-
-
-cdef struct DualInstance:     # X of the loaded row
-    Instance primal
-    double dual               # z'Nz
-    double dual_square        # |N z|^2
 
 
 def projected_step(W, z, double c, double upper):
@@ -68,8 +60,6 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     N = (W^-1 - I)^-1 = (I - W)^-1 W is positive definite exactly where W < I, and (W^-1 + c X)^-1 moves it to
     (N^-1 + c X)^-1: the LogDet step again, whose domain is the algorithm's cap of the rate. W and N are the state.
     """
-
-    cdef double[::1] memory
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
@@ -168,15 +158,3 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         if self.state.steps >= max(REFRESH, self.n_features):
             self.refresh()
             self.state.steps = 0
-
-    cdef double rate_cap(self, Workspace* work, double residual, double bias) noexcept nogil:
-        """1 / (2 R^4) with R the largest norm(z) so far, and where W grows, the rate that keeps it below I."""
-        cdef DualInstance* instance = <DualInstance*> work.notes
-        cdef double cap
-        self.state.radius = max(self.state.radius, ob_dot(work.x, work.x, self.n_features))
-        if self.state.radius == 0:
-            return INFINITY
-        cap = 1.0 / (2.0 * self.state.radius * self.state.radius)
-        if residual < 0 and instance.dual > 0 and not self.stays(work, residual):
-            cap = min(cap, STRICTLY_INSIDE / (-residual * instance.dual))
-        return cap
