@@ -269,17 +269,23 @@ def examples():
     found[SpreadLearner].learn_instances(RowInstances(np.ones((2, 3))), np.array([1.0, 2.0]), None, None, True)
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[MultinomialLearner] = MultinomialLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
-    found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True, forgetting=0.9)
+    found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True, None, True)
+    found[ForwardLearner].configure(forward=False, forgetting=0.9)
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None)
-    found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True, forgetting=0.9)
+    found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True, None, 0.5)
+    found[SoftmaxLearner].configure(forgetting=0.9)
     found[SoftmaxLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
-    found[AioliLearner] = AioliLearner(3, 2, 0.5, True, None, None, None, 0.9, None, 0.5, 2.0)
+    found[AioliLearner] = AioliLearner(3, 2, 0.5, True, None, 0.5, 2.0)
+    found[AioliLearner].configure(forgetting=0.9)
     found[AioliLearner].learn(np.ones((2, 3)), np.array([1.0, 0.0]), None)
-    found[MatchingLearner] = MatchingLearner(3, PoissonLoss(), 0.5, True, forgetting=0.9)
+    found[MatchingLearner] = MatchingLearner(3, PoissonLoss(), 0.5, True, None, 0.5)
+    found[MatchingLearner].configure(forgetting=0.9)
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.standardizer
-    found[ExponentialFamilyLearner] = ExponentialFamilyLearner(np.zeros(3), 1.0, "poisson", "Forward", np.ones(3))
+    found[ExponentialFamilyLearner] = ExponentialFamilyLearner(
+        np.zeros(3), 1.0, "poisson", "Forward", np.ones(3), 1.0, None
+    )
     found[DiagonalGaussianLearner] = DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
     found[FullGaussianLearner] = FullGaussianLearner(np.zeros(3), 2.0, np.eye(3))
     for kind in (ExponentialFamilyLearner, DiagonalGaussianLearner, FullGaussianLearner):
@@ -336,6 +342,7 @@ NOT_SAVED = {
     "Chunk",
     "DensityLearner",
     "Ensemble",
+    "Fields",
     "GaussianLearner",
     "GradientRate",
     "LearnerSavepoint",
@@ -377,6 +384,16 @@ def test_compiled_objects_are_rebuilt_by_their_constructors(cls, state):
     assert state(cls(*arguments)) == state(made)
     if isinstance(made, Geometry):
         assert made.coef().tobytes() == cls(*arguments).coef().tobytes()
+
+
+@pytest.mark.parametrize("cls", [ForwardLearner, SoftmaxLearner, FullGaussianLearner, ExponentialFamilyLearner])
+def test_numbers_of_another_size_are_refused(cls):
+    """The arrays of a damaged file may be of any length."""
+    kind, (*arguments, state) = examples()[cls].__reduce__()
+    for name, value in state["fields"].items():
+        for wrong in (value[:-1], np.r_[value, 0.0], value.astype(np.float16)):
+            with pytest.raises(ValueError, match=f"{name} must have {value.nbytes} bytes; got {wrong.nbytes}"):
+                kind(*arguments, {**state, "fields": {**state["fields"], name: wrong}})
 
 
 def test_a_learner_needs_a_geometry_and_a_loss():

@@ -98,11 +98,10 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
         """The sums over all rows are those of one pass, except for the losses, which are those of parallel runs."""
         mixed = copy.copy(self)
         mixed._parallel = True
-        make, (*arguments, _, state) = self._learner.__reduce__()
         learners = [part._learner for part in parts]
         sums = {name: total(getattr(self._learner, name), [getattr(part, name) for part in learners]) for name in _SUMS}
         mixed._learner = self._joined(
-            learners, lambda memory, **more: make(*arguments, memory, {**state, **sums, **more})
+            learners, lambda memory, **more: self._learner.replaced(memory, **{**sums, **more})
         )
         return mixed
 

@@ -386,14 +386,12 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
                 data.y.shape[1:],
                 self.alpha,
                 self.fit_intercept,
-                penalize_intercept=self.penalize_intercept,
-                features=features,
+                features,
+                self.penalize_intercept,
             )
         else:
             least = self._intercept_alpha()
-            learner = MatchingLearner(
-                n_features, make_loss(loss), self.alpha, self.fit_intercept, intercept_alpha=least, features=features
-            )
+            learner = MatchingLearner(n_features, make_loss(loss), self.alpha, self.fit_intercept, features, least)
         self._learned_loss, self._learner = loss, self._standardize(learner, data.X)
 
     def _configure(self) -> None:

@@ -254,8 +254,8 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         if improper and n_classes > 2:
             raise ValueError(f"update='aioli' is for two classes; got {n_classes}. Use update='implicit'.")
         scale = 0.5 if improper else 1.0  # of the penalty on the difference of both classes' weights
-        start = n_features, n_classes, scale * self.alpha, self.fit_intercept, None, None, None
-        others = self.forgetting, self._features(n_features), scale * self._intercept_alpha()
+        start = n_features, n_classes, scale * self.alpha, self.fit_intercept
+        others = self._features(n_features), scale * self._intercept_alpha()
         learner = AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others)
         self._learner = self._standardize(learner, data.X)
 

@@ -126,7 +126,7 @@ class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
     def _make_learner(self) -> MixtureLearner:
         if self._classifies():
             return super()._make_learner()
-        together = MultiLearner([estimator._learner for estimator in self.estimators_], summed=False)
+        together = MultiLearner([estimator._learner for estimator in self.estimators_], False)
         return MixtureLearner([together], self._make_mixer())
 
     @property

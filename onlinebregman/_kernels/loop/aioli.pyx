@@ -59,7 +59,7 @@ cdef class AioliLearner(SoftmaxLearner):
     alpha : float
         A = alpha I before the first row.
     fit_intercept : bool
-    memory, state, standardizer, forgetting, features, intercept_alpha
+    features, intercept_alpha
         See `SoftmaxLearner`.
     radius : float
         Bound on the norm of the weights that the surrogates are accurate for.
@@ -68,15 +68,11 @@ cdef class AioliLearner(SoftmaxLearner):
     cdef readonly double radius
     cdef double reach         # of the row that is learned
 
-    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
-                  forgetting=1.0, FourierFeatures features=None, intercept_alpha=None, double radius=1.0):
+    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, features, intercept_alpha, double radius,
+                  state=None):
         if n_classes != 2:
             raise ValueError(f"n_classes must be 2; got {n_classes}")
         self.radius = radius
-
-    def __reduce__(self):
-        kind, arguments = SoftmaxLearner.__reduce__(self)
-        return kind, (*arguments, self.radius)
 
     @property
     def slack(self):

@@ -1,7 +1,8 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.loop.fields cimport Fields
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
-from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
+from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_standardized, fetch_to_learn
 
 
 cdef struct Block:            # the arguments of a call besides its rows, and its workspace
@@ -19,10 +20,13 @@ cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
 
 cdef class Savepoint:
     cdef Py_ssize_t n_calls
-    cdef object settings      # of a subclass
+    cdef object settings
 
 
 cdef class AtomicLearner:
+    cdef tuple arguments      # of the constructor
+    cdef Fields learned       # what rows change
+    cdef Fields configured    # what `configure` changes
     cdef readonly Py_ssize_t n_features
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
@@ -38,6 +42,7 @@ cdef class AtomicLearner:
     cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
     cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
 
+    cdef dict learned_values(self)
     cpdef bint ready(self, dict attributes)
     cdef Rows fitting_rows(self, dict attributes, X)
     cdef bint scores_predict(self) noexcept
@@ -48,6 +53,7 @@ cdef class AtomicLearner:
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
     cdef int claim(self) except -1
     cdef void release(self) noexcept
+    cdef int check(self, Rows rows) except -1
     cdef int begin(self, Rows rows, bint complete) except -1
     cdef void prepare(self) noexcept
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
@@ -60,6 +66,14 @@ cdef class AtomicLearner:
                         double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil
     cdef int check_all(self) noexcept nogil
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=*)
+    cdef object scorer(self, Rows rows)
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil
+    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil
+    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil
+    cdef void link_row(self, double* scores, double* out) noexcept nogil
+    cdef object link_error(self)
     cdef int undo(self, Rows rows) except -1
     cdef int undo_call(self, Rows rows) except -1
     cdef void keep(self, Rows rows) noexcept
@@ -67,11 +81,6 @@ cdef class AtomicLearner:
     cdef bint signalled(self) noexcept nogil
     cdef Savepoint make_savepoint(self)
     cdef int return_to(self, Savepoint savepoint) except -1
-
-
-cdef class Ensemble(AtomicLearner):
-    cdef readonly tuple learners
-    cdef tuple changing       # what a call changes: the learners, and what learns from their scores
 
 
 cdef object reason(int status)
@@ -111,3 +120,32 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Le
         if status != LEARNED:
             return status
     return learner.check_all()
+
+
+ctypedef void (*ScoreRow)(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                          double* scores) noexcept nogil
+
+
+cdef inline void call_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                                double* scores) noexcept nogil:
+    learner.score_row(row, work, scores)
+
+
+cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, Workspace* work, bint linked,
+                               double* out, ScoreRow score_row) noexcept nogil:
+    """The loop over rows that are predicted: see `AtomicLearner.score_rows`."""
+    cdef Py_ssize_t i, k, n = learner.n_scores, width = learner.n_outputs(linked)
+    cdef double total = 0.0
+    cdef Row row
+    for i in range(rows.n_rows):
+        fetch_standardized(learner.standardizer, rows, i, &row)
+        if rows.indices != NULL and i + 1 < rows.n_rows:
+            learner.prefetch_to_score(rows, scorer, i + 1)
+        if not linked:
+            score_row(learner, scorer, &row, work, out + i * width)
+            continue
+        score_row(learner, scorer, &row, work, work.vectors)
+        for k in range(n):
+            total += 0.0 * work.vectors[k]
+        learner.link_row(work.vectors, out + i * width)
+    return total == 0

@@ -4,6 +4,9 @@ A call claims the learner (one thread at a time), backs up its state (`begin`), 
 rows (`prepare`), learns row after row (`loop`), keeps the result (`keep`) or restores the backup (`undo`), and releases
 the learner. Each kind of learner implements these.
 
+Numbers that a learner declares (`learned`, `configured`, see `fields`) are undone, copied, pickled and written to model
+files by the base class. What is not declared, such as weights of which few change, a learner handles itself.
+
 If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
 """
 
@@ -13,12 +16,14 @@ from cpython.buffer cimport PyBuffer_Release
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.loop.fields cimport Fields
 from onlinebregman._kernels.loop.state cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
 from onlinebregman._kernels.loop.transaction cimport (
     check_idle, parameters_unchanged, patience, signal_raised, under_way, unnamed
 )
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
@@ -72,7 +77,29 @@ cdef class Savepoint:
 
 
 cdef class AtomicLearner:
-    """Base class: calls that learn, and undoing them."""
+    """Base class: calls that learn, and undoing them; predictions; copies and files.
+
+    All arguments of a constructor are given by position. Its last parameter is `state`, which this class handles: what
+    else a copy has to continue from, the standardizer and the fields declared in `learned` and `configured`.
+    """
+
+    def __cinit__(self, *arguments):
+        cdef dict state = {}
+        cdef Py_ssize_t n = len(arguments)
+        if n > 0 and type(arguments[n - 1]) is dict:
+            state, arguments = arguments[n - 1], arguments[:n - 1]
+            self.standardizer = state.get("standardizer")
+        self.arguments = tuple([np.array(value) if isinstance(value, np.ndarray) else value for value in arguments])
+        self.learned, self.configured = Fields(state.get("fields")), Fields(state.get("fields"))
+
+    def __reduce__(self):
+        check_idle(self.busy)
+        state = {"standardizer": self.standardizer, "fields": {**self.configured.values(), **self.learned_values()}}
+        return type(self), (*self.arguments, state)
+
+    cdef dict learned_values(self):
+        """The learned numbers, in a form that does not depend on how rows were divided into calls."""
+        return self.learned.values()
 
     def standardize_by(self, Standardizer standardizer):
         """Standardise rows before they are learned or predicted; called before the first row."""
@@ -123,6 +150,15 @@ cdef class AtomicLearner:
     cdef bint takes(self, Py_ssize_t n_targets) noexcept:
         """Whether rows may come with this number of targets each."""
         return n_targets == self.n_targets
+
+    def predict(self, X, bint linked=True):
+        """Predictions for validated rows, dense or CSR, or their scores; None if one is not finite."""
+        return self.predict_rows(open_rows(X), linked)
+
+    def predict_fast(self, dict attributes, X, bint linked=True):
+        """The same for an array of numbers or CSR without validation; None also if that is not safe."""
+        cdef Rows rows = self.fitting_rows(attributes, X)
+        return None if rows is None else self.predict_rows(rows, linked)
 
     cpdef bint ready(self, dict attributes):
         """Whether the learner may be called without validation of the parameters of the estimator."""
@@ -255,13 +291,22 @@ cdef class AtomicLearner:
     cdef void release(self) noexcept:
         ob_release(&self.busy)
 
+    cdef int check(self, Rows rows) except -1:
+        """Check the width of rows that are learned or predicted, and that the learner is complete."""
+        if rows.n_columns != self.n_features:
+            check_columns(rows.n_columns, self.n_features)
+        if self.dense and rows.indices != NULL:
+            raise ValueError("X must be dense; got a sparse matrix")
+        return 0
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         """Back up the state: all of it if `complete`, otherwise at least what these rows can change.
 
         It leaves the state itself unchanged, as it may raise after other learners of the same rows have begun.
         """
+        self.check(rows)
         self.interrupt, self.patience = None, patience()
-        return 0
+        return self.learned.save()
 
     cdef void prepare(self) noexcept:
         """Change what has to change before the rows are learned; called when all that can raise is done."""
@@ -312,6 +357,7 @@ cdef class AtomicLearner:
 
     cdef int undo(self, Rows rows) except -1:
         """Restore what `begin` has backed up."""
+        self.learned.restore()
         return 0
 
     cdef int undo_call(self, Rows rows) except -1:
@@ -370,95 +416,59 @@ cdef class AtomicLearner:
             self.rows = None
 
     cdef Savepoint make_savepoint(self):
-        return Savepoint()
+        cdef Savepoint savepoint = Savepoint()
+        savepoint.settings = self.configured.packed()
+        return savepoint
 
     cdef int return_to(self, Savepoint savepoint) except -1:
         """Restore the settings and the rest of the savepoint."""
-        return 0
+        return self.configured.unpack(savepoint.settings)
 
+    # --- predictions --------------------------------------------------------------------------------------------
 
-cdef class Ensemble(AtomicLearner):
-    """Learners that learn the same rows: either all of them learn the rows of a call, or none.
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        """Predictions of rows, or their scores unless `linked`; None if one is not finite, unless `finite` is False."""
+        cdef Workspace work
+        cdef double[::1] out
+        cdef bint sound
+        self.check(rows)
+        scorer = self.scorer(rows)
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
+        outputs = np.empty(rows.n_rows * self.n_outputs(linked))
+        out = outputs
+        make_workspace(&work, self.scoring_length(rows.widest))
+        with nogil:
+            sound = self.score_rows(rows, <void*> scorer, &work, linked, &out[0])
+            sound = ob_nonfinite(&out[0], out.shape[0]) == 0 and sound
+            free_workspace(&work)
+        error = self.link_error()
+        if error is not None:
+            raise error
+        return outputs if sound or not finite else None
 
-    Parameters
-    ----------
-    learners : list of AtomicLearner
-        With the same number of features and the same standardizer.
-    """
+    cdef object scorer(self, Rows rows):
+        """What computes the scores of rows, if it is not the learner itself."""
+        return None
 
-    def __cinit__(self, learners, *arguments, **more):
-        self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
-        if not self.learners:
-            raise ValueError("learners must contain at least one learner; got none")
-        self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
-        self.dense = any([(<AtomicLearner> learner).dense for learner in self.learners])
-        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
-            raise ValueError("learners must share one standardizer; got different ones")
-        for learner in self.learners:
-            check_columns(learner.n_features, self.n_features)
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
+        """Number of predictions, or scores, of a row."""
+        return self.n_scores
 
-    @property
-    def t(self):
-        return self.learners[0].t
+    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
+        """The length that the vectors of a workspace for predictions must have."""
+        return self.vector_length(widest)
 
-    # --- a call: each learner can undo its part -------------------------------------------------------------------
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
+        """Compute predictions, or scores; False if scores of predictions are not finite."""
+        return score_rows_of(self, rows, scorer, work, linked, out, call_score_row)
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        cdef AtomicLearner learner
-        cdef Py_ssize_t length = 0
-        for learner in self.changing:
-            length = max(length, learner.vector_length(widest))
-        return length
+    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil:
+        """Prefetch the memory that the scores of sparse row i need."""
 
-    cdef int claim(self) except -1:
-        cdef AtomicLearner learner
-        cdef Py_ssize_t claimed = 0
-        AtomicLearner.claim(self)
-        try:
-            for learner in self.changing:
-                learner.claim()
-                claimed += 1
-        except BaseException:
-            for learner in self.changing[:claimed]:
-                learner.release()
-            AtomicLearner.release(self)
-            raise
-        return 0
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
+        """Compute the predictions of a row from its scores, which are in a workspace's first vector."""
 
-    cdef void release(self) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.release()
-        AtomicLearner.release(self)
-
-    cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef AtomicLearner learner
-        AtomicLearner.begin(self, rows, complete)
-        for learner in self.changing:
-            learner.begin(rows, complete)
-        return 0
-
-    cdef void prepare(self) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.prepare()
-
-    cdef int undo(self, Rows rows) except -1:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.undo(rows)
-        return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.keep(rows)
-        AtomicLearner.keep(self, rows)
-
-    cdef object interruption(self):
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            error = learner.interruption()
-            if error is not None:
-                return error
-        return self.interrupt
+    cdef object link_error(self):
+        """The exception that a link in Python has raised, or None."""
+        return None

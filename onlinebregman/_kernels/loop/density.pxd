@@ -16,12 +16,11 @@ cdef struct DensityState:
 
 cdef class DensityLearner(AtomicLearner):
     cdef double[::1] memory   # origin, total = sum of weight * (x - origin), and further statistics of a subclass
-    cdef double[::1] memory_before
-    cdef DensityState state, state_before
+    cdef DensityState state
     cdef double[::1] mean
     cdef bint located         # whether the first row is the origin
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1
-    cdef int go_on_from(self, memory, state) except -1
+    cdef int declare(self) except -1
     cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
                                double* log_density) noexcept nogil

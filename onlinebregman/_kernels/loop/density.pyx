@@ -11,8 +11,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.state cimport LEARNED, OVERFLOWED
-from onlinebregman._kernels.loop.transaction cimport check_idle
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class DensityLearner(AtomicLearner):
@@ -22,10 +21,6 @@ cdef class DensityLearner(AtomicLearner):
     ----------
     mean : ndarray of shape (n_features,)
         Of the prior.
-    memory : ndarray, default=None
-        The memory of another learner, to continue from.
-    state : dict, default=None
-        Its `DensityState`.
     """
 
     def __cinit__(self, *arguments, **more):
@@ -37,19 +32,20 @@ cdef class DensityLearner(AtomicLearner):
         self.n_features, self.n_scores, self.dense = self.mean.shape[0], 1, True
         if self.n_features == 0:
             raise ValueError("mean must have 1 feature or more; got an empty array")
-        self.memory, self.memory_before = np.zeros(2 * self.n_features + more), None
-        self.state.unweighted = 1.0
+        self.memory, self.state.unweighted = np.zeros(2 * self.n_features + more), 1.0
         return 0
 
-    cdef int go_on_from(self, memory, state) except -1:
-        if memory is not None:
-            np.asarray(self.memory)[:] = memory
-            self.state = state
-        return 0
+    cdef int declare(self) except -1:
+        """Called at the end of a constructor."""
+        self.learned.add("memory", &self.memory[0], self.memory.nbytes)
+        return self.learned.add("state", &self.state, sizeof(self.state))
 
-    def __reduce__(self):
-        check_idle(self.busy)
-        return type(self), (*self._arguments(), np.asarray(self.memory).copy(), self.state)
+    def replaced(self, memory, **state):
+        """A learner with the same prior, with this memory and these parts of the state."""
+        cdef DensityLearner learner = type(self)(*self.arguments)
+        np.asarray(learner.memory)[:] = memory
+        learner.state = {**self.state, **state}
+        return learner
 
     @property
     def rows(self):
@@ -93,19 +89,6 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.n_features
-
-    cdef int begin(self, Rows rows, bint complete) except -1:
-        AtomicLearner.begin(self, rows, complete)
-        if self.memory_before is None:
-            self.memory_before = np.empty(self.memory.shape[0])
-        memcpy(&self.memory_before[0], &self.memory[0], self.memory.shape[0] * sizeof(double))
-        self.state_before = self.state
-        return 0
-
-    cdef int undo(self, Rows rows) except -1:
-        memcpy(&self.memory[0], &self.memory_before[0], self.memory.shape[0] * sizeof(double))
-        self.state = self.state_before
-        return 0
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

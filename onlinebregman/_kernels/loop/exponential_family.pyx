@@ -60,12 +60,10 @@ cdef class ExponentialFamilyLearner(DensityLearner):
     cdef Rule rule
     cdef double[::1] variance, log_scale
     cdef double[::1] rates
-    cdef tuple names
 
-    def __init__(self, mean, double k, family, rule, variance, double shape=1.0, rates=None, memory=None,
-                 state=None):
+    def __init__(self, mean, double k, family, rule, variance, double shape, rates, state=None):
         self.allocate(mean, 0)
-        self.k, self.shape, self.names = k, shape, (family, rule)
+        self.k, self.shape = k, shape
         self.family, self.rule = FAMILIES[family], RULES[rule]
         self.located = self.family == GAUSSIAN
         self.variance = vector_of(variance, self.n_features)
@@ -73,11 +71,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
             self.log_scale = np.log(2 * np.pi * np.asarray(self.variance)) / 2
         self.constant = shape * log(shape) - gammaln(shape)
         self.rates = None if rates is None else np.array(rates)
-        self.go_on_from(memory, state)
-
-    def _arguments(self):
-        rates = None if self.rates is None else np.asarray(self.rates)
-        return np.asarray(self.mean), self.k, *self.names, np.asarray(self.variance), self.shape, rates
+        self.declare()
 
     cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
                                double* log_density) noexcept nogil:

@@ -13,11 +13,12 @@ from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
+from onlinebregman._kernels.loop.fields cimport Field
 from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
@@ -53,18 +54,9 @@ cdef class ForwardLearner(AtomicLearner):
         a > 0.
     fit_intercept : bool
         Whether rows have one more coordinate, 1.
-    factor : ndarray, default=None
-        The factor of another learner, to continue from.
-    state : dict, default=None
-        Its `ForwardState`.
-    standardizer : Standardizer, default=None
-        Standardises rows before they are learned.
-    forward : bool, default=True
-    forgetting : float, default=1.0
-        The forgetting factor until a call sets another one.
-    features : FourierFeatures, default=None
+    features : FourierFeatures or None
         Features to learn instead of the values of the rows.
-    penalize_intercept : bool, default=True
+    penalize_intercept : bool
         Whether the initial A = a I includes the intercept; otherwise its entry is 0.
     """
 
@@ -78,24 +70,19 @@ cdef class ForwardLearner(AtomicLearner):
     # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then sums of h y^2 over residuals, of m targets
     cdef double* factor
     cdef ForwardState state
-    # The state before the last call: the factor, valid if `backed_up`, and the rest
-    cdef double* before
-    cdef bint backed_up
-    cdef ForwardState state_before
-    # Memory of both factors, which are swapped: other threads that predict may read either
-    cdef double[::1] memory, spare
+    cdef bint backed_up       # whether the copy in `learned` is the factor before the call
+    cdef double[::1] memory   # of one factor, which is swapped with the copy: threads that predict may read either
     cdef Py_ssize_t size      # length of a factor
     cdef Py_ssize_t checked   # number of leading values known to be finite after the last row
     cdef bint forward         # whether predictions of the next call include the query
     cdef double gamma         # its forgetting factor
     cdef object solution      # cached ridge weights of all targets, shape (m, d), or None
 
-    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, factor=None, state=None, standardizer=None,
-                  forward=True, forgetting=1.0, FourierFeatures features=None, bint penalize_intercept=True):
-        self.standardizer = standardizer
+    def __cinit__(self, n_features, target_shape, alpha, fit_intercept, FourierFeatures features,
+                  bint penalize_intercept, state=None):
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
-        self.forward, self.gamma = forward, forgetting
+        self.forward, self.gamma = True, 1.0
         self.features, self.n_inputs = features, n_features if features is None else features.n_components
         self.d, self.m = self.n_inputs + fit_intercept, target_shape[0] if target_shape else 1
         if features is not None:
@@ -105,34 +92,25 @@ cdef class ForwardLearner(AtomicLearner):
         self.n_targets, self.n_scores, self.chunkwise = self.m, self.m, True
         self.target_ndim = 1 + len(target_shape)
         self.size = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
-        self.memory, self.spare = np.zeros(self.size), None
+        self.memory = np.zeros(self.size)
         self.factor = &self.memory[0]
         self.free_intercept = fit_intercept and not penalize_intercept
         start_factor(self.factor, self.d, self.m, alpha)
         if self.free_intercept:
             self.factor[self.size - 2 * self.m - 1] = 0.0
         self.state.freedom = -1.0 if self.free_intercept else 0.0
-        if factor is not None:
-            np.asarray(self.memory)[:] = factor
-            self.state = state
-
-    def __reduce__(self):
-        check_idle(self.busy)
-        arguments = self.n_features, self.target_shape, self.alpha, self.fit_intercept
-        state = self.copied(), self.state, self.standardizer, self.forward, self.gamma, self.features
-        return type(self), (*arguments, *state, not self.free_intercept)
-
-    cdef object copied(self):
-        return np.asarray(<double[:self.size]> self.factor).copy()
-
+        self.learned.add("factor", self.factor, self.memory.nbytes)
+        self.learned.add("state", &self.state, sizeof(self.state))
+        self.configured.add("forward", &self.forward, sizeof(self.forward))
+        self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
     def joined(self, learners, standardizer):
         """A learner of all rows that these learners, copies of this one, have learned: A, b and y'y are added."""
         cdef Py_ssize_t k, i, start
-        arguments = self.__reduce__()[1]
+        cdef ForwardLearner joined
 
-        def unpacked(learner):
+        def unpacked(ForwardLearner learner):
             """(A, b, y'y, state)."""
-            factor, state = learner.__reduce__()[1][4:6]
+            factor, state = np.array(<double[:learner.size]> learner.factor), learner.state
             U, g, d, start = np.eye(self.d), np.zeros((self.d, self.m)), np.zeros(self.d), 0
             for k in range(self.d):
                 d[k], row = factor[start], factor[start + 1 : start + self.d - k + self.m]
@@ -160,7 +138,10 @@ cdef class ForwardLearner(AtomicLearner):
         left = np.maximum(squares - (g * g * d[:, np.newaxis]).sum(axis=0), 0.0)
         factor = np.concatenate([np.r_[d[k], U[k, k + 1:], g[k]] for k in range(self.d)] + [left])
         state["hindsight"] = left.sum() / 2  # the minimum of the penalised loss
-        return type(self)(*arguments[:4], factor, state, standardizer, *arguments[7:])
+        joined = ForwardLearner(*self.arguments)
+        np.asarray(joined.memory)[:] = factor
+        joined.state, joined.standardizer, joined.forward, joined.gamma = state, standardizer, self.forward, self.gamma
+        return joined
 
     @property
     def t(self):
@@ -212,19 +193,19 @@ cdef class ForwardLearner(AtomicLearner):
         check_idle(self.busy)
         self.forward, self.gamma = forward, forgetting
 
-    def predict_fast(self, dict attributes, X, forward, forgetting):
+    def predict_fast(self, dict attributes, X, forward=True, forgetting=1.0):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
         cdef Rows rows = self.fitting_rows(attributes, X)
         if rows is None or type(forward) is not bool or type(forgetting) is not float or not 0.0 < forgetting <= 1.0:
             return None
-        return self.predict_rows(rows, forward, forgetting)
+        return self.predictions(rows, forward, forgetting)
 
-    def predict(self, X, bint forward, double forgetting, double[::1] shares=None):
+    def predict(self, X, bint forward=True, double forgetting=1.0, double[::1] shares=None):
         """Predictions for validated rows, dense or CSR; None if one is not finite.
 
         `shares`, if given, receives 1 / (1 + x'A^-1 x) of each row, A including the forgetting factor.
         """
-        return self.predict_rows(open_rows(X), forward, forgetting, shares)
+        return self.predictions(open_rows(X), forward, forgetting, shares)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -232,36 +213,22 @@ cdef class ForwardLearner(AtomicLearner):
         return self.d + self.m  # a row with its targets; BATCH of them are stored
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        AtomicLearner.begin(self, rows, complete)
-        check_columns(rows.n_columns, self.n_features)
-        if self.spare is None:
-            self.spare = np.empty(self.size)
-            self.before = &self.spare[0]
         self.backed_up = rows.n_rows > 1  # one row is rotated into a copy
-        if self.backed_up:
-            memcpy(self.before, self.factor, self.size * sizeof(double))
-        self.checked, self.state_before = 0, self.state
-        return 0
+        self.learned.each[0].changing = self.size * sizeof(double) if self.backed_up else 0
+        self.checked = 0
+        return AtomicLearner.begin(self, rows, complete)
 
     cdef int undo(self, Rows rows) except -1:
-        if self.backed_up:
-            self.swap()
-            self.backed_up = False
-        self.state = self.state_before
+        AtomicLearner.undo(self, rows)
         self.forget_solution()
         return 0
 
-    cdef Savepoint make_savepoint(self):
-        cdef Savepoint savepoint = Savepoint()
-        savepoint.settings = self.forward, self.gamma
-        return savepoint
-
-    cdef int return_to(self, Savepoint savepoint) except -1:
-        self.forward, self.gamma = savepoint.settings
-        return 0
-
     cdef void swap(self) noexcept nogil:
-        self.factor, self.before = self.before, self.factor
+        """Make the copy of the factor the current one; then the former one is the copy."""
+        cdef Field* field = &self.learned.each[0]
+        field.at, field.before = field.before, field.at
+        self.factor = <double*> field.at
+        field.changing, self.backed_up = field.size, True
 
     cdef void keep(self, Rows rows) noexcept:
         AtomicLearner.keep(self, rows)
@@ -329,16 +296,16 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Py_ssize_t j, q, width = self.d + self.m
         cdef double* residuals
         cdef double[BATCH] left
+        cdef double* copied = <double*> self.learned.each[0].before
         cdef bint finite
         for j in range(n):
             left[j] = weight[j]
             memcpy(z + j * width + self.d, y[j], self.m * sizeof(double))
         if n == 1 and not self.backed_up:
-            finite = rotate_row(self.before, self.factor, self.d, self.m, z, left, self.gamma, least_pivot(self.alpha))
+            finite = rotate_row(copied, self.factor, self.d, self.m, z, left, self.gamma, least_pivot(self.alpha))
             self.checked = self.size - self.m if finite else 0
-            memcpy(self.before + self.size - self.m, self.factor + self.size - self.m, self.m * sizeof(double))
+            memcpy(copied + self.size - self.m, self.factor + self.size - self.m, self.m * sizeof(double))
             self.swap()
-            self.backed_up = True
         else:
             rotate_rows(self.factor, self.d, self.m, z, left, n, self.gamma, least_pivot(self.alpha))
             self.checked = 0
@@ -411,7 +378,7 @@ cdef class ForwardLearner(AtomicLearner):
             return False
         return isfinite(self.state.loss) and isfinite(self.state.hindsight) and isfinite(self.state.bound)
 
-    cdef object predict_rows(self, Rows rows, bint forward, double gamma, double[::1] shares=None):
+    cdef object predictions(self, Rows rows, bint forward, double gamma, double[::1] shares=None):
         """Predictions, or None if one is not finite."""
         cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
         cdef bint finite, with_shares = shares is not None

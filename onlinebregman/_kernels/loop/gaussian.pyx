@@ -34,18 +34,14 @@ cdef class GaussianLearner(DensityLearner):
     cdef readonly double k1
     cdef double[::1] covariance
 
-    def __init__(self, mean, double k1, covariance, memory=None, state=None):
+    def __init__(self, mean, double k1, covariance, state=None):
         if np.size(covariance) != np.size(mean) ** (2 if isinstance(self, FullGaussianLearner) else 1):
             raise ValueError(f"covariance must be for {np.size(mean)} features; got {np.size(covariance)} numbers")
         self.allocate(mean, 2 * np.size(covariance))
         self.k1, self.located = k1, True
         self.covariance = np.array(covariance, dtype=np.float64).ravel()
-        if memory is None:
-            self.start()
-        self.go_on_from(memory, state)
-
-    def _arguments(self):
-        return np.asarray(self.mean), self.k1, np.asarray(self.covariance)
+        self.start()
+        self.declare()
 
     cdef int start(self) except -1:
         """Initialise the statistics for predictions from the prior."""

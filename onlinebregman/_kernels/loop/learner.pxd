@@ -41,9 +41,7 @@ cdef class Learner(AtomicLearner):
     cdef bint descends        # whether it makes gradient descent steps, see `is_descent`
     cdef Descent descent      # valid during a call
     cdef Snapshot before      # the backup from the start of a call
-    cdef RunState run_before
-    cdef GeometryState state_before
 
     cdef int check_rule(self) except -1
-    cdef object predict_rows(self, Rows rows, bint linked, bint* finite)
+    cdef double current_intercept(self) noexcept nogil
     cdef Geometry model(self, bint dense)

@@ -11,10 +11,8 @@ from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, Normal
 from onlinebregman._kernels.geometries.averaged import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
-from onlinebregman._kernels.geometries.geometry cimport (
-    Geometry, Workspace, free_workspace, make_workspace, open_workspace
-)
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of, score_rows_of
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.loop.gradient_rate cimport GradientRate, gradient_rate
@@ -27,9 +25,7 @@ from onlinebregman._kernels.loop.state cimport (
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
-from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
-from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
@@ -97,6 +93,12 @@ cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, cons
     return status
 
 
+cdef inline void inline_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                                  double* scores) noexcept nogil:
+    open_workspace(work, row)
+    scores[0] = score_of(<Geometry> scorer, work) + (<Learner> learner).current_intercept()
+
+
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
     """w.x of the row of the workspace."""
     geometry.load(work)
@@ -127,6 +129,8 @@ cdef class Learner(AtomicLearner):
         self.rule = PowerLaw(0.0, 0.0)
         self.run.largest_weight = 1.0
         self.before = Snapshot()
+        self.learned.add("run", &self.run, sizeof(self.run))
+        self.learned.add("geometry", &geometry.state, sizeof(geometry.state))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         if state is not None:
             self.settings, self.run = state["settings"], state["run"]
@@ -219,6 +223,10 @@ cdef class Learner(AtomicLearner):
 
     @property
     def intercept(self):
+        return self.current_intercept()
+
+    cdef inline double current_intercept(self) noexcept nogil:
+        """The intercept of predictions."""
         cdef double averaged = self.run.averaged
         return self.run.intercept_sum / averaged if averaged else self.run.intercept
 
@@ -269,19 +277,9 @@ cdef class Learner(AtomicLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    def predict_fast(self, dict attributes, X, bint linked=True):
-        """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
-        cdef bint finite
-        cdef Rows rows = self.fitting_rows(attributes, X)
-        if rows is None:
-            return None
-        predictions = self.predict_rows(rows, linked, &finite)
-        return predictions if finite else None
-
     def predict(self, X, bint linked=True):
-        """Predictions for validated rows, dense or CSR: h(score), or the scores themselves."""
-        cdef bint finite
-        return self.predict_rows(open_rows(X), linked, &finite)
+        """Predictions for validated rows, dense or CSR: h(score), or the scores themselves; also if not finite."""
+        return self.predict_rows(open_rows(X), linked, False)
 
     def link(self, double[::1] scores):
         """Replace scores by the predictions h(score)."""
@@ -290,38 +288,23 @@ cdef class Learner(AtomicLearner):
             scores[i] = self.loss.link(scores[i])
         return np.asarray(scores)
 
-    cdef object predict_rows(self, Rows rows, bint linked, bint* finite):
-        cdef Geometry geometry = averaged_view(self, rows) or self.model(rows.indices == NULL)
-        cdef Loss loss = self.loss
-        cdef double intercept = self.intercept
-        cdef double[::1] out
-        cdef Row row
-        cdef Workspace work
-        cdef Py_ssize_t i
-        check_loss(loss)
-        check_rows(geometry, rows)
-        if self.standardizer is not None:
-            self.standardizer.open(rows)
-        predictions = np.empty(rows.n_rows)
-        out = predictions
-        make_workspace(&work, geometry.vector_length(rows.widest))
-        with nogil:
-            for i in range(rows.n_rows):
-                fetch_standardized(self.standardizer, rows, i, &row)
-                if i + 1 < rows.n_rows:
-                    rows.prefetch(i + 1, &geometry.weights[0], geometry.per_feature)
-                open_workspace(&work, &row)
-                out[i] = score_of(geometry, &work) + intercept
-            finite[0] = ob_nonfinite(&out[0], rows.n_rows) == 0
-            if linked and not loss.linear:
-                for i in range(rows.n_rows):
-                    out[i] = loss.link(out[i])
-                finite[0] = finite[0] and ob_nonfinite(&out[0], rows.n_rows) == 0
-            free_workspace(&work)
-        if loss.interrupt is not None:
-            error, loss.interrupt = loss.interrupt, None
-            raise error
-        return predictions
+    # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
+
+    cdef object scorer(self, Rows rows):
+        return averaged_view(self, rows) or self.model(rows.indices == NULL)
+
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
+        return score_rows_of(self, rows, scorer, work, linked and not self.loss.linear, out, inline_score_row)
+
+    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil:
+        rows.prefetch(i, &(<Geometry> scorer).weights[0], (<Geometry> scorer).per_feature)
+
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
+        out[0] = self.loss.link(scores[0])
+
+    cdef object link_error(self):
+        error, self.loss.interrupt = self.loss.interrupt, None
+        return error
 
     cdef Geometry model(self, bint dense):
         """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
@@ -354,11 +337,13 @@ cdef class Learner(AtomicLearner):
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.geometry.vector_length(widest)
 
+    cdef int check(self, Rows rows) except -1:
+        check_loss(self.loss)
+        return check_rows(self.geometry, rows)
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef bint dense
         AtomicLearner.begin(self, rows, complete)
-        check_loss(self.loss)
-        check_rows(self.geometry, rows)
         if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
             raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
         dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
@@ -373,7 +358,6 @@ cdef class Learner(AtomicLearner):
         self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
         self.rule.begin(self.run.t + 1.0, rows.n_rows)
         self.before.begin(self.geometry, rows, complete or self.geometry.needs_projection())
-        self.run_before, self.state_before = self.run, self.geometry.state
         self.geometry.failure = self.loss.interrupt = None
         self.descends = is_descent(self.geometry, self.loss, self.rule, &self.settings)
         self.descent = Descent(
@@ -388,11 +372,10 @@ cdef class Learner(AtomicLearner):
             self.geometry.project_all()
 
     cdef int undo(self, Rows rows) except -1:
+        AtomicLearner.undo(self, rows)
         self.before.restore(self.geometry, rows)
-        self.geometry.state = self.state_before
         if not self.before.deep:
             self.geometry.depth = None
-        self.run = self.run_before
         with cython.critical_section(self):
             self.prediction_model = None
         self.rule.undo()

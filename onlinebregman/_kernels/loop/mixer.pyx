@@ -85,6 +85,10 @@ cdef class Mixer(AtomicLearner):
 
     # --- a call: see `AtomicLearner`, by itself or with the learners of the scores ----------------------------------
 
+    cdef int check(self, Rows rows) except -1:
+        """Rows may be those of the learners of the scores."""
+        return 0
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
         if self.hedge is not None:
@@ -99,9 +103,6 @@ cdef class Mixer(AtomicLearner):
         if self.stack is not None:
             self.stack.restore()
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, None)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

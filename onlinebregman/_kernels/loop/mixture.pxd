@@ -1,7 +1,8 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
 from onlinebregman._kernels.loop.links cimport Link
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
-from onlinebregman._kernels.loop.atomic cimport Block, Ensemble
+from onlinebregman._kernels.loop.atomic cimport Block
+from onlinebregman._kernels.loop.ensemble cimport Ensemble
 from onlinebregman._kernels.loop.thread_pool cimport ThreadPool
 from onlinebregman._kernels.loop.transaction cimport Validated
 from onlinebregman._kernels.loop.mixer cimport Mixer
@@ -58,7 +59,6 @@ cdef class MixtureLearner(Ensemble):
 
     cdef int link(self) except -1
     cdef void largest_first(self) noexcept
-    cdef object predict_rows(self, Rows rows)
     cdef int bind(self, Py_ssize_t length) except -1
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil

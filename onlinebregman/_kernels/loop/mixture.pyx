@@ -14,8 +14,9 @@ from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Ensemble, interrupted, weight_of
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.loop.ensemble cimport Ensemble
 from onlinebregman._kernels.loop.links cimport IDENTITY, link_of, probability
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
 from onlinebregman._kernels.loop.mixer cimport Mixer
@@ -25,7 +26,7 @@ from onlinebregman._kernels.loop.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.loop.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
 
 cdef enum:
@@ -165,22 +166,13 @@ cdef class MixtureLearner(Ensemble):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    def predict_fast(self, dict attributes, X):
-        """Outputs for a plain float array or CSR without validation; None if validation is needed."""
-        cdef Rows rows = self.fitting_rows(attributes, X)
-        return None if rows is None else self.predict_rows(rows)
-
-    def predict(self, X):
-        """Outputs for validated rows, shape (n_rows, n_scores); None if they are not finite."""
-        return self.predict_rows(open_rows(X))
-
-    cdef object predict_rows(self, Rows rows):
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        """Outputs for rows, shape (n_rows, n_scores); None if they are not finite."""
         cdef Py_ssize_t i, k, width = self.mixer.n_scores
         cdef double* scores
         cdef double* own
         cdef Row row
         cdef Workspace work
-        cdef bint finite = True
         cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
         check_columns(rows.n_columns, self.n_features)
         if self.standardizer is not None:

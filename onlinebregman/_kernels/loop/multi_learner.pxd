@@ -1,5 +1,5 @@
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
-from onlinebregman._kernels.loop.atomic cimport Ensemble
+from onlinebregman._kernels.loop.ensemble cimport Ensemble
 
 
 cdef class MultiLearner(Ensemble):

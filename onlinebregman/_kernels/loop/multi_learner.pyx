@@ -7,7 +7,8 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.lockstep cimport Lockstep
-from onlinebregman._kernels.loop.atomic cimport Block, Ensemble
+from onlinebregman._kernels.loop.atomic cimport Block
+from onlinebregman._kernels.loop.ensemble cimport Ensemble
 from onlinebregman._kernels.loop.learner cimport Learner
 from onlinebregman._kernels.loop.state cimport LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.rows.rows cimport Row, Rows

@@ -27,19 +27,14 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef SecondOrderState state
     cdef bint passed          # whether a row of this call has been processed
     cdef double size          # sum of the squares of U at that time
-    # The state before the last call
-    cdef bint backed_up       # whether U is saved, too
-    cdef double[::1] before
-    cdef SecondOrderState state_before
+    cdef bint backed_up       # whether U can be restored, too
     cdef double gamma         # the forgetting factor
 
-    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1
+    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length) except -1
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil
-    cdef object stored_offsets(self)
     cdef object updated_memory(self)
     cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil
-    cdef Py_ssize_t n_backed_up(self) noexcept nogil
     cdef double* weights(self) noexcept nogil
     cdef double* scale(self) noexcept nogil
     cdef Py_ssize_t vector_stride(self) noexcept nogil

@@ -27,7 +27,7 @@ from libc.math cimport NAN
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Savepoint
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport LEARNED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -61,8 +61,8 @@ cdef class SecondOrderLearner(AtomicLearner):
         if type(self) is SecondOrderLearner:
             raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
 
-    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length, object memory, object state) except -1:
-        """Called at the end of a constructor: weights for m scores, or those of another learner.
+    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length) except -1:
+        """Called at the end of a constructor: weights for m scores.
 
         `score_length` is the length of a vector of scores, padding included.
         """
@@ -76,22 +76,20 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
         self.spare = np.zeros(4 * self.vector_stride())
-        self.memory, self.before = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors()), None
+        self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
         for j in range(self.padded):
             self.scale()[j] = 1.0 / self.alpha
             self.memory[self.vectors() + self.offset(j, j)] = 1.0
         if self.fit_intercept:
             self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
-        if memory is not None:
-            np.asarray(self.memory)[self.stored_offsets()] = memory
-            self.state = state
+        self.learned.add("memory", &self.memory[0], self.memory.nbytes)
+        self.learned.add("state", &self.state, sizeof(self.state))
+        self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
         return 0
 
-    def _state_arguments(self):
-        """The arguments of the constructor from `memory` to `intercept_alpha`, which hold the state."""
-        check_idle(self.busy)
-        matrix = self.updated_memory()[self.stored_offsets()]
-        return matrix, self.state, self.standardizer, self.gamma, self.features, self.intercept_alpha
+    cdef dict learned_values(self):
+        """The pending step, which rows in one call would not have left, is made."""
+        return {**AtomicLearner.learned_values(self), "memory": self.updated_memory()}
 
     def joined(self, learners, standardizer):
         """A learner of all rows that the given learners, copies of this one, have learned.
@@ -100,14 +98,14 @@ cdef class SecondOrderLearner(AtomicLearner):
         """
         cdef Py_ssize_t j, n = self.padded
         cdef SecondOrderLearner learner
-        arguments = self.__reduce__()[1]
         first, others = np.linalg.inv(self.covariance), [np.linalg.inv(each.covariance) for each in learners]
-        before, after = self.__reduce__()[1][5], [each.__reduce__()[1][5] for each in learners]
+        before, after = self.state, [(<SecondOrderLearner> each).state for each in learners]
         Aw = first @ self.weight_rows().T
         Aw = Aw + sum(A @ (<SecondOrderLearner> each).weight_rows().T - Aw for A, each in zip(others, learners))
         A = first + sum(other - first for other in others)
-        state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
-        learner = type(self)(*arguments[:4], arguments[4], state, standardizer, *arguments[7:])
+        learner = type(self)(*self.arguments)
+        learner.standardizer, learner.gamma = standardizer, self.gamma
+        learner.state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
         learner.weight_rows()[:] = np.linalg.solve(A, Aw).T
         # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
         root = np.linalg.inv(np.linalg.cholesky(A)).T
@@ -164,16 +162,6 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1
         return 4 * 8 * pair * (pair - 1 + four % 2) + k // 8 * 32 + j % BATCH * 8 + k % 8
 
-    cdef object stored_offsets(self):
-        """Offsets of what is stored if no step is pending: weights, D, and blocks of four columns of U, each down to
-        the diagonal of its last column."""
-        cdef Py_ssize_t j
-        offsets = []
-        for j in range(self.padded):
-            k = np.arange(j - j % BATCH + BATCH)
-            offsets.append(self.vectors() + self.offset(j, 0) + k // 8 * 32 + k % 8)
-        return np.r_[:self.m * self.d + self.padded, np.concatenate(offsets)]
-
     cdef object updated_memory(self):
         """A copy of the memory in which the pending step of U is applied."""
         cdef double[::1] memory = np.asarray(self.memory).copy(), buffer = np.zeros(4 * self.vector_stride())
@@ -202,34 +190,16 @@ cdef class SecondOrderLearner(AtomicLearner):
         return 3 * max(self.vector_stride(), self.score_length)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        AtomicLearner.begin(self, rows, complete)
-        check_columns(rows.n_columns, self.n_features)
+        """With one row U only changes by the pending step, which need not be undone."""
         self.backed_up = complete or rows.n_rows > 1
         self.passed, self.size = False, 0.0
-        if self.before is None:
-            self.before = np.empty(self.memory.shape[0])
-        memcpy(&self.before[0], &self.memory[0], self.n_backed_up() * sizeof(double))
-        self.state_before = self.state
-        return 0
-
-    cdef Py_ssize_t n_backed_up(self) noexcept nogil:
-        """Number of values to back up: with one row U only changes by the pending step, which need not be undone."""
-        return self.memory.shape[0] if self.backed_up else self.vectors()
+        self.learned.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else self.vectors())
+        return AtomicLearner.begin(self, rows, complete)
 
     cdef int undo(self, Rows rows) except -1:
-        memcpy(&self.memory[0], &self.before[0], self.n_backed_up() * sizeof(double))
+        AtomicLearner.undo(self, rows)
         if self.passed and not self.backed_up:
             memset(self.scale() + self.padded, 0, 2 * self.padded * sizeof(double))
-        self.state = self.state_before
-        return 0
-
-    cdef Savepoint make_savepoint(self):
-        cdef Savepoint savepoint = Savepoint()
-        savepoint.settings = self.gamma
-        return savepoint
-
-    cdef int return_to(self, Savepoint savepoint) except -1:
-        self.gamma = savepoint.settings
         return 0
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
@@ -292,6 +262,9 @@ cdef class SecondOrderLearner(AtomicLearner):
             return OVERFLOWED
         self.move(v, a, weight)
         return LEARNED
+
+    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
+        return max(self.score_length, 0 if self.features is None else self.n_inputs)
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Row image

@@ -1,6 +1,5 @@
 from onlinebregman._kernels.loop.second_order cimport SecondOrderLearner
 from onlinebregman._kernels.ops.softmax cimport ob_softmax
-from onlinebregman._kernels.rows.rows cimport Rows
 
 
 cdef class SoftmaxLearner(SecondOrderLearner):
@@ -8,4 +7,3 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     cdef Py_ssize_t n_lanes   # the number of scores, padded to whole registers
 
     cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil
-    cdef object predict_rows(self, Rows rows, bint linked)

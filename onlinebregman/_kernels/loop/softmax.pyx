@@ -14,8 +14,7 @@ import numpy as np
 from libc.math cimport INFINITY, isfinite
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace, scratch
-from onlinebregman._kernels.loop.atomic import check_columns
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.loop.second_order cimport LANES, SecondOrderLearner
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
@@ -23,10 +22,8 @@ from onlinebregman._kernels.ops.softmax cimport (
     OB_NO_CLASS, ob_softmax_curvature, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of,
     ob_softmax_probabilities, ob_softmax_slopes
 )
-from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
-from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
+from onlinebregman._kernels.rows.rows cimport Rows
 
 cdef double LEAST_CURVATURE = 1e-6
 
@@ -43,34 +40,21 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         A = alpha I before the first row.
     fit_intercept : bool
         Whether rows have one more coordinate, 1: the last one.
-    memory : ndarray, default=None
-        The weights and the metric of another learner to continue from.
-    state : dict, default=None
-        Its `SecondOrderState`.
-    standardizer : Standardizer, default=None
-        Standardises rows before they are learned.
-    forgetting : float, default=1.0
-        The forgetting factor until a call sets another one.
-    features : FourierFeatures, default=None
+    features : FourierFeatures or None
         Features to learn instead of the values of the rows.
-    intercept_alpha : float, default=None
-        The entry of A for the intercept before the first row; None: alpha.
+    intercept_alpha : float
+        The entry of A for the intercept before the first row.
     """
 
-    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, memory=None, state=None, standardizer=None,
-                  forgetting=1.0, FourierFeatures features=None, intercept_alpha=None, *of_subclass):
-        self.standardizer = standardizer
+    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, FourierFeatures features, intercept_alpha, *more):
         if n_classes < 2:
             raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
         self.n_features, self.n_classes = n_features, n_classes
-        self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, forgetting
-        self.intercept_alpha = alpha if intercept_alpha is None else intercept_alpha
+        self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, 1.0
+        self.intercept_alpha = intercept_alpha
         self.features = features
         self.n_lanes = (self.n_classes + LANES - 1) // LANES * LANES
-        self.allocate(n_classes if n_classes > 2 else 1, self.n_lanes, memory, state)
-
-    def __reduce__(self):
-        return type(self), (self.n_features, self.n_classes, self.alpha, self.fit_intercept, *self._state_arguments())
+        self.allocate(n_classes if n_classes > 2 else 1, self.n_lanes)
 
     def with_classes(self, n_classes, numbers):
         """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
@@ -81,9 +65,9 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         cdef Py_ssize_t length = self.m * self.d
         check_idle(self.busy)
         learner = SoftmaxLearner(
-            self.n_features, n_classes, self.alpha, self.fit_intercept, standardizer=copy.deepcopy(self.standardizer),
-            forgetting=self.gamma, features=self.features, intercept_alpha=self.intercept_alpha,
+            self.n_features, n_classes, self.alpha, self.fit_intercept, self.features, self.intercept_alpha
         )
+        learner.standardizer, learner.gamma = copy.deepcopy(self.standardizer), self.gamma
         weights = self.weight_rows()
         learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.m == 1 else weights
         np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]
@@ -97,17 +81,6 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     @property
     def intercept(self):
         return self.weight_rows()[:, self.n_inputs].copy() if self.fit_intercept else np.zeros(self.m)
-
-    # --- entry points -------------------------------------------------------------------------------------------
-
-    def predict_fast(self, dict attributes, X, bint linked):
-        """Scores or probabilities for an array of floats or CSR without validation, or None if that is not safe."""
-        cdef Rows rows = self.fitting_rows(attributes, X)
-        return None if rows is None else self.predict_rows(rows, linked)
-
-    def predict(self, X, bint linked):
-        """Scores of validated rows or, if `linked`, probabilities; None if a score is not finite."""
-        return self.predict_rows(open_rows(X), linked)
 
     # --- a row --------------------------------------------------------------------------------------------------
 
@@ -141,31 +114,19 @@ cdef class SoftmaxLearner(SecondOrderLearner):
             a[0] = -a[1]
         ob_softmax_of(p, a)
 
-    cdef object predict_rows(self, Rows rows, bint linked):
-        """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes; None if one is not finite."""
-        cdef Py_ssize_t i, width = self.n_classes if linked else self.m
-        cdef bint finite = True
-        cdef double[::1] out
-        cdef double* a
-        cdef Row row
-        cdef Workspace work
+    # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
+
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes."""
+        outputs = SecondOrderLearner.predict_rows(self, rows, linked, finite)
+        return None if outputs is None else outputs.reshape(-1, self.n_outputs(linked))
+
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
+        return self.n_classes if linked else self.m
+
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
         cdef ob_softmax p
-        check_columns(rows.n_columns, self.n_features)
-        if self.standardizer is not None:
-            self.standardizer.open(rows)
-        outputs = np.empty(rows.n_rows * width)
-        out = outputs
-        make_workspace(&work, self.n_lanes if self.features is None else max(self.n_lanes, self.n_inputs))
-        with nogil:
-            for i in range(rows.n_rows):
-                fetch_standardized(self.standardizer, rows, i, &row)
-                a = work.vectors if linked else &out[i * width]
-                self.score_row(&row, &work, a)
-                finite = finite and ob_nonfinite(a, self.m) == 0
-                if linked:
-                    p.classes, p.n, p.y, p.e = width, self.n_lanes, 0, a + self.n_lanes
-                    self.open_row(&p, a)
-                    ob_softmax_probabilities(&p, p.e)
-                    memcpy(&out[i * width], p.e, width * sizeof(double))
-            free_workspace(&work)
-        return outputs.reshape(-1, width) if finite else None
+        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, 0, scores + self.n_lanes
+        self.open_row(&p, scores)
+        ob_softmax_probabilities(&p, p.e)
+        memcpy(out, p.e, self.n_classes * sizeof(double))

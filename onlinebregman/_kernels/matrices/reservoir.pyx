@@ -10,7 +10,6 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
-from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.ops.mt19937 cimport ob_next_uniform
@@ -39,6 +38,8 @@ cdef class Reservoir(AtomicLearner):
         """Allocate the arrays; stored rows have `width` values."""
         cdef Py_ssize_t j, number
         cdef Py_ssize_t[::1] missing
+        self.dense = True
+        self.arguments = ()  # they may hold as many rows as are stored
         if not (0 < n_features <= width and 0 < size):
             raise ValueError(f"n_features and size must be 1 or more; got {n_features} and {size}")
         self.n_features, self.n_targets, self.target_ndim, self.width, self.size = n_features, 1, 1, width, size
@@ -105,7 +106,7 @@ cdef class Reservoir(AtomicLearner):
         cdef Row row
         cdef Py_ssize_t i
         cdef bint sound = True
-        if rows is None or rows.indices != NULL:
+        if rows is None:
             return None
         with nogil:
             for i in range(rows.n_rows):
@@ -117,9 +118,6 @@ cdef class Reservoir(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)
-        check_columns(rows.n_columns, self.n_features)
-        if rows.indices != NULL:
-            raise ValueError("X must be dense; got a sparse matrix")
         return self.save()
 
     cdef int save(self) except -1:

@@ -100,7 +100,7 @@ def test_the_statistics_are_those_of_the_rows():
 def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
     X, y = stream()
     if make == "forward":
-        learner = ForwardLearner(D, (), 1.0, True)
+        learner = ForwardLearner(D, (), 1.0, True, None, True)
         learner.standardize_by(Standardizer(D, centred))
         weights = (None,)
     else:
@@ -121,7 +121,7 @@ def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
 def test_learners_side_by_side_share_their_statistics(state):
     X, y = stream()
     shared, own = Standardizer(D, True), Standardizer(D, True)
-    together = MultiLearner([learner_of(shared) for _ in range(3)], summed=False)
+    together = MultiLearner([learner_of(shared) for _ in range(3)], False)
     alone = learner_of(own)
     assert together.learn(X, np.stack([y] * 3, axis=1)) is alone.learn(X, y) is None
     for one in together.learners:

@@ -1,0 +1,21 @@
+cdef struct Field:
+    char* at
+    char* before              # a copy of it
+    Py_ssize_t size           # bytes
+    Py_ssize_t changing       # how many of them, from its start, the next call may change
+
+
+cdef class Fields:
+    cdef Field* each
+    cdef Py_ssize_t n, size   # number of fields, and bytes in all of them
+    cdef list names
+    cdef dict saved           # values to continue from
+    cdef unsigned char[::1] copies  # None until the first call
+
+    cdef int add(self, str name, void* at, Py_ssize_t size) except -1
+    cdef int save(self) except -1
+    cdef int allocate(self) except -1
+    cdef void restore(self) noexcept nogil
+    cdef bytes packed(self)
+    cdef int unpack(self, bytes packed) except -1
+    cdef dict values(self)
