@@ -1,5 +1,6 @@
-"""What no linter checks: lengths of lines and files, where C is declared, and what compiled code may know."""
+"""What no linter checks: lengths, where C is declared, what compiled code may know, and who decides what."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -42,3 +43,12 @@ def test_compiled_code_does_not_know_attributes_of_estimators():
             by_name += [(path.name, text) for text in re.findall(r"(?:\battributes|vars\(\w+\))(?:\[|\.get).*", code)]
     assert known == {"_validated", "_nearest_kink", "_slope_at_kink"}  # the last two are methods of losses
     assert [text for name, text in by_name if name != "transaction.pyx"] == []
+
+
+def test_the_life_cycle_alone_decides_which_rows_need_no_validation():
+    callers = {}
+    for path in (ROOT / "onlinebregman").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", None) in ("learn_fast", "predict_fast"):
+                callers.setdefault(node.func.attr, []).append(path.name)
+    assert callers == {"learn_fast": ["estimator.py"], "predict_fast": ["estimator.py"]}

@@ -70,8 +70,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     _learner: Any  # holds the learned state; usually compiled
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
-    # A method (X, y) -> the learner's targets for such rows, or None if they need validation; by default these are y
-    _plain_targets: Any = None
+    _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
     if TYPE_CHECKING:
 
@@ -104,7 +103,7 @@ class LifeCycleMixin(DocumentedMixin):
         learner = own.get(self._fast_learner)
         if learner is not None and classes is None:
             convert = self._plain_targets
-            targets = y if convert is None else convert(X, y)
+            targets = y if convert is None else convert(y)
             if learner.learn_fast(own, X, targets, sample_weight, scores):
                 return self
         given = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)

@@ -133,7 +133,7 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
         self._code_book = book = self._make_code_book()
         self._code_of = {label: book[number : number + 1] for number, label in enumerate(self.classes_.tolist())}
 
-    def _plain_targets(self, X, y) -> np.ndarray | None:
+    def _plain_targets(self, y) -> np.ndarray | None:
         """The learner's targets if the labels need no validation; None otherwise."""
         if self.class_weight is not None:
             return None

@@ -36,10 +36,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
     strategy = "average"
     loss = "log_loss"
     _forecast_method = "predict_proba"
-
-    @property
-    def _fast_learner(self) -> str:
-        return "_experts_learner"
+    _fast_learner = "_experts_learner"
 
     def predict_proba(self, X: MatrixLike) -> Array:
         """The weighted mean of the experts' probabilities.

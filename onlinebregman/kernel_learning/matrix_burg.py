@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
 
@@ -363,9 +361,6 @@ class MatrixBurgRegressor(
                 "multiple of the identity, and divide by more than the largest one."
             )
         return init
-
-    def _plain_targets(self, X, y) -> Any:
-        return None if issparse(X) else y
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, X, y=y, reset=call.first)

@@ -50,7 +50,7 @@ class RemembersRows(LifeCycleMixin):
     _fast_learner = "_sampler"
     _labels: dict[Any, int]  # label -> class number, in order of appearance
 
-    def _plain_targets(self, X, y) -> np.ndarray | None:
+    def _plain_targets(self, y) -> np.ndarray | None:
         """Class numbers of a plain array or list of known labels; None for any other."""
         if type(y) is np.ndarray:
             if y.ndim != 1 or y.dtype.kind not in "iubU":

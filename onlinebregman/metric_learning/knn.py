@@ -180,7 +180,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, LearnsUnweighted, OwnCop
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> LabelledRows:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
-        codes = None if call.first or classes is not None else self._plain_targets(X, y)
+        codes = None if call.first or classes is not None else self._plain_targets(y)
         if codes is None:
             codes = self._class_numbers(y, classes, call)
         if call.first:

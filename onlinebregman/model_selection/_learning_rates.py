@@ -74,7 +74,7 @@ class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
         """
         return self._partial_fit(X, y, sample_weight, classes)
 
-    def _plain_targets(self, X, y) -> Any:
+    def _plain_targets(self, y) -> Any:
         labels = "classes_" in self.__dict__  # whether targets are labels; tags would take twice the time of a step
         return None if labels else y
 

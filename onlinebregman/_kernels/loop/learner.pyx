@@ -132,6 +132,7 @@ cdef class Learner(AtomicLearner):
         self.learned.add("run", &self.run, sizeof(self.run))
         self.learned.add("geometry", &geometry.state, sizeof(geometry.state))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
+        self.dense = isinstance(geometry, MatrixGeometry)
         if state is not None:
             self.settings, self.run = state["settings"], state["run"]
             self.rule, self.limit, self.origin = state["rule"], state["limit"], state["origin"]
