@@ -26,6 +26,8 @@ class Sources:
     """The modules of the package, and stand-ins for what they define."""
 
     def __init__(self, folder: Path) -> None:
+        # without the finder of an editable installation, which would take the modules from there, and build it
+        sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]
         package = sys.modules["onlinebregman"] = types.ModuleType("onlinebregman")  # without running its __init__.py
         package.__path__ = [str(folder)]
         from onlinebregman._online.docs import DocumentedMixin, described_by

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,17 +12,27 @@ import pytest
 from test_docs import public_names
 
 import onlinebregman
+from onlinebregman._online.docs import _NAMES
 
 SOURCES = Path(__file__).parents[1] / "onlinebregman"
 INSTALLED = Path(onlinebregman.__file__).parent
-SHOWN = ("fit", "partial_fit", "predict", "transform", "plot", "from_estimator")
+# Their types are declared once more in the class, for type checkers alone, and editors show this declaration.
+DECLARED = {
+    (f"ScaleInvariant{kind}", name)
+    for kind in ("Regressor", "Classifier")
+    for name in ("regret_bound", "regret_certificate")
+}
+
+
+def fill(sources, folder):
+    subprocess.run([sys.executable, SOURCES / "fill_docstrings.py", sources, folder], check=True)
 
 
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory):
     """The package's Python files as the build writes them."""
     folder = tmp_path_factory.mktemp("filled") / "onlinebregman"
-    subprocess.run([sys.executable, SOURCES / "fill_docstrings.py", SOURCES, folder], check=True)
+    fill(SOURCES, folder)
     jedi.settings.cache_directory = str(folder.parent / "cache")  # other processes write to the common one
     return folder
 
@@ -47,6 +58,21 @@ def test_only_docstrings_differ_from_the_sources(filled):
         assert without_docstrings(filled / path) == without_docstrings(SOURCES / path)
 
 
+def test_no_name_in_braces_is_left(filled):
+    assert _NAMES.fullmatch("{tol, shuffle}")
+    lines = [(path.name, line) for path in filled.rglob("*.py") for line in path.read_text("utf-8").splitlines()]
+    assert [each for each in lines if _NAMES.fullmatch(each[1].strip())] == []
+
+
+def test_entries_are_those_of_the_sources_and_not_of_an_installation(tmp_path):
+    sources, folder = tmp_path / "onlinebregman", tmp_path / "filled"
+    shutil.copytree(SOURCES, sources, ignore=lambda _, names: [name for name in names if name == "_kernels"])
+    docs = sources / "_online" / "docs.py"
+    docs.write_text(docs.read_text("utf-8").replace("\n    Rows.\n", "\n    Rows of another version.\n"), "utf-8")
+    fill(sources, folder)
+    assert "Rows of another version." in (folder / "parameter_free" / "regressor.py").read_text("utf-8")
+
+
 def test_those_are_the_files_that_are_installed(filled):
     if INSTALLED == SOURCES:
         pytest.skip("an editable installation runs the sources")
@@ -59,15 +85,17 @@ def test_editors_show_what_help_shows(filled, plain_python):
     for number, value in enumerate(each.values[0] for each in public_names()):
         lines += [f"from {value.__module__} import {value.__name__} as it{number}", f"it{number}"]
         shown[len(lines)] = value
-        for name in SHOWN if inspect.isclass(value) else ():
-            if inspect.isfunction(vars(value).get(name)):
+        for name, method in inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ():
+            own = not name.startswith("_") and method.__module__.startswith("onlinebregman")
+            if own and (value.__name__, name) not in DECLARED:
                 lines.append(f"it{number}.{name}")
-                shown[len(lines)] = vars(value)[name]
+                shown[len(lines)] = method
     folder = filled.parent
     project = jedi.Project(folder, sys_path=[str(folder)])
     script = jedi.Script("\n".join(lines), path=folder / "it.py", project=project, environment=plain_python)
     for line, runtime in shown.items():
         docstrings = [each.docstring(raw=True) for each in script.infer(line, len(lines[line - 1]))]
         # Stand-ins for what older versions of scikit-learn lack are defined in several branches: jedi lists them all.
-        assert inspect.getdoc(runtime) in docstrings, runtime
+        # If a method has none, `help` shows that of a base class, and editors show none.
+        assert inspect.cleandoc(runtime.__doc__ or "") in docstrings, runtime
         assert len(docstrings) == 1 or runtime.__module__ == "onlinebregman._sklearn_compat"
