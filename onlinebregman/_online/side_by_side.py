@@ -75,13 +75,9 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         shared = next((standardizer for standardizer in standardizers if standardizer is not None), None)
         for estimator in self.estimators_:
             estimator._learner.standardize_by(shared)
-        self._learner = self._make_learner()
-
-    def _make_learner(self) -> MixtureLearner:
-        """The learner of all models, which share one standardizer."""
         learners = [estimator._learner for estimator in self.estimators_]
         targets_by_class = [vars(estimator).get("_code_book") for estimator in self.estimators_]
-        return MixtureLearner(learners, self._make_mixer(), targets_by_class)
+        self._learner = MixtureLearner(learners, self._make_mixer(), targets_by_class)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         refused = self._learner.learn(data.X, data.y, data.weights)

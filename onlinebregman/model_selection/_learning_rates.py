@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.loop.hedge import Hedge
 from .._kernels.loop.mixer import MeanMixer, Unmixed
-from .._kernels.loop.mixture import MixtureLearner
-from .._kernels.loop.multi_learner import MultiLearner
 from .._kernels.loop.stacked_mixers import ProbabilityMixer
 from .._online.examples import LearnsTargets
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
@@ -122,12 +120,6 @@ class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
         rates = self._rates()
         self.eta0s_: np.ndarray = np.array(rates)
         return [clone(self._base()).set_params(eta0=eta0) for eta0 in rates]
-
-    def _make_learner(self) -> MixtureLearner:
-        if self._classifies():
-            return super()._make_learner()
-        together = MultiLearner([estimator._learner for estimator in self.estimators_], False)
-        return MixtureLearner([together], self._make_mixer())
 
     @property
     def best_eta0_(self) -> float:

@@ -93,7 +93,7 @@ cdef class MixtureLearner(Ensemble):
                         f"got shape ({table.shape[0]}, {table.shape[1]})"
                     )
                 self.parts[k].targets_by_class, self.parts[k].n_targets = &table[0, 0], table.shape[1]
-            elif learner.n_targets > 1 and (not isinstance(learner, MultiLearner) or (<MultiLearner> learner).summed):
+            elif learner.n_targets > 1:
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
         self.sole = tuple([sole_learner(learner) for learner in self.learners])

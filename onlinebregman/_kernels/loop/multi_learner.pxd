@@ -3,7 +3,6 @@ from onlinebregman._kernels.loop.ensemble cimport Ensemble
 
 
 cdef class MultiLearner(Ensemble):
-    cdef bint summed
     cdef bint separate        # whether each learner has its own target
     cdef Py_ssize_t n
     cdef void** members

@@ -16,19 +16,16 @@ from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
 cdef class MultiLearner(Ensemble):
-    """Learners of the same rows, one for each class or for each rate; see `Ensemble`.
+    """Learners of the same rows that are one model, with a target for each learner; its loss is the sum of theirs.
 
     Parameters
     ----------
     learners : list of Learner
-    summed : bool, default=True
-        Whether they are one model, with a target for each learner, whose loss is the sum of theirs. Otherwise they are
-        alternatives.
     """
 
-    def __cinit__(self, learners, bint summed=True):
+    def __cinit__(self, learners):
         cdef Py_ssize_t k
-        self.summed = self.separate = summed
+        self.separate = True
         [<Learner?> learner for learner in self.learners]
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.target_ndim = 2
@@ -43,7 +40,7 @@ cdef class MultiLearner(Ensemble):
         free(self.members)
 
     def __reduce__(self):
-        return type(self), (self.learners, self.summed)
+        return type(self), (self.learners,)
 
     @property
     def cumulative_losses(self):
@@ -155,7 +152,7 @@ cdef class MultiLearner(Ensemble):
             if status != LEARNED:
                 return status
             total += (<Learner> self.members[k]).run.loss
-        return LEARNED if isfinite(total) or not self.summed else LOSS_OVERFLOWED
+        return LEARNED if isfinite(total) else LOSS_OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

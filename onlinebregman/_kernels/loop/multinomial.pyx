@@ -64,8 +64,6 @@ cdef class MultinomialLearner(MultiLearner):
     ----------
     learners : list of Learner
         With the same kind of geometry and the same settings.
-    summed : bool, default=True
-        See `MultiLearner`; always True.
     """
 
     cdef Workspaces works     # one for each learner
@@ -82,7 +80,7 @@ cdef class MultinomialLearner(MultiLearner):
     cdef bint averaged, tracked, explicit  # settings of all learners
     cdef bint alike           # whether z = a - q g with the same q for all classes
 
-    def __cinit__(self, learners, bint summed=True):
+    def __cinit__(self, learners):
         cdef Py_ssize_t i
         self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
         self.n_lanes = (self.n + LANES - 1) // LANES * LANES

@@ -121,7 +121,7 @@ def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
 def test_learners_side_by_side_share_their_statistics(state):
     X, y = stream()
     shared, own = Standardizer(D, True), Standardizer(D, True)
-    together = MultiLearner([learner_of(shared) for _ in range(3)], False)
+    together = MultiLearner([learner_of(shared) for _ in range(3)])
     alone = learner_of(own)
     assert together.learn(X, np.stack([y] * 3, axis=1)) is alone.learn(X, y) is None
     for one in together.learners:
