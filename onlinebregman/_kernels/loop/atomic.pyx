@@ -128,10 +128,7 @@ cdef class AtomicLearner:
         cdef const double[::1] targets = None if y is None else y.reshape(-1)
         cdef double[::1] out = None if scores is None else scores.reshape(-1)
         cdef Py_ssize_t n = rows.n_rows
-        if self.dense:
-            check_columns(rows.n_columns, self.n_features)
-            if rows.indices != NULL:
-                raise ValueError("X must be a dense array; got a sparse matrix")
+        self.check(rows)
         block.y = NULL if y is None else &targets[0]
         block.n_targets = 0 if y is None else targets.shape[0] // max(n, 1)
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
@@ -296,7 +293,7 @@ cdef class AtomicLearner:
         if rows.n_columns != self.n_features:
             check_columns(rows.n_columns, self.n_features)
         if self.dense and rows.indices != NULL:
-            raise ValueError("X must be dense; got a sparse matrix")
+            raise ValueError("X must be a dense array; got a sparse matrix")
         return 0
 
     cdef int begin(self, Rows rows, bint complete) except -1:

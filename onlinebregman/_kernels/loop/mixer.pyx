@@ -19,7 +19,7 @@ from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLO
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
@@ -68,6 +68,11 @@ cdef class Mixer(AtomicLearner):
         return bound if self.stack is None else bound + self.stack.hedge.regret_bound(prior=self.stack.prior)
 
     # --- rows of scores -------------------------------------------------------------------------------------------
+
+    def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
+        """See `AtomicLearner.learn`; the columns of X are the scores."""
+        AtomicLearner.check(self, open_rows(X))
+        return AtomicLearner.learn(self, X, y, sample_weight, order, scores)
 
     cdef bint takes(self, Py_ssize_t n_targets) noexcept:
         return self.target_ndim <= n_targets <= 1  # class numbers, where they are not needed
