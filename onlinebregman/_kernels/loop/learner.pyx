@@ -19,9 +19,7 @@ from onlinebregman._kernels.loop.gradient_rate cimport GradientRate, gradient_ra
 from onlinebregman._kernels.loop.mirror_step cimport mirror_step
 from onlinebregman._kernels.loop.rule cimport PowerLaw, rule_of
 from onlinebregman._kernels.loop.snapshot cimport Snapshot
-from onlinebregman._kernels.loop.state cimport (
-    EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED
-)
+from onlinebregman._kernels.loop.state cimport EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED
 from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
