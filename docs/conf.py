@@ -1,4 +1,4 @@
-"""Sphinx configuration; how to build is said at the top of design.rst."""
+"""Sphinx configuration; how to build is said at the end of design.rst."""
 
 import doctest
 import os
