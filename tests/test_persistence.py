@@ -304,7 +304,7 @@ def examples():
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
     found[Stack] = Stack(3, None, 0.1)
     found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack])
-    found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"])
+    found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"], None)
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])
     found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))

@@ -370,5 +370,5 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         n_rates = len(self.estimators_)
         if self._classifies():
             links = [estimator._link for estimator in self.estimators_]
-            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links)
-        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss)
+            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links, None)
+        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False)

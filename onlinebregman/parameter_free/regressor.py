@@ -128,4 +128,4 @@ class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
         centred = self._learned_loss.translation_invariant
         hedge, stack = self._weigh(None, stacked=centred)
         loss = make_loss(self._learned_loss)
-        return CentredMixer(hedge, loss, stack) if centred else MeanMixer(hedge, loss)
+        return CentredMixer(hedge, loss, stack) if centred else MeanMixer(hedge, loss, False)

@@ -1,5 +1,8 @@
+from onlinebregman._kernels.loop.fields cimport Fields
+
+
 cdef class History:
-    cdef Py_ssize_t size      # how many of the last rows are recorded; EVENLY: some of all
+    cdef int size             # how many of the last rows are recorded; EVENLY: some of all
     cdef double[:, ::1] rows
     cdef double[:, ::1] rows_before  # None if the call only adds to them
     cdef Py_ssize_t n, interval, n_before, interval_before
@@ -8,6 +11,12 @@ cdef class History:
     cdef void record(self, const double* weights) noexcept nogil
     cdef int save(self, Py_ssize_t n_rows) except -1
     cdef void restore(self) noexcept
+
+
+cdef struct Totals:
+    double loss               # of the mixture
+    double gap
+    double rows               # their number
 
 
 cdef class Hedge:
@@ -19,17 +28,13 @@ cdef class Hedge:
     cdef double neg_log_least  # -ln of it
     cdef double[::1] ratio    # of each prior weight to that of equal ones
     cdef double[::1] neg_log_ratio  # -ln of the same
-    cdef readonly double loss  # of the mixture
-    cdef readonly double gap
+    cdef Fields learned       # the following
+    cdef Totals totals
     cdef double[::1] losses   # of the experts
     cdef double[::1] costs    # that determine the weights: the losses, or with a share -ln(weight / prior) / rate
     cdef Py_ssize_t lanes     # n_experts, rounded up to a multiple of OB_LANES: length of vectors of experts
     cdef readonly History history  # of the weights
     cdef double[::1] buffer   # for the weights to record
-    cdef double[::1] before   # losses and costs before the last call
-    cdef double loss_before, gap_before
-    cdef readonly Py_ssize_t n_rows
-    cdef Py_ssize_t n_rows_before
 
     cdef double current_rate(self) noexcept nogil
     cdef double least(self, double rate) noexcept nogil

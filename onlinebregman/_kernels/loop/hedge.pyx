@@ -6,6 +6,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
 from libc.string cimport memcpy, memmove
 
+from onlinebregman._kernels.loop.fields cimport Fields
 from onlinebregman._kernels.ops.hedge cimport (
     ob_costs, ob_least_cost, ob_least_rise, ob_minus_logs, ob_soft_least, ob_weigh, ob_weigh_after
 )
@@ -20,8 +21,8 @@ cdef enum:
 cdef double ROUNDING = 1e-12
 
 
-cdef Py_ssize_t size_of(last) except? -2:
-    return EVENLY if last is None else min(last, 1 << 40)
+cdef int size_of(last) except? -2:
+    return EVENLY if last is None else min(last, 1 << 30)
 
 
 @cython.final
@@ -102,8 +103,8 @@ cdef class History:
         if self.size == 0:
             self.n = 0  # what was recorded before a gap are not the last rows
             return 0
-        if most >= self.rows.shape[0] and self.rows.shape[0] < 2 * self.size:
-            rows = np.empty((min(2 * most, 2 * self.size), self.rows.shape[1]))
+        if most >= self.rows.shape[0] and self.rows.shape[0] < 2 * <Py_ssize_t> self.size:
+            rows = np.empty((min(2 * most, 2 * <Py_ssize_t> self.size), self.rows.shape[1]))
             rows[:self.n] = self.rows[:self.n]
             with cython.critical_section(self):
                 self.rows = rows
@@ -141,21 +142,21 @@ cdef class Hedge:
         None: -min ln(prior) / gap.
     share : float, default=0.0
         At least 0 and below 1.
-    state : tuple, default=None
-        The state of another one, to continue from.
     prior : ndarray of shape (n_experts,), default=None
         Positive weights of sum 1; equal ones by default.
     history : History, default=None
         Of the weights; by default at even intervals.
+    state : dict, default=None
+        The `Fields` of another one, to continue from.
     """
 
-    def __cinit__(self, n_experts, rate=None, share=0.0, state=None, prior=None, History history=None):
+    def __cinit__(self, n_experts, rate=None, share=0.0, prior=None, History history=None, dict state=None):
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.share = n_experts, share
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
-        self.losses, self.costs, self.before = np.zeros(n_experts), np.zeros(self.lanes), np.empty(2 * n_experts)
+        self.losses, self.costs = np.zeros(n_experts), np.zeros(self.lanes)
         self.buffer, self.ratio, self.neg_log_ratio = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
         self.least_prior, self.neg_log_least = 1.0 / n_experts, log(n_experts)
         if prior is not None:
@@ -169,15 +170,27 @@ cdef class Hedge:
         self.history = History(n_experts) if history is None else history
         if self.history.rows.shape[1] != n_experts:
             raise ValueError(f"history must be of {n_experts} experts; got {self.history.rows.shape[1]}")
-        if state is not None:
-            losses, costs, self.loss, self.gap, self.n_rows = state
-            np.asarray(self.losses)[:], np.asarray(self.costs)[:n_experts] = losses, costs
+        self.learned = Fields(state)
+        self.learned.add("losses", &self.losses[0], self.losses.nbytes)
+        self.learned.add("costs", &self.costs[0], self.costs.nbytes)
+        self.learned.add("totals", &self.totals, sizeof(self.totals))
 
     def __reduce__(self):
         rate = None if isnan(self.fixed_rate) else self.fixed_rate
-        costs = np.asarray(self.costs)[:self.n_experts].copy()
-        state = np.asarray(self.losses).copy(), costs, self.loss, self.gap, self.n_rows
-        return type(self), (self.n_experts, rate, self.share, state, self.prior, self.history)
+        return type(self), (self.n_experts, rate, self.share, self.prior, self.history, self.learned.values())
+
+    @property
+    def loss(self):
+        """The mixture's cumulative loss."""
+        return self.totals.loss
+
+    @property
+    def gap(self):
+        return self.totals.gap
+
+    @property
+    def n_rows(self):
+        return int(self.totals.rows)
 
     @property
     def rate(self):
@@ -226,7 +239,7 @@ cdef class Hedge:
     cdef double current_rate(self) noexcept nogil:
         if not isnan(self.fixed_rate):
             return self.fixed_rate
-        return self.neg_log_least / self.gap if self.gap > 0 and self.neg_log_least > 0 else INFINITY
+        return self.neg_log_least / self.totals.gap if self.totals.gap > 0 and self.neg_log_least > 0 else INFINITY
 
     cdef double least(self, double rate) noexcept nogil:
         """The smallest total cost of an expert at this rate; see `OB_TOTAL_COST`."""
@@ -269,7 +282,8 @@ cdef class Hedge:
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
         cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
-        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and self.gap >= ROUNDING * self.loss)
+        cdef Totals* totals = &self.totals
+        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.loss)
         if self.history.size > 0:
             self.history.record(weights)
         # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
@@ -283,15 +297,15 @@ cdef class Hedge:
             mixed -= log(total * largest) / rate
         for k in range(self.n_experts):
             self.costs[k] += costs[k]
-        self.gap += max(cost - mixed, 0.0)
+        totals.gap += max(cost - mixed, 0.0)
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
             ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], 1.0 - self.share,
                      self.share * total / self.n_experts, rate, best + rise, self.n_experts)
         for k in range(self.n_experts):
             self.losses[k] += losses[k]
-        self.loss += loss
-        self.n_rows += 1
-        if self.history.due(self.n_rows):
+        totals.loss += loss
+        totals.rows += 1.0
+        if self.history.due(<Py_ssize_t> totals.rows):
             self.weigh(&self.buffer[0])
             self.history.record(&self.buffer[0])
 
@@ -299,18 +313,13 @@ cdef class Hedge:
         """Whether the costs of the mixture and of at least one expert are finite so far."""
         cdef double lo = INFINITY, hi = -INFINITY
         ob_range(&self.costs[0], self.n_experts, &lo, &hi)
-        return isfinite(self.loss) and isfinite(self.gap) and isfinite(lo) and not isnan(hi)
+        return isfinite(self.totals.loss) and isfinite(self.totals.gap) and isfinite(lo) and not isnan(hi)
 
     cdef int save(self, Py_ssize_t n_rows) except -1:
         """Save what `restore` restores; the next call has `n_rows` rows."""
         self.history.save(n_rows)
-        memcpy(&self.before[0], &self.losses[0], self.n_experts * sizeof(double))
-        memcpy(&self.before[self.n_experts], &self.costs[0], self.n_experts * sizeof(double))
-        self.loss_before, self.gap_before, self.n_rows_before = self.loss, self.gap, self.n_rows
-        return 0
+        return self.learned.save()
 
     cdef void restore(self) noexcept:
-        memcpy(&self.losses[0], &self.before[0], self.n_experts * sizeof(double))
-        memcpy(&self.costs[0], &self.before[self.n_experts], self.n_experts * sizeof(double))
-        self.loss, self.gap, self.n_rows = self.loss_before, self.gap_before, self.n_rows_before
+        self.learned.restore()
         self.history.restore()

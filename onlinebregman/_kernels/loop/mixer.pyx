@@ -12,11 +12,10 @@ from libc.math cimport INFINITY, NAN, exp, isfinite, log
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Savepoint
+from onlinebregman._kernels.loop.atomic cimport AtomicLearner
 from onlinebregman._kernels.loop.atomic import check_columns
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.loop.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -27,7 +26,7 @@ cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided
 cdef class Mixer(AtomicLearner):
     """Base class: a learner of weights, whose rows are scores of experts; a subclass computes the losses of a row."""
 
-    def __cinit__(self, *arguments, **more):
+    def __cinit__(self, *arguments):
         if type(self) is Mixer:
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
         self.n_targets = self.target_ndim = self.dense = 1
@@ -38,14 +37,7 @@ cdef class Mixer(AtomicLearner):
         self.memory = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
         self.work = &self.memory[3 * lanes]
-        return 0
-
-    def _arguments(self):
-        raise NotImplementedError
-
-    def __reduce__(self):
-        check_idle(self.busy)
-        return type(self), self._arguments()
+        return self.configured.add("history", &hedge.history.size, sizeof(hedge.history.size))
 
     @property
     def mixer(self):
@@ -107,7 +99,7 @@ cdef class Mixer(AtomicLearner):
             self.hedge.restore()
         if self.stack is not None:
             self.stack.restore()
-        return 0
+        return AtomicLearner.undo(self, rows)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
@@ -131,18 +123,6 @@ cdef class Mixer(AtomicLearner):
         else:
             self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
         return LEARNED if self.settle(scores, y, weight) and self.hedge.finite() else LOSS_OVERFLOWED
-
-    # --- undoing a call that has returned -------------------------------------------------------------------------
-
-    cdef Savepoint make_savepoint(self):
-        cdef Savepoint savepoint = Savepoint()
-        savepoint.settings = 0 if self.hedge is None else self.hedge.history.size
-        return savepoint
-
-    cdef int return_to(self, Savepoint savepoint) except -1:
-        if self.hedge is not None:
-            self.hedge.history.size = savepoint.settings
-        return 0
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
 
@@ -189,11 +169,8 @@ cdef class Unmixed(Mixer):
     n_scores : int
     """
 
-    def __cinit__(self, n_scores):
+    def __cinit__(self, n_scores, state=None):
         self.n_features = self.n_scores = n_scores
-
-    def _arguments(self):
-        return (self.n_features,)
 
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
         return LEARNED
@@ -216,16 +193,13 @@ cdef class MeanMixer(Mixer):
     ----------
     hedge : Hedge
     loss : Loss
-    gradient : bool, default=False
+    gradient : bool
         Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient=False):
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, state=None):
         self.loss, self.gradient = loss, gradient
         self.allocate(hedge, hedge.n_experts, 1)
-
-    def _arguments(self):
-        return self.hedge, self.loss, self.gradient
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
@@ -261,14 +235,11 @@ cdef class AggregatingMixer(Mixer):
     lo, hi : float
     """
 
-    def __cinit__(self, Hedge hedge not None, double lo, double hi):
+    def __cinit__(self, Hedge hedge not None, double lo, double hi, state=None):
         if not lo < hi:
             raise ValueError(f"lo must be below hi; got {lo} and {hi}")
         self.lo, self.hi = lo, hi
         self.allocate(hedge, hedge.n_experts, 1)
-
-    def _arguments(self):
-        return self.hedge, self.lo, self.hi
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         return 3 * self.hedge.lanes
@@ -308,13 +279,10 @@ cdef class LogMixer(Mixer):
         Whether rows are ln p_k.
     """
 
-    def __cinit__(self, Hedge hedge not None, bint gradient, bint logarithms):
+    def __cinit__(self, Hedge hedge not None, bint gradient, bint logarithms, state=None):
         self.gradient, self.logarithms = gradient, logarithms
         self.allocate(hedge, hedge.n_experts, 1)
         self.target_ndim, self.n_targets = 0, 0
-
-    def _arguments(self):
-        return self.hedge, self.gradient, self.logarithms
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
@@ -343,14 +311,11 @@ cdef class BrierMixer(Mixer):
     n_classes : int
     """
 
-    def __cinit__(self, Hedge hedge not None, bint gradient, Py_ssize_t n_classes):
+    def __cinit__(self, Hedge hedge not None, bint gradient, Py_ssize_t n_classes, state=None):
         if n_classes < 1:
             raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
         self.gradient, self.n_classes = gradient, n_classes
         self.allocate(hedge, <object> hedge.n_experts * n_classes, n_classes)  # or OverflowError
-
-    def _arguments(self):
-        return self.hedge, self.gradient, self.n_classes
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, c

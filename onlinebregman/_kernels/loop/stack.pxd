@@ -1,3 +1,4 @@
+from onlinebregman._kernels.loop.fields cimport Fields
 from onlinebregman._kernels.loop.hedge cimport Hedge
 
 cdef struct Residuals:        # of the mixture
@@ -10,8 +11,9 @@ cdef class Stack:
     cdef readonly double prior           # the mixture's weight at the start
     cdef readonly Py_ssize_t n_experts
     cdef readonly Py_ssize_t n           # combinations
-    cdef double[:, ::1] factors, before  # of each
-    cdef Residuals residuals, residuals_before
+    cdef Fields learned                  # the following
+    cdef double[:, ::1] factors          # of each
+    cdef Residuals residuals
 
     cdef double scale(self, double spread) noexcept nogil
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil

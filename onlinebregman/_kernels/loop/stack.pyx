@@ -16,6 +16,7 @@ from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.loop.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.loop.fields cimport Fields
 from onlinebregman._kernels.loop.hedge cimport Hedge, History
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
@@ -38,34 +39,33 @@ cdef class Stack:
     rate : float or None
         Of the `Hedge`; of a fixed one all experts and combinations weigh the same at the start.
     share : float
-    state : tuple, default=None
-        The state of another one, to continue from.
+    hedge : Hedge, default=None
+    state : dict, default=None
+        The hedge and the `Fields` of another one, to continue from.
     """
 
-    def __cinit__(self, n_experts, rate, share, state=None):
+    def __cinit__(self, n_experts, rate, share, Hedge hedge=None, dict state=None):
         cdef Py_ssize_t j, length
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.n = n_experts, len(COMBINATIONS)
         length = n_experts * (n_experts + 1) // 2 + n_experts
-        self.factors, self.before = np.empty((self.n, length)), np.empty((self.n, length))
+        self.factors = np.empty((self.n, length))
         self.prior = 1.0 / (1 + self.n) if rate is None else n_experts / <double> (n_experts + self.n)
-        if state is None:
-            costs = np.zeros(1 + self.n)
-            costs[1:] = 0.0 if rate is None else np.log(n_experts) / rate
-            self.hedge = Hedge(1 + self.n, rate, share, (costs * 0, costs, 0.0, 0.0, 0), None, History(1 + self.n, 0))
-            for j, (alpha, _) in enumerate(COMBINATIONS):
-                start_factor(&self.factors[j, 0], n_experts, 1, alpha)
-        else:
-            self.hedge, factors, residuals = state
-            if self.hedge.n_experts != 1 + self.n:
-                raise ValueError(f"state must have {1 + self.n} weights; got {self.hedge.n_experts}")
-            np.asarray(self.factors)[:], self.residuals = factors, residuals
+        self.hedge = Hedge(1 + self.n, rate, share, None, History(1 + self.n, 0)) if hedge is None else hedge
+        if self.hedge.n_experts != 1 + self.n:
+            raise ValueError(f"hedge must have {1 + self.n} weights; got {self.hedge.n_experts}")
+        for j, (alpha, _) in enumerate(COMBINATIONS):
+            start_factor(&self.factors[j, 0], n_experts, 1, alpha)
+            if hedge is None and rate is not None:
+                self.hedge.costs[1 + j] = np.log(n_experts) / rate
+        self.learned = Fields(state)
+        self.learned.add("factors", &self.factors[0, 0], self.factors.nbytes)
+        self.learned.add("residuals", &self.residuals, sizeof(self.residuals))
 
     def __reduce__(self):
         rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
-        state = self.hedge, np.asarray(self.factors).copy(), self.residuals
-        return type(self), (self.n_experts, rate, self.hedge.share, state)
+        return type(self), (self.n_experts, rate, self.hedge.share, self.hedge, self.learned.values())
 
     @property
     def coef(self):
@@ -102,11 +102,8 @@ cdef class Stack:
     cdef int save(self, Py_ssize_t n_rows) except -1:
         """Save what `restore` restores; the next call has `n_rows` rows."""
         self.hedge.save(n_rows)
-        memcpy(&self.before[0, 0], &self.factors[0, 0], self.n * self.factors.shape[1] * sizeof(double))
-        self.residuals_before = self.residuals
-        return 0
+        return self.learned.save()
 
     cdef void restore(self) noexcept:
         self.hedge.restore()
-        memcpy(&self.factors[0, 0], &self.before[0, 0], self.n * self.factors.shape[1] * sizeof(double))
-        self.residuals = self.residuals_before
+        self.learned.restore()

@@ -1,4 +1,4 @@
-from onlinebregman._kernels.loop.links cimport Calibration, Link
+from onlinebregman._kernels.loop.links cimport Calibration
 from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.losses.loss cimport Loss
 
@@ -13,25 +13,22 @@ cdef struct TargetStats:      # statistics of the targets so far
 
 cdef class CentredMixer(Mixer):
     cdef readonly Loss loss
-    cdef TargetStats stats, stats_before
+    cdef TargetStats stats
 
     cdef double prediction_of(self, double score) noexcept nogil
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil
     cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil
 
 
-cdef struct Expert:
-    Link link
-    Calibration scale
-
-
 cdef class ProbabilityMixer(Mixer):
     cdef readonly Py_ssize_t n_classes
     cdef Py_ssize_t width     # scores of an expert
     cdef readonly tuple links
-    cdef Expert* experts
-    cdef Expert* experts_before
+    cdef int[::1] kinds       # the `Link` of each expert
+    cdef double[:, ::1] calibrations  # memory of the following
+    cdef Calibration* scales
 
+    cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil
     cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
                           double* buffer) noexcept nogil

@@ -9,10 +9,10 @@ at most that of the best expert + ln K.
 Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself.
 """
 
+import numpy as np
+
 cimport cython
 from libc.math cimport INFINITY, exp, isfinite, log
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from onlinebregman._kernels.loop.hedge cimport Hedge
 from onlinebregman._kernels.loop.links cimport (
@@ -22,7 +22,6 @@ from onlinebregman._kernels.loop.mixer cimport Mixer
 from onlinebregman._kernels.loop.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
-from onlinebregman._kernels.rows.rows cimport Rows
 
 # Rows whose predictions do not depend on centred learners: 0, then the first target, to which all of them are clipped.
 cdef enum:
@@ -60,35 +59,21 @@ cdef class CentredMixer(Mixer):
     hedge : Hedge
         Of one expert for each score.
     loss : Loss
-    stack : Stack, default=None
+    stack : Stack or None
         Of combinations of the scores.
-    state : dict, default=None
-        The `TargetStats` of another mixer, to continue from.
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack=None, state=None):
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, state=None):
         cdef Py_ssize_t n = hedge.n_experts
         self.loss, self.stack = loss, stack
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 2 * stack.hedge.lanes))
         self.stats = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0)
-        if state is not None:
-            self.stats = state
-
-    def _arguments(self):
-        return self.hedge, self.loss, self.stack, self.stats
+        self.learned.add("stats", &self.stats, sizeof(self.stats))
 
     cdef double first_loss(self) noexcept nogil:
         return self.stats.first_loss
-
-    cdef int begin(self, Rows rows, bint complete) except -1:
-        self.stats_before = self.stats
-        return Mixer.begin(self, rows, complete)
-
-    cdef int undo(self, Rows rows) except -1:
-        self.stats = self.stats_before
-        return Mixer.undo(self, rows)
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
         cdef Py_ssize_t i
@@ -96,7 +81,7 @@ cdef class CentredMixer(Mixer):
         cdef TargetStats stats = self.stats
         for i in range(n):
             distance = from_origin(&stats, y[i])
-            targets[i] = distance - stats.mean if self.hedge.n_rows + i >= UNLEARNED else 0.0
+            targets[i] = distance - stats.mean if self.hedge.totals.rows + i >= UNLEARNED else 0.0
             update_stats(&stats, distance, weight[i])
 
     cdef double prediction_of(self, double score) noexcept nogil:
@@ -161,10 +146,10 @@ cdef class CentredMixer(Mixer):
         if self.stats.weight > 0:
             self.stack.residuals.weight += weight
             self.stack.residuals.squares += weight * (y - m) * (y - m)
-        return isfinite(self.stack.hedge.loss) and isfinite(self.stack.residuals.squares)
+        return isfinite(self.stack.hedge.totals.loss) and isfinite(self.stack.residuals.squares)
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
-        cdef double loss = self.stats.first_loss + self.hedge.loss
+        cdef double loss = self.stats.first_loss + self.hedge.totals.loss
         update_stats(&self.stats, from_origin(&self.stats, y), weight)
         return isfinite(loss)
 
@@ -178,15 +163,6 @@ cdef class CentredMixer(Mixer):
 
 
 # Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
-
-
-cdef inline void find_logits(const Expert* expert, const double* scores, Py_ssize_t width, double* a) noexcept nogil:
-    """Logits of an expert's probabilities, from its scores."""
-    cdef Py_ssize_t c
-    for c in range(width):
-        a[c] = expert.scale.slope * scores[c] + expert.scale.offset
-        if width > 1 and expert.link != SOFTMAX:
-            a[c] = log_sigmoid(a[c])
 
 
 cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
@@ -237,54 +213,28 @@ cdef class ProbabilityMixer(Mixer):
         At least 2.
     links : sequence of {"softmax", "logistic", "calibrated"}
         How each expert's scores (one for two classes, else one for each class) are mapped to probabilities.
-    stack : Stack, default=None
+    stack : Stack or None
         Of combinations of the logarithms of the experts' probabilities.
-    state : list of dict, default=None
-        The calibrations of another mixer, to continue from.
     """
 
-    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack=None, state=None):
-        cdef Py_ssize_t k
+    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, state=None):
         self.n_classes, self.links, self.stack = n_classes, tuple(links), stack
         self.width = 1 if n_classes == 2 else n_classes
         if n_classes < 2:
             raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
             raise ValueError(f"links must have one entry for each of {hedge.n_experts} experts; got {len(self.links)}")
-        if state is not None and len(state) != hedge.n_experts:
-            raise ValueError(f"state must have one entry for each of {hedge.n_experts} experts; got {len(state)}")
         if stack is not None and stack.n_experts != hedge.n_experts:
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
         self.hedge = hedge
         self.allocate(hedge, self.width * hedge.n_experts, n_classes, n_classes + (
             0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.buffer_size()
         ))
-        self.experts = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
-        self.experts_before = <Expert*> malloc(hedge.n_experts * sizeof(Expert))
-        if self.experts == NULL or self.experts_before == NULL:
-            raise MemoryError()
-        for k, link in enumerate(self.links):
-            self.experts[k] = Expert(
-                link_of(link, ("softmax", "logistic", "calibrated")), Calibration(1.0, 0.0, 1.0, 0.0, 1.0)
-            )
-            if state is not None:
-                self.experts[k].scale = (<list?> state)[k]
-
-    def __dealloc__(self):
-        free(self.experts)
-        free(self.experts_before)
-
-    def _arguments(self):
-        state = [self.experts[k].scale for k in range(self.hedge.n_experts)]
-        return self.hedge, self.n_classes, self.links, self.stack, state
-
-    cdef int begin(self, Rows rows, bint complete) except -1:
-        memcpy(self.experts_before, self.experts, self.hedge.n_experts * sizeof(Expert))
-        return Mixer.begin(self, rows, complete)
-
-    cdef int undo(self, Rows rows) except -1:
-        memcpy(self.experts, self.experts_before, self.hedge.n_experts * sizeof(Expert))
-        return Mixer.undo(self, rows)
+        known = "softmax", "logistic", "calibrated"
+        self.kinds = np.array([link_of(link, known) for link in self.links], dtype=np.intc)
+        self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
+        self.scales = <Calibration*> &self.calibrations[0, 0]
+        self.learned.add("calibrations", self.scales, self.calibrations.nbytes)
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)
@@ -301,7 +251,7 @@ cdef class ProbabilityMixer(Mixer):
             ob_log_losses(self.losses, a, 1.0 if label else -1.0, n)
         else:
             for k in range(n):
-                find_logits(&self.experts[k], scores + k * self.width, self.width, a)
+                self.find_logits(k, scores, a)
                 self.losses[k] = -log_softmax(a, self.width, label)
         mixed = ob_mix_loss(self.v, self.losses, a, n)
         if self.stack is not None and not self.learn_stack(
@@ -313,8 +263,8 @@ cdef class ProbabilityMixer(Mixer):
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.hedge.n_experts):
-            if self.experts[k].link == CALIBRATED:
-                calibrate(&self.experts[k].scale, scores + k * self.width, self.width, <Py_ssize_t> y, weight)
+            if self.kinds[k] == CALIBRATED:
+                calibrate(&self.scales[k], scores + k * self.width, self.width, <Py_ssize_t> y, weight)
         return True
 
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
@@ -355,7 +305,7 @@ cdef class ProbabilityMixer(Mixer):
         for j in range(1 + self.stack.n):
             losses[j] *= weight
         self.stack.hedge.count(losses, weight * mixed, u, losses, weight * mixed)
-        return isfinite(self.stack.hedge.loss)
+        return isfinite(self.stack.hedge.totals.loss)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef Py_ssize_t c, j, n = self.hedge.n_experts, lanes = self.hedge.lanes
@@ -376,6 +326,14 @@ cdef class ProbabilityMixer(Mixer):
             self.combine(j, logits, x, coef, a)
             add_softmax(a, self.width, u[1 + j], out)
 
+    cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil:
+        """Logits of the probabilities of an expert, from the scores of all."""
+        cdef Py_ssize_t c
+        for c in range(self.width):
+            a[c] = self.scales[k].slope * scores[k * self.width + c] + self.scales[k].offset
+            if self.width > 1 and self.kinds[k] != SOFTMAX:
+                a[c] = log_sigmoid(a[c])
+
     cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil:
         """Compute the weighted mean of the experts' probabilities."""
         cdef Py_ssize_t k, c, n = self.hedge.n_experts
@@ -386,7 +344,7 @@ cdef class ProbabilityMixer(Mixer):
         for c in range(self.n_classes):
             p[c] = 0.0
         for k in range(n):
-            find_logits(&self.experts[k], scores + k * self.width, self.width, buffer)
+            self.find_logits(k, scores, buffer)
             add_softmax(buffer, self.width, v[k], p)
 
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
@@ -400,7 +358,7 @@ cdef class ProbabilityMixer(Mixer):
             for c in range(width):
                 logits[c] = log(max(p[c], TINY)) - log(most)
         for k in range(self.hedge.n_experts):
-            find_logits(&self.experts[k], scores + k * width, width, x)
+            self.find_logits(k, scores, x)
             most = largest(x, width) if width > 1 else 0.0
             for c in range(width):
                 x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
@@ -421,4 +379,4 @@ cdef class ProbabilityMixer(Mixer):
         """Compute the experts' logits of two classes."""
         cdef Py_ssize_t k
         for k in range(self.hedge.n_experts):
-            find_logits(&self.experts[k], scores + k, 1, scaled + k)
+            self.find_logits(k, scores, scaled + k)
