@@ -81,21 +81,23 @@ def test_those_are_the_files_that_are_installed(filled):
 
 
 def test_editors_show_what_help_shows(filled, plain_python):
-    lines, shown = [], {}  # a program that names everything, and the object that each of its lines ends with
-    for number, value in enumerate(each.values[0] for each in public_names()):
-        lines += [f"from {value.__module__} import {value.__name__} as it{number}", f"it{number}"]
-        shown[len(lines)] = value
-        for name, method in inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ():
-            own = not name.startswith("_") and method.__module__.startswith("onlinebregman")
-            if own and (value.__name__, name) not in DECLARED:
-                lines.append(f"it{number}.{name}")
-                shown[len(lines)] = method
     folder = filled.parent
     project = jedi.Project(folder, sys_path=[str(folder)])
-    script = jedi.Script("\n".join(lines), path=folder / "it.py", project=project, environment=plain_python)
-    for line, runtime in shown.items():
-        docstrings = [each.docstring(raw=True) for each in script.infer(line, len(lines[line - 1]))]
-        # Stand-ins for what older versions of scikit-learn lack are defined in several branches: jedi lists them all.
-        # If a method has none, `help` shows that of a base class, and editors show none.
-        assert inspect.cleandoc(runtime.__doc__ or "") in docstrings, runtime
-        assert len(docstrings) == 1 or runtime.__module__ == "onlinebregman._sklearn_compat"
+    public = [each.values[0] for each in public_names()]
+    for values in (public[i : i + 10] for i in range(0, len(public), 10)):  # jedi answers so many questions on a file
+        lines, shown = [], {}  # a program that names everything, and the object that each of its lines ends with
+        for number, value in enumerate(values):
+            lines += [f"from {value.__module__} import {value.__name__} as it{number}", f"it{number}"]
+            shown[len(lines)] = value
+            for name, method in inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ():
+                own = not name.startswith("_") and method.__module__.startswith("onlinebregman")
+                if own and (value.__name__, name) not in DECLARED:
+                    lines.append(f"it{number}.{name}")
+                    shown[len(lines)] = method
+        script = jedi.Script("\n".join(lines), path=folder / "it.py", project=project, environment=plain_python)
+        for line, runtime in shown.items():
+            docstrings = [each.docstring(raw=True) for each in script.infer(line, len(lines[line - 1]))]
+            # Stand-ins for what older versions of scikit-learn lack are defined in several branches: jedi lists all.
+            # If a method has none, `help` shows that of a base class, and editors show none.
+            assert inspect.cleandoc(runtime.__doc__ or "") in docstrings, runtime
+            assert len(docstrings) == 1 or runtime.__module__ == "onlinebregman._sklearn_compat"
