@@ -260,7 +260,7 @@ def examples():
         LossRates(Constant(1.0)),
     )
     for kind, geometry in (
-        (BurgRate, BurgGeometry(np.full(3, 0.2))),
+        (BurgRate, BurgGeometry(np.full(3, 0.2), False, 1.0)),
         (MatrixBurgRate, MatrixBurgGeometry(np.eye(3) / 4)),
     ):
         found[kind] = learned_by(geometry, "gradient").limit

@@ -290,7 +290,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         super()._configure()
         one_sided = self._draws_triplets or self.loss == "one_sided"
         loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        self._sampler.configure(self._learner, loss, one_sided, self.scale_eta)
+        self._sampler.configure(loss, one_sided, self.scale_eta, self._learner)
 
     @property
     def _draws_triplets(self) -> bool:

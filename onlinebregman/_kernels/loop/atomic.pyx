@@ -130,7 +130,7 @@ cdef class AtomicLearner:
         cdef Py_ssize_t n = rows.n_rows
         self.check(rows)
         block.y = NULL if y is None else &targets[0]
-        block.n_targets = 0 if y is None else targets.shape[0] // max(n, 1)
+        block.n_targets = 0 if y is None else targets.shape[0] // n if n > 0 else self.n_targets
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if scores is None else &out[0]
         if not self.takes(block.n_targets) or (y is not None and targets.shape[0] != n * block.n_targets) or \

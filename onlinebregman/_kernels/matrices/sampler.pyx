@@ -71,14 +71,14 @@ cdef class Sampler(Reservoir):
     def _state(self):
         return ()
 
-    def configure(self, Learner metric not None, Loss loss not None, bint one_sided, bint scaled):
-        """Set the learner of plain rows, the loss, whether targets are bounds and rates scaled, for the next calls."""
+    def configure(self, Loss loss not None, bint one_sided, bint scaled, Learner metric=None):
+        """Set the loss, whether targets are bounds and rates scaled, and the learner of plain rows, for later calls."""
         self.metric, self.loss, self.one_sided, self.scaled = metric, loss, one_sided, scaled
 
     # --- entry points -------------------------------------------------------------------------------------------
 
     cpdef bint ready(self, dict attributes):
-        return self.loss is not None and Reservoir.ready(self, attributes)
+        return self.loss is not None and self.metric is not None and Reservoir.ready(self, attributes)
 
     cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
         self.waiting, self.again, self.sums_rates = self.metric, False, False
