@@ -260,6 +260,8 @@ def test_rules_that_see_the_loss_cap_the_rates_of_the_burg_gradient_too():
     twin = BurgRegressor(update="gradient", learning_rate=Power(0.01, 0.5)).partial_fit(X, y)
     assert_allclose(low.coef_, twin.coef_, rtol=1e-12)
     assert np.isnan(low.set_params(update="implicit").partial_fit(X[:1], y[:1]).eta_)  # not known before the row
+    twin.set_params(update="implicit", learning_rate="constant", eta0=0.5).partial_fit(X[:1], y[:1])
+    assert twin.eta_ == 0.5 and len(twin.eta_history_) == 0  # the rates were the schedule's all along
     with pytest.raises(KeyError, match="such a loss"):
         low.set_params(update="gradient", learning_rate=PowerUnlessLossIs(0.01, 0.5, bad=0.0)).partial_fit(X, y)
 
