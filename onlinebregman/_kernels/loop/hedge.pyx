@@ -172,7 +172,7 @@ cdef class Hedge:
             raise ValueError(f"history must be of {n_experts} experts; got {self.history.rows.shape[1]}")
         self.learned = Fields(state)
         self.learned.add("losses", &self.losses[0], self.losses.nbytes)
-        self.learned.add("costs", &self.costs[0], self.costs.nbytes)
+        self.learned.add("costs", &self.costs[0], n_experts * sizeof(double))
         self.learned.add("totals", &self.totals, sizeof(self.totals))
 
     def __reduce__(self):
