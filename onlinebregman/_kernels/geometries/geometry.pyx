@@ -16,9 +16,9 @@ cost O(nonzeros).
 Threads that predict hold no lock: `weights` and `threshold_stamp` keep their addresses as long as the geometry lives.
 
 With a penalty, each step is followed by a proximal step, which moves all weights. `proximal` is that of one weight. A
-sparse row makes it for its own weights only; for the others a common clock advances: `threshold`, the sum of all l1, and
-`growth`, the product of all 1 + l2 (of eta_t times them, as rates change). Each weight stores the clock at which it last
-moved, and catches up when a row needs it or when all weights are read; reading never writes. After as many rows as
+sparse row makes it for its own weights only; for the others a common clock advances: `threshold`, the sum of all l1,
+and `growth`, the product of all 1 + l2 (of eta_t times them, as rates change). Each weight stores the clock at which it
+last moved, and catches up when a row needs it or when all weights are read; reading never writes. After as many rows as
 there are weights, and before `growth` overflows, all weights catch up and the clock is reset, so that its differences
 keep their precision; on average this costs as much as one more row. Whatever needs all weights at each row (averages,
 the certificate, the projection onto a ball, proximal steps that cannot be combined) makes it for all of them (`eager`).
