@@ -113,7 +113,7 @@ def linear_certificates(rng):
         lost, bound = rates @ losses, model.regret_certificate(v, b)
         yield model.weighted_loss_ - lost, bound, model.weighted_loss_ + lost + abs(bound)
         if constant or in_ball:
-            largest = (np.linalg.norm(v) + 1.5) ** 2 / 2 if in_ball else None
+            largest = (np.linalg.norm(v) + 1.5) ** 2 / 2 * (1 + 1e-12) if in_ball else None
             lost, bound = losses.sum(), model.regret_bound(v, b, largest_divergence=largest)
             yield model.cumulative_loss_ - lost, bound, model.cumulative_loss_ + lost + abs(bound)
     if not constant:

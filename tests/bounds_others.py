@@ -221,7 +221,7 @@ def exponential_families(rng):
 
 def some_matrix(rng, d, trace=None):
     """A positive definite matrix, of this trace or with eigenvalues up to 1."""
-    values = rng.uniform(1e-6, 1.0, size=d) ** rng.choice([1, 5])
+    values = np.maximum(rng.uniform(size=d) ** rng.choice([1, 5]), 1e-9)
     vectors = np.linalg.qr(rng.normal(size=(d, d)))[0]
     values = values if trace is None else trace * values / values.sum()
     U = (vectors * values) @ vectors.T

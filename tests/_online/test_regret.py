@@ -339,3 +339,19 @@ def test_errors_of_the_certificate():
     model.partial_fit(X, y).regret_certificate(u)
     with pytest.raises(ValueError, match=r"intercept must be .* not learned, 0\.0; got 0\.5"):
         model.regret_certificate(u, 0.5)
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit", "importance"])
+def test_a_step_far_beyond_the_largest_float_below_one_counts_as_it_is(update):
+    """Binary entropy: the odds of the new weight, e^(50 c), overflow, while the weight is the last float below 1."""
+    model = MirrorDescentRegressor(
+        divergence="binary_entropy", update=update, eta0=2.0, learning_rate="constant", fit_intercept=False,
+        track_regret=True,
+    ).partial_fit([[-50.0]], [-80.0])  # fmt: skip
+    assert model.coef_[0] == 1 - 2.0**-53
+    for u in (0.01, 0.5, 0.9, 0.999):
+        regret = model.weighted_loss_ - 2 * (-50 * u + 80) ** 2 / 2
+        assert regret <= model.regret_certificate([u])
+    falls = 2 * (55**2 - 30**2) / 2  # of the loss, from the weight 1/2
+    slack = {"implicit": falls - np.log(2), "explicit": 5500 * 0.5 - np.log(2), "importance": falls}[update]
+    assert_allclose(model._learner.slack, slack, rtol=1e-12)

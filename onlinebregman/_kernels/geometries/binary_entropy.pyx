@@ -1,6 +1,6 @@
 """The geometry of binary entropy, on weights between 0 and 1."""
 
-from libc.math cimport exp, log1p
+from libc.math cimport INFINITY, exp, log1p
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.ops.entropy cimport ob_binary_moved, ob_binary_ratios, ob_binary_sums, ob_sum_log
@@ -33,9 +33,16 @@ cdef class BinaryEntropyGeometry(Geometry):
         return (<double*> work.notes)[0]  # |sum w (1 - w) (1 - 2 w) x^3| <= max |x| sum w (1 - w) x^2
 
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
-        ob_exp(scratch(work, 1), work.x, c, 0.0, work.n)
-        ob_binary_ratios(scratch(work, 1), work.w, scratch(work, 1), work.n)
-        return ob_sum_log(scratch(work, 1), work.n)
+        cdef double* r = scratch(work, 1)
+        cdef double powers = 0.0
+        cdef Py_ssize_t i
+        ob_exp(r, work.x, c, 0.0, work.n)
+        ob_binary_ratios(r, work.w, r, work.n)
+        for i in range(work.n):
+            if r[i] == INFINITY:  # 1 - w + w e^z = e^z (w + (1 - w) e^-z)
+                r[i] = work.w[i] + (1.0 - work.w[i]) * exp(c * work.x[i])
+                powers -= c * work.x[i]
+        return powers + ob_sum_log(r, work.n)
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         ob_exp(scratch(work, 1), work.x, c, 0.0, work.n)
