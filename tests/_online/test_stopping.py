@@ -44,6 +44,7 @@ def test_a_loss_that_does_not_change_stops_the_fit_even_at_tol_0(patience):
         ([8.0, 7.5, 6.5, 6.5, 6.5], 1.0, 2, 3),  # slowly: below the best of all by no more than tol, twice
         ([8.0, 9.0, 6.5, 9.0, 9.0], 1.0, 2, 5),  # a fall in between restarts the count
         ([8.0, 9.0, 9.0, 1.0, 1.0], 0.0, 2, 3),
+        ([5.0, 9.0, 7.0, 6.0, 6.0], 1.0, 2, 3),  # below the epoch before, but not below the best
         ([8.0, 8.0, 8.0, 8.0, 8.0], None, 2, None),
     ],
 )
