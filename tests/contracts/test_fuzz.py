@@ -331,11 +331,11 @@ FORGED = {
     "more rows than the state has": lambda: LogDetGeometry(np.ones((6, 3))),
     "a logarithm that is a vector": lambda: VonNeumannGeometry(np.ones(9)),
     "phases": lambda: FourierFeatures(np.ones((4, 3)), np.ones(3)),
-    "features of other rows": lambda: ForwardLearner(2, (), 1.0, True, features=FourierFeatures(SQUARE, np.ones(3))),
-    "no targets": lambda: ForwardLearner(2, (0,), 1.0, True),
-    "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True),
-    "three classes": lambda: AioliLearner(2, 3, 1.0, True),
-    "one class": lambda: SoftmaxLearner(2, 1, 1.0, True),
+    "features of other rows": lambda: ForwardLearner(2, (), 1.0, True, FourierFeatures(SQUARE, np.ones(3)), True),
+    "no targets": lambda: ForwardLearner(2, (0,), 1.0, True, None, True),
+    "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True, None, 1.0),
+    "three classes": lambda: AioliLearner(2, 3, 1.0, True, None, 1.0, 1.0),
+    "one class": lambda: SoftmaxLearner(2, 1, 1.0, True, None, 1.0),
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None),
     "too few states": lambda: ProbabilityMixer(
         Hedge(2), 2, ["softmax", "softmax"], None, {"fields": {"history": np.zeros(2), "calibrations": np.zeros(9)}}
@@ -358,7 +358,7 @@ FORGED = {
     "too few targets": lambda: MeanMixer(Hedge(3), SquaredLoss(), False).learn(SQUARE, np.ones(2)),
     "too few weights": lambda: MeanMixer(Hedge(3), SquaredLoss(), False).learn(SQUARE, np.ones(3), np.ones(2)),
     "covariance": lambda: FullGaussianLearner(np.ones(3), 1.0, np.ones(3)),
-    "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2)),
+    "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2), 1.0, None),
     "learners of other rows": lambda: MultiLearner([_learner(np.ones(3)), _learner(np.ones(2))]),
     "links of other experts": lambda: MixtureLearner(
         [_learner(np.ones(3))], LogMixer(Hedge(2), False, False), None, ["identity"]
@@ -369,10 +369,10 @@ FORGED = {
     "an unknown link": lambda: MixtureLearner(
         [_learner(np.ones(3))], LogMixer(Hedge(1), False, False), None, ["calibrated"]
     ),
-    "no book": lambda: MixtureLearner([SoftmaxLearner(2, 3, 1.0, True)], Unmixed(3), []),
+    "no book": lambda: MixtureLearner([SoftmaxLearner(2, 3, 1.0, True, None, 1.0)], Unmixed(3), []),
     "columns": lambda: _learner(np.ones(3)).learn(X, Y),
     "columns to predict": lambda: _learner(np.ones(3)).predict(X),
-    "columns of a forward learner": lambda: ForwardLearner(3, (), 1.0, True).predict(X, True, 1.0),
+    "columns of a forward learner": lambda: ForwardLearner(3, (), 1.0, True, None, True).predict(X),
     "columns to standardise": lambda: Standardizer(3, True).transform(X),
 }
 
@@ -399,7 +399,7 @@ def test_lengths_that_do_not_fit(forged):
 
 
 def test_labels_beyond_those_that_were_learned():
-    learner = SoftmaxLearner(4, 3, 1.0, True)
+    learner = SoftmaxLearner(4, 3, 1.0, True, None, 1.0)
     for label in (3.0, -1.0, np.nan, 1e300):
         assert learner.learn(X[:1], np.array([label]), None) == ("bad target", 0)
     assert learner.t == 0
