@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 
-from ._kernels.loop.transaction import Transaction
+from ._kernels.learners.transaction import Transaction
 
 __all__ = [
     "BaseComposition",

@@ -314,7 +314,7 @@ def rounds_over_shards(rng):
                 shards.append((share, *learn(rng, part, loss, u, 0.3, n_rows, weights=weights)))
         except ValueError:
             return  # an explicit step that leaves the domain at once, or overflows
-        model = model._mixed(parts, shares)
+        model = model._merged(parts, shares)
     for v in (u, comparator(rng, name, n), comparator(rng, name, n)):
         b = rng.uniform(-1, 1) * model.fit_intercept
         losses = [(share, float(weights @ loss.value(X @ v + b, y))) for share, X, y, weights in shards]

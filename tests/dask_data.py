@@ -54,8 +54,8 @@ class Watched(ImplicitGDRegressor):
             self.accident(self.t_, X)
         return super().partial_fit(X, y, sample_weight)
 
-    def _mixed(self, parts, shares):
-        mixed = super()._mixed(parts, shares)
+    def _merged(self, parts, shares):
+        mixed = super()._merged(parts, shares)
         if Watched.after_round is not None and len(parts) > 1:
             Watched.after_round(mixed.t_ // sum(part.t_ - self.t_ for part in parts))
         return mixed

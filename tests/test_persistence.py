@@ -26,23 +26,23 @@ from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from onlinebregman._kernels.loop.aioli import AioliLearner
-from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
-from onlinebregman._kernels.loop.forward import ForwardLearner
-from onlinebregman._kernels.loop.gaussian import DiagonalGaussianLearner, FullGaussianLearner
-from onlinebregman._kernels.loop.gradient_rate import BurgRate, MatrixBurgRate
-from onlinebregman._kernels.loop.hedge import Hedge, History
-from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.matching import MatchingLearner
-from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
-from onlinebregman._kernels.loop.mixture import MixtureLearner
-from onlinebregman._kernels.loop.multi_learner import MultiLearner
-from onlinebregman._kernels.loop.multinomial import MultinomialLearner, ShareLoss
-from onlinebregman._kernels.loop.rule import LossRates, OwnRates, PowerLaw
-from onlinebregman._kernels.loop.softmax import SoftmaxLearner
-from onlinebregman._kernels.loop.spreads import SpreadLearner
-from onlinebregman._kernels.loop.stack import Stack
-from onlinebregman._kernels.loop.stacked_mixers import CentredMixer, ProbabilityMixer
+from onlinebregman._kernels.learners.aioli import AioliLearner
+from onlinebregman._kernels.learners.exponential_family import ExponentialFamilyLearner
+from onlinebregman._kernels.learners.forward import ForwardLearner
+from onlinebregman._kernels.learners.gaussian import DiagonalGaussianLearner, FullGaussianLearner
+from onlinebregman._kernels.learners.gradient_rate import BurgRate, MatrixBurgRate
+from onlinebregman._kernels.learners.hedge import Hedge, History
+from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.learners.matching import MatchingLearner
+from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
+from onlinebregman._kernels.learners.mixture import MixtureLearner
+from onlinebregman._kernels.learners.multi_learner import MultiLearner
+from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
+from onlinebregman._kernels.learners.rule import LossRates, OwnRates, PowerLaw
+from onlinebregman._kernels.learners.softmax import SoftmaxLearner
+from onlinebregman._kernels.learners.spreads import SpreadLearner
+from onlinebregman._kernels.learners.stack import Stack
+from onlinebregman._kernels.learners.stacked_mixers import CentredMixer, ProbabilityMixer
 from onlinebregman._kernels.losses.loss import (
     BoundLoss,
     DistanceLoss,

@@ -39,17 +39,17 @@ from ..penalties import L1, L2, ElasticNet, Penalty
 # Compiled geometry of a divergence class with a constraint class; it may be None for some parameters. Subclasses are
 # not looked up here, as they may override any method.
 _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
-    (SquaredEuclidean, NoneType): lambda w, doubled, F, C: EuclideanGeometry(w, doubled),
-    (SquaredEuclidean, UpperBound): lambda w, doubled, F, C: _below(EuclideanGeometry, w, doubled, C),
-    (SquaredEuclidean, L2Ball): lambda w, doubled, F, C: EuclideanGeometry(w, doubled, radius=C.radius),
-    (RelativeEntropy, NoneType): lambda w, doubled, F, C: EntropyGeometry(w, doubled),
-    (RelativeEntropy, UpperBound): lambda w, doubled, F, C: _below(EntropyGeometry, w, doubled, C),
-    (Burg, NoneType): lambda w, doubled, F, C: BurgGeometry(w, doubled),
-    (Burg, UpperBound): lambda w, doubled, F, C: _below(BurgGeometry, w, doubled, C),
-    (BinaryEntropy, NoneType): lambda w, doubled, F, C: BinaryEntropyGeometry(w, doubled),
-    (BinaryEntropy, UpperBound): lambda w, doubled, F, C: _below(BinaryEntropyGeometry, w, doubled, C),
-    (SimplexEntropy, NoneType): lambda w, doubled, F, C: SimplexGeometry(w, doubled, size=F.total),
-    (PNorm, NoneType): lambda w, doubled, F, C: None if doubled or F.p > 500 else PNormGeometry(w, F.p),
+    (SquaredEuclidean, NoneType): lambda w, signed, F, C: EuclideanGeometry(w, signed),
+    (SquaredEuclidean, UpperBound): lambda w, signed, F, C: _below(EuclideanGeometry, w, signed, C),
+    (SquaredEuclidean, L2Ball): lambda w, signed, F, C: EuclideanGeometry(w, signed, radius=C.radius),
+    (RelativeEntropy, NoneType): lambda w, signed, F, C: EntropyGeometry(w, signed),
+    (RelativeEntropy, UpperBound): lambda w, signed, F, C: _below(EntropyGeometry, w, signed, C),
+    (Burg, NoneType): lambda w, signed, F, C: BurgGeometry(w, signed),
+    (Burg, UpperBound): lambda w, signed, F, C: _below(BurgGeometry, w, signed, C),
+    (BinaryEntropy, NoneType): lambda w, signed, F, C: BinaryEntropyGeometry(w, signed),
+    (BinaryEntropy, UpperBound): lambda w, signed, F, C: _below(BinaryEntropyGeometry, w, signed, C),
+    (SimplexEntropy, NoneType): lambda w, signed, F, C: SimplexGeometry(w, signed, size=F.total),
+    (PNorm, NoneType): lambda w, signed, F, C: None if signed or F.p > 500 else PNormGeometry(w, F.p),
 }
 # Compiled geometry of an adaptive divergence, given the largest weight and the loss; there is no NumPy alternative.
 _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
@@ -80,32 +80,32 @@ _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
 }
 
 
-def _below(geometry: type[Geometry], weights: np.ndarray, doubled: bool, constraint: UpperBound) -> Geometry | None:
+def _below(geometry: type[Geometry], weights: np.ndarray, signed: bool, constraint: UpperBound) -> Geometry | None:
     """A geometry with one upper bound for all weights; None if the constraint has several."""
-    return geometry(weights, doubled, upper=constraint.bound) if np.ndim(constraint.bound) == 0 else None
+    return geometry(weights, signed, upper=constraint.bound) if np.ndim(constraint.bound) == 0 else None
 
 
 def make_geometry(
     divergence: Divergence,
     weights: np.ndarray,
-    doubled: bool = False,
+    signed: bool = False,
     constraint: Constraint | None = None,
     penalty: Penalty | None = None,
     loss: Loss | None = None,
 ) -> Geometry:
     """The geometry that moves `weights` in `divergence`.
 
-    Each step is followed by the proximal step of `penalty`, and then by the projection onto `constraint`. `doubled`
+    Each step is followed by the proximal step of `penalty`, and then by the projection onto `constraint`. `signed`
     weights are w+ followed by w-, of a model with weights w+ - w-. `loss` matters for adaptive divergences only.
     """
     if divergence.adaptive:
-        return _make_adaptive(divergence, weights, doubled, constraint, penalty, loss)
+        return _make_adaptive(divergence, weights, signed, constraint, penalty, loss)
     make = _GEOMETRIES.get((type(divergence), type(constraint)))
     if penalty is not None and (type(divergence), type(penalty)) not in _PENALTIES:
         make = None
-    geometry = make and make(weights, doubled, divergence, constraint)
+    geometry = make and make(weights, signed, divergence, constraint)
     if geometry is None:
-        return NumPyGeometry(weights, doubled, divergence, constraint, penalty)
+        return NumPyGeometry(weights, signed, divergence, constraint, penalty)
     if isinstance(penalty, ElasticNet):
         geometry.penalise(penalty.l1, penalty.l2)
     return geometry
@@ -114,12 +114,12 @@ def make_geometry(
 def _make_adaptive(
     divergence: Divergence,
     weights: np.ndarray,
-    doubled: bool,
+    signed: bool,
     constraint: Constraint | None,
     penalty: Penalty | None,
     loss: Loss | None,
 ) -> Geometry:
-    if doubled:
+    if signed:
         raise ValueError(f"signed must be False for {divergence!r}, whose weights can have any sign; got True.")
     if not (penalty is None or type(penalty) in (L1, L2, ElasticNet)):
         raise ValueError(

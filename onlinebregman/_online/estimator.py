@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._kernels.loop.transaction import Validated
+from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
@@ -61,8 +61,8 @@ class NoBound(AttributeError, ValueError):
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
-    # Why models of shards cannot be mixed into one, for the error message of `_mixed`
-    _unmixable = "its state is more than weights and sums over rows"
+    # Why models of shards cannot be mixed into one, for the error message of `_merged`
+    _unmergeable = "its state is more than weights and sums over rows"
     _read_at_each_call: tuple[str, ...]  # parameters that may change in mid-stream; if it is missing, all
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
@@ -170,12 +170,12 @@ class LifeCycleMixin(DocumentedMixin):
             self._configure()
             self._validated = Validated(self, self._parameters_of_calls(), "feature_names_in_" in vars(self))
 
-    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
         """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.
 
-        Weights are averaged in the mirror space, counts and statistics add up; see `onlinebregman._online.mixing`.
+        Weights are averaged in the mirror space, counts and statistics add up; see `onlinebregman._online.merging`.
         """
-        raise TypeError(f"{type(self).__name__} cannot be mixed from parallel runs: {self._unmixable}.")
+        raise TypeError(f"{type(self).__name__} cannot be mixed from parallel runs: {self._unmergeable}.")
 
     def _check_one_run(self) -> None:
         if self._parallel:

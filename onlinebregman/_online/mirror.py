@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.loop.learner import Learner
+from .._kernels.learners.learner import Learner
 from .._kernels.rows.standardizer import Standardizer
 from ..constraints import Constraint
 from ..divergences import Divergence
@@ -22,7 +22,7 @@ from .comparators import Comparators
 from .compiled import make_geometry, make_loss
 from .docs import DocumentedMixin
 from .estimator import Examples
-from .mixing import mean, mixed_adaptive, mixed_geometry, mixed_learner
+from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .start import starting_weights
 from .validation import a_number, check_finite, fitted
 
@@ -118,8 +118,8 @@ class MirrorMixin(DocumentedMixin):
     _maxima: tuple[str, ...] = ()  # attributes of which the largest is taken
     _of_first: tuple[str, ...] = ()  # attributes taken from the first shard
 
-    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        """See `LifeCycleMixin._mixed`: theta = sum share_s theta_s with theta_s = f(w_s)."""
+    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """See `LifeCycleMixin._merged`: theta = sum share_s theta_s with theta_s = f(w_s)."""
         if getattr(self, "track_regret", False) and self._divergence.adaptive:
             raise TypeError(
                 f"{type(self).__name__} cannot be mixed with track_regret=True and {self._divergence!r}, since the "
@@ -128,14 +128,14 @@ class MirrorMixin(DocumentedMixin):
             )
         mixed = copy.copy(self)
         mixed._parallel = True
-        mixed._learner = self._mixed_learner(self._learner, [part._learner for part in parts], shares)
+        mixed._learner = self._merged_learner(self._learner, [part._learner for part in parts], shares)
         for name in self._maxima:
             setattr(mixed, name, max(getattr(part, name) for part in parts))
         for name in self._of_first:
             setattr(mixed, name, copy.deepcopy(getattr(parts[0], name)))
         return mixed
 
-    def _mixed_learner(
+    def _merged_learner(
         self,
         start: Learner,
         parts: Sequence[Learner],
@@ -143,17 +143,17 @@ class MirrorMixin(DocumentedMixin):
         standardizer: Standardizer | None = None,
     ) -> Learner:
         if start.geometry.adaptive:
-            geometry = mixed_adaptive(start, parts, shares)
+            geometry = merged_adaptive(start, parts, shares)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 theta = mean(shares, [self._dual(part.geometry) for part in parts])
-                geometry = mixed_geometry(start, parts, self._geometry_at(theta))
+                geometry = merged_geometry(start, parts, self._geometry_at(theta))
         if not np.isfinite(geometry.state_weights).all():
             raise ValueError(
                 "The mixed weights of parallel runs are not finite: the runs diverge, or their weights lie at opposite "
                 "ends of the domain. Use smaller learning rates."
             )
-        return mixed_learner(start, parts, shares, geometry, standardizer)
+        return merged_learner(start, parts, shares, geometry, standardizer)
 
     def _dual(self, geometry: Geometry) -> np.ndarray:
         """theta = f(w)."""

@@ -11,7 +11,7 @@ from ..constraints import Constraint
 from ..divergences import Divergence
 
 
-class Terms:
+class ParameterHistory:
     """The values of some terms (parameters, constraints) under which rows were learned.
 
     Of more than three different values of a term only the first two and the last are stored. New values apply from the
@@ -21,9 +21,9 @@ class Terms:
     def __init__(self, past: dict[str, tuple] | None = None, now: dict[str, Any] | None = None, since: int = 0) -> None:
         self._past, self._now, self._since = past or {}, now or {}, since
 
-    def then(self, t: int, **terms) -> Terms:
+    def then(self, t: int, **terms) -> ParameterHistory:
         """A new object: these terms apply after row t, the present ones up to row t."""
-        return self if terms == self._now else Terms(self._learned(t), terms, t)
+        return self if terms == self._now else ParameterHistory(self._learned(t), terms, t)
 
     def of(self, name: str, t: int) -> tuple:
         """The different values of a term for the rows up to row t; the present value if no row was learned."""

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
-from .._kernels.loop.mixer import Mixer
-from .._kernels.loop.mixture import MixtureLearner
-from .._kernels.loop.transaction import Validated
+from .._kernels.learners.mixer import Mixer
+from .._kernels.learners.mixture import MixtureLearner
+from .._kernels.learners.transaction import Validated
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples, LifeCycleMixin
 from .validation import check_finite, check_rows, fitted, read_only
@@ -146,7 +146,7 @@ class HedgedMixin(WeightsMixin, SideBySideMixin):
         Bound on `cumulative_loss_` minus the smallest of `cumulative_losses_`, for this very run.
     """
 
-    _unmixable = (
+    _unmergeable = (
         "its weights are computed from the losses of one sequence of rows, each predicted before it was learned"
     )
 

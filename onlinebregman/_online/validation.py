@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._kernels.loop.atomic import are_positive
+from .._kernels.learners.atomic import are_positive
 from .._kernels.rows.rows import all_finite, with_sorted_columns
 from .._sklearn_compat import Method
 from .containers import check_kind, readable

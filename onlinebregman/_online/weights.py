@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import Mixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import Mixer
 from .validation import fitted, read_only
 
 

@@ -398,7 +398,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         scaled = (len(job.shards), number) if scales else None
         names = [f"{name}, in round {number}" for name in job.where]
         parts = _each(job.run, learn, model, None, scaled, shards=job.shards, where=names)
-        return model._mixed(parts, job.shares)  # theta = sum n_s theta_s / n
+        return model._merged(parts, job.shares)  # theta = sum n_s theta_s / n
 
     def _pass(self, job: _Job, model: Any, number: int) -> Any:
         """The model after a pass over all shards, learned one after the other."""
@@ -409,16 +409,16 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
     def _begun(self, job: _Job) -> Any:
         """A model that has learned nothing, ready for rows like those of the first shard; TypeError if none mixes."""
         name = f"{job.where[0]}, at the start"
-        if not hasattr(self.estimator, "_mixed"):
+        if not hasattr(self.estimator, "_merged"):
             raise TypeError(
                 f"mode='mixing' is for estimators of onlinebregman; got a {type(self.estimator).__name__}. Use "
                 "mode='sequential'."
             )
-        mixes = type(self.estimator)._mixed is not LifeCycleMixin._mixed
+        mixes = type(self.estimator)._merged is not LifeCycleMixin._merged
         if not (mixes and has_fit_parameter(self.estimator, "sample_weight")):
-            return clone(self.estimator)._mixed([], [])  # raises the error that says why
+            return clone(self.estimator)._merged([], [])  # raises the error that says why
         model = job.run.result(job.run.run(name, begin, clone(self.estimator), job.classes, job.shards[0]), name)
-        return model._mixed([model], [1.0])
+        return model._merged([model], [1.0])
 
     def _set_model(self, model: Any, n_shards: int, done: int) -> Self:
         self.estimator_: Any = model

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin
 
-from .._kernels.loop.density import DensityLearner
+from .._kernels.learners.density import DensityLearner
 from .._online.docs import DocumentedMixin
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
-from .._online.mixing import total
+from .._online.merging import total
 from .._online.validation import check_dense_rows, check_weights, fitted
 from .._sklearn_compat import Method
 
@@ -94,7 +94,7 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
 
     _adds_up = True
 
-    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
         """The sums over all rows are those of one pass, except for the losses, which are those of parallel runs."""
         mixed = copy.copy(self)
         mixed._parallel = True

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._kernels.loop.max_entropy import moments
+from .._kernels.learners.max_entropy import moments
 from .._kernels.rows.table import find_rows, row_keys
 
 _BLOCK = 65_536  # numbers processed at once, which fit into the cache

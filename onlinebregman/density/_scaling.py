@@ -13,8 +13,8 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
-from .._kernels.loop.max_entropy import newton as compiled_newton
-from .._kernels.loop.max_entropy import scaling_step
+from .._kernels.learners.max_entropy import newton as compiled_newton
+from .._kernels.learners.max_entropy import scaling_step
 from ._domain import Features
 
 Solution = tuple[np.ndarray, int, float, np.ndarray]  # multipliers, iterations, ln Z, and expectations
@@ -35,7 +35,7 @@ class Scaling:
         self.empirical, self.alpha = empirical, alpha
 
     def step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
-        """The step of the multipliers, and a lower bound on the fall of L: RE(Ehat || E) for alpha = 0."""
+        """The step of the multipliers, and a lower bound on the decrease of L: RE(Ehat || E) for alpha = 0."""
         return scaling_step(self.C, self.empirical, self.alpha, expected, multipliers)
 
 
@@ -54,15 +54,15 @@ def iterative_scaling(
     multipliers = better_start(features, scaling, start)
     for i in range(max_iter):
         log_z, expected = features.moments(multipliers)
-        step, fall = scaling.step(expected, multipliers)
-        if tol is not None and fall <= tol:
+        step, decrease = scaling.step(expected, multipliers)
+        if tol is not None and decrease <= tol:
             return multipliers, i, log_z, expected
         multipliers = multipliers + step
     return multipliers, max_iter, *features.moments(multipliers)
 
 
 def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
-    """Newton steps, whose Hessian is the covariance of the features, until the predicted fall is at most `tol`."""
+    """Newton steps, whose Hessian is the covariance of the features, until the predicted decrease is at most `tol`."""
     C, empirical, alpha = scaling.C, scaling.empirical, scaling.alpha
     return compiled_newton(
         *features.points, features.log_size, C, empirical, alpha, start, tol or 0.0, max_iter, _penalised_optimum

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.density import DensityLearner
-from .._kernels.loop.exponential_family import ExponentialFamilyLearner
+from .._kernels.learners.density import DensityLearner
+from .._kernels.learners.exponential_family import ExponentialFamilyLearner
 from .._online.estimator import Examples
-from .._online.mixing import total
+from .._online.merging import total
 from .._online.validation import check_dense_rows, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.density import DensityLearner
+from .._kernels.learners.density import DensityLearner
 from .._online.estimator import Examples
-from .._online.mixing import Moments, pooled
+from .._online.merging import Moments, pooled
 from .._online.validation import check_dense_rows, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Conjugate, Divergence

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.max_entropy import observe
+from .._kernels.learners.max_entropy import observe
 from .._online.containers import unmasked
 from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
 from .._online.validation import (
@@ -136,7 +136,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     array([4.5])
     """
 
-    _unmixable = "it solves for the expectations of all observations at once"
+    _unmergeable = "it solves for the expectations of all observations at once"
     _parameter_constraints: dict = {
         "domain": ["array-like", None],
         "features": "no_validation",

@@ -13,10 +13,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import Mixer
-from .._kernels.loop.mixture import MixtureLearner
-from .._kernels.loop.transaction import Validated
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import Mixer
+from .._kernels.learners.mixture import MixtureLearner
+from .._kernels.learners.transaction import Validated
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._sklearn_compat import BaseComposition, Interval
@@ -63,7 +63,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         learned.
     """
 
-    _unmixable = (
+    _unmergeable = (
         "its weights follow from the losses of one sequence of rows, each predicted by experts that have learned all "
         "rows before"
     )
@@ -202,7 +202,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
 
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
         """Update the weights by the forecasts of all experts, each in the form that `_forecast` returns."""
-        self._weigh(forecasts, data.targets, weights)
+        self._update_weights(forecasts, data.targets, weights)
 
     def _forecast_and_learn(self, X, y, sample_weight: Array | None) -> tuple[Array, Array]:
         """The experts' forecasts of each row before they learn it, and the weights of the rows that were forecast.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import BrierMixer, LogMixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import BrierMixer, LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
@@ -81,7 +81,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         n_rows, codes = len(data), data.targets
         brier = self._learned_loss == "brier"
         came = forecasts.reshape(n_rows, -1) if brier else forecasts[np.arange(n_rows), :, codes]
-        self._weigh(came, codes.astype(np.float64), weights)
+        self._update_weights(came, codes.astype(np.float64), weights)
 
     # --- forecasts ------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,9 @@ def are_numbers(*values) -> bool:
     return all(isinstance(value, Real) for value in values) and all(abs(value) <= 1e100 for value in values)
 
 
-def hoeffding_rate(spread: float, n_rows: float, n_experts: int) -> float:
-    """The rate at which losses within `spread` of each other have a regret of spread sqrt(n_rows ln(n_experts) / 2)."""
-    return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / spread
+def hoeffding_rate(loss_range: float, n_rows: float, n_experts: int) -> float:
+    """The rate at which losses within this range have a regret of loss_range sqrt(n_rows ln(n_experts) / 2)."""
+    return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / loss_range
 
 
 class WeighsExperts(WeightsMixin):
@@ -57,7 +57,7 @@ class WeighsExperts(WeightsMixin):
     def _configure(self) -> None:
         self._learner.hedge.history.last = self.history
 
-    def _weigh(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
+    def _update_weights(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
         """Update the weights by rows of forecasts; by all rows or, on an error, by none."""
         refused = self._learner.learn(forecasts, targets, weights)
         if refused is not None:

@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import LogMixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsRows
 from .._online.types import MatrixLike

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import LogMixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.validation import check_dense_rows
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -78,7 +78,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
     True
     """
 
-    _unmixable = "its wealth and its weights are those of one sequence of days"
+    _unmergeable = "its wealth and its weights are those of one sequence of days"
     _parameter_constraints: dict = {
         "learning_rate": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "data_bounds": [dict, None],
@@ -183,7 +183,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         self._learner = LogMixer(Hedge(n_assets, self._rate(n_assets)), True, False)
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._weigh(data.X)
+        self._update_weights(data.X)
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: None) -> NoReturn:
         if reason == "bad target":

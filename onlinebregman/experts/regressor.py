@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import AggregatingMixer, MeanMixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import AggregatingMixer, MeanMixer
 from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.examples import LearnsTargets
@@ -254,8 +254,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         lo, hi, n_rows = self._bounds("learning_rate='theory'", {"y"} if mixable else {"y", "n_rows"})
         if mixable:
             return mixable / (hi - lo) ** 2
-        spread = (hi - lo) ** 2 if self.loss == "squared_error" else hi - lo
-        return hoeffding_rate(spread, n_rows, n_experts)
+        loss_range = (hi - lo) ** 2 if self.loss == "squared_error" else hi - lo
+        return hoeffding_rate(loss_range, n_rows, n_experts)
 
     def _bounds(self, what: str, needed: set[str]) -> tuple[float, float, float]:
         """The range of targets, and the number of rows, from `data_bounds`; `what` needs some of them."""

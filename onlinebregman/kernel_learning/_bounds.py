@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.spreads import SpreadLearner
+from .._kernels.learners.spreads import SpreadLearner
 from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
@@ -17,7 +17,7 @@ from .._online.validation import check_symmetric
 from ..schedules import Constant, Schedule
 
 
-class UsedParameters(NamedTuple):
+class LearnedWith(NamedTuple):
     """The parameters that instances were learned with, as far as bounds depend on them."""
 
     update: str
@@ -38,7 +38,7 @@ class LossBoundsMixin(MirrorMixin):
     scale_eta: bool
     data_bounds: dict[str, float] | None
     n_features_in_: int
-    _used_parameters: tuple[UsedParameters, ...]
+    _learned_with: tuple[LearnedWith, ...]
     _first: np.ndarray
     _check_one_run: Callable[[], None]
 
@@ -81,12 +81,12 @@ class LossBoundsMixin(MirrorMixin):
         """
         check_is_fitted(self)
         self._check_one_run()
-        if len(self._used_parameters) > 1:
+        if len(self._learned_with) > 1:
             raise ValueError(
                 "There is a bound for one constant rate and one update only, but eta0, learning_rate, update or "
                 "scale_eta have changed during the run; fit again with the same ones."
             )
-        used = self._used_parameters[0]
+        used = self._learned_with[0]
         if used.power != 0:
             raise ValueError("There is a bound for constant rates only; use learning_rate='constant'.")
         if not 0 <= comparator_loss < np.inf:
@@ -122,13 +122,13 @@ class LossBoundsMixin(MirrorMixin):
         """
         self._fitted_learner()
         self._check_one_run()
-        if any(used.data_bounds is None for used in self._used_parameters):
+        if any(used.data_bounds is None for used in self._learned_with):
             raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
-        if len(self._used_parameters) > 1:
+        if len(self._learned_with) > 1:
             raise AttributeError(
                 "regret_bound_ is for one rate, but data_bounds or update have changed during the run; fit again"
             )
-        used = self._used_parameters[0]
+        used = self._learned_with[0]
         bounds = dict(used.data_bounds or ())
         if "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
@@ -224,9 +224,9 @@ class LossBoundsMixin(MirrorMixin):
         schedule = self._schedule()
         # of other rates nothing is known, except that they are not taken for constant ones
         scale, power = (schedule.scale, schedule.power) if schedule.is_power_law else (0.0, np.inf)
-        now = UsedParameters(self.update, scale, power, self._scaled, bounds)
-        if len(self._used_parameters) < 2 and now not in self._used_parameters:  # with two there is no bound
-            self._used_parameters += (now,)
+        now = LearnedWith(self.update, scale, power, self._scaled, bounds)
+        if len(self._learned_with) < 2 and now not in self._learned_with:  # with two there is no bound
+            self._learned_with += (now,)
 
     def _schedule(self) -> Schedule:
         if self.learning_rate != "theory":

@@ -147,7 +147,7 @@ class DefiniteBoost(KernelLearner):
     [0.05 0.05 0.4 ]
     """
 
-    _unmixable = "it solves for all constraints at once"
+    _unmergeable = "it solves for all constraints at once"
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
         "projection": [StrOptions({"approximate", "exact", "corrective"})],

@@ -8,12 +8,12 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.loop.spreads import SpreadLearner
+from .._kernels.learners.spreads import SpreadLearner
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
 from .._online.examples import LearnsTargets
+from .._online.merging import total
 from .._online.mirror import MirrorMixin
-from .._online.mixing import total
 from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
@@ -352,11 +352,11 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
 
     def _begin(self, data: Instances) -> None:
         self._first = self._first_kernel()
-        self._used_parameters = ()
+        self._learned_with = ()
         self._learner = self._make_learner(self._first)
 
-    def _mixed_learner(self, start, parts, shares, standardizer=None) -> SpreadLearner:
-        mixed = super()._mixed_learner(start, parts, shares, standardizer)
+    def _merged_learner(self, start, parts, shares, standardizer=None) -> SpreadLearner:
+        mixed = super()._merged_learner(start, parts, shares, standardizer)
         statistics = start.statistics
         for name, value in statistics.items():
             values = [part.statistics[name] for part in parts]

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.loop.learner import Learner
-from .._kernels.loop.multi_learner import MultiLearner
+from .._kernels.learners.learner import Learner
+from .._kernels.learners.multi_learner import MultiLearner
 from .._online.comparators import Comparators
 from .._online.compiled import make_geometry
 from .._online.estimator import Call, EpochEstimator, Examples
+from .._online.merging import merged_standardizer
 from .._online.mirror import MirrorMixin
-from .._online.mixing import mixed_standardizer
-from .._online.regret import Terms, split
+from .._online.regret import ParameterHistory, split
 from .._online.start import starting_weights
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.validation import check_rows, check_weights
@@ -30,7 +30,7 @@ from ._standardize import StandardizeMixin
 Update = Literal["implicit", "explicit", "importance"]
 
 
-class _Start(NamedTuple):
+class _StartingPoint(NamedTuple):
     """Values of the parameters that are only read when learning starts."""
 
     signed: bool
@@ -194,9 +194,9 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return theory.regret(terms.data_bounds.get("loss", 0.0))
 
     def _make_learner(self, start) -> Learner:
-        self._terms = self._tracked = Terms()
+        self._terms = self._tracked = ParameterHistory()
         init = None if self.init is None else np.array(self.init, dtype=np.float64)
-        self._start = _Start(self._signed, init, self._constraint())
+        self._start = _StartingPoint(self._signed, init, self._constraint())
         return super()._make_learner(start)
 
     def _configure(self) -> None:
@@ -205,16 +205,16 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         super()._configure()
         self._terms = self._terms.then(learner.t, **self._terms_of_bounds())
         if not tracking:
-            self._tracked = Terms()
+            self._tracked = ParameterHistory()
         if _parts(learner)[0].origin is not None:
             self._tracked = self._tracked.then(learner.t, **self._terms_of_certificate(learner))
 
     def _terms_of_bounds(self) -> dict[str, Any]:
-        """The current values of what bounds on all rows depend on; see `Terms`."""
+        """The current values of what bounds on all rows depend on; see `ParameterHistory`."""
         return {"theory": self._current_theory(), "average": bool(self.average)}
 
     def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
-        """The current values of what determines the comparators of regret certificates; see `Terms`."""
+        """The current values of what determines the comparators of regret certificates; see `ParameterHistory`."""
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held, "share": 1.0}
 
@@ -237,16 +237,16 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _begin(self, data: Examples) -> None:
         self._learner = self._standardize(self._make_learner(data.X.shape[1]), data.X)
 
-    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        mixed = super()._mixed(parts, shares)
+    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        mixed = super()._merged(parts, shares)
         if _parts(mixed._learner)[0].origin is not None:
             terms = self._terms_of_certificate(self._learner) | {"share": _common(shares)}
             mixed._tracked = self._tracked.then(self.t_, **terms)
         return mixed
 
-    def _mixed_learner(self, start, parts, shares, standardizer=None) -> Learner | MultiLearner:
-        standardizer = mixed_standardizer(start.standardizer, [part.standardizer for part in parts])
-        mix = super()._mixed_learner
+    def _merged_learner(self, start, parts, shares, standardizer=None) -> Learner | MultiLearner:
+        standardizer = merged_standardizer(start.standardizer, [part.standardizer for part in parts])
+        mix = super()._merged_learner
         if not isinstance(start, MultiLearner):
             return mix(start, parts, shares, standardizer)
         columns = zip(start.learners, *(part.learners for part in parts), strict=True)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 
-from .._kernels.loop.multi_learner import MultiLearner
-from .._kernels.loop.multinomial import MultinomialLearner
+from .._kernels.learners.multi_learner import MultiLearner
+from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
 from .._online.types import MatrixLike
 from .._online.validation import read_only

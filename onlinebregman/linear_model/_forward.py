@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
-from .._online.mixing import mixed_standardizer
+from .._online.merging import merged_standardizer
 from .._online.types import RandomState
 from .._online.validation import fitted
 from .._sklearn_compat import Interval
@@ -99,8 +99,8 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         omega = sqrt(2.0 * gamma) * rng.normal(size=(self.random_features, n_features))
         return FourierFeatures(omega / (2.0 * pi), rng.uniform(size=self.random_features))
 
-    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        """See `LifeCycleMixin._mixed`: A = A_1 + sum (A_s - A_1), and b likewise, as in one pass over all rows."""
+    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        """See `LifeCycleMixin._merged`: A = A_1 + sum (A_s - A_1), and b likewise, as in one pass over all rows."""
         if self.forgetting != 1:
             raise TypeError(
                 f"{type(self).__name__} cannot be mixed with forgetting={self.forgetting:g}, as rows of parallel runs "
@@ -108,7 +108,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
             )
         mixed = copy.copy(self)
         mixed._parallel = True
-        standardizer = mixed_standardizer(self._learner.standardizer, [part._learner.standardizer for part in parts])
+        standardizer = merged_standardizer(self._learner.standardizer, [part._learner.standardizer for part in parts])
         mixed._learner = self._learner.joined([part._learner for part in parts], standardizer)
         return mixed
 

@@ -107,7 +107,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         if intercept != 0 and not fit_intercept:
             raise ValueError(f"intercept must be 0, as this classifier learns none; got {intercept:g}.")
         X, labels = check_rows(self, X, y=y, reset=False, numeric=False)
-        signed = bool(learner.learners[0].geometry.doubled)
+        signed = bool(learner.learners[0].geometry.is_signed)
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
         codes = self._known_codes(labels, "the bound is for rows of these two")
         with np.errstate(over="ignore", invalid="ignore"):
@@ -123,7 +123,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     def _bound(self, X, position: np.ndarray, intercept: float, margin: float, eta0: float, fit_intercept: bool):
         """The bound for a comparator with this position and margin; NaN where it overflows."""
         divergence, init = self._divergence, self._start.init
-        signed = bool(self._fitted_learner().learners[0].geometry.doubled)
+        signed = bool(self._fitted_learner().learners[0].geometry.is_signed)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         try:
             smoothness = divergence.smoothness(max(map(divergence.row_size, rows))) + fit_intercept

@@ -13,8 +13,8 @@ from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from .._kernels.loop.forward import ForwardLearner
-from .._kernels.loop.matching import MatchingLearner
+from .._kernels.learners.forward import ForwardLearner
+from .._kernels.learners.matching import MatchingLearner
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets

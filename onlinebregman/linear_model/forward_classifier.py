@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 
-from .._kernels.loop.aioli import AioliLearner
-from .._kernels.loop.softmax import SoftmaxLearner
+from .._kernels.learners.aioli import AioliLearner
+from .._kernels.learners.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
 from .._online.labels import check_classes
 from .._online.types import MatrixLike, RandomState

@@ -44,7 +44,7 @@ class ScaleInvariantMixin(MirrorMixin):
     _alternative: Any
     _terms: Any
     _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average")
-    _unmixable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
+    _unmergeable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss
 
@@ -55,7 +55,7 @@ class ScaleInvariantMixin(MirrorMixin):
         """Weights of any sign, 0 at the start."""
         return SquaredEuclidean()
 
-    _mixed = EpochEstimator._mixed
+    _merged = EpochEstimator._merged
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
         loss = self._learned_loss

@@ -18,7 +18,7 @@ from .._kernels.matrices.random_pairs import RandomPairs
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.examples import LearnsTargets
-from .._online.mixing import total
+from .._online.merging import total
 from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -296,8 +296,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _draws_triplets(self) -> bool:
         return isinstance(self._sampler, NeighborTriplets)
 
-    def _mixed(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        mixed = super()._mixed(parts, shares)
+    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+        mixed = super()._merged(parts, shares)
         mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])
         return mixed
 

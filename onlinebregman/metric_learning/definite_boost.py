@@ -107,7 +107,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     0.98
     """
 
-    _unmixable = "it solves for all the rows that it remembers at once"
+    _unmergeable = "it solves for all the rows that it remembers at once"
     _reversible = True
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,

@@ -132,7 +132,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, LearnsUnweighted, OwnCop
     4 0.9
     """
 
-    _unmixable = "it predicts by a window on the last rows of one stream; mix its metric learner"
+    _unmergeable = "it predicts by a window on the last rows of one stream; mix its metric learner"
     _parameter_constraints: dict = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "metric_learner": [BaseEstimator, StrOptions({"auto"}), list, tuple, None],

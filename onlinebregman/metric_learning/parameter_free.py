@@ -79,7 +79,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
 
     metric_learners_: list[LogDetMetricLearner]
     _first: tuple[np.ndarray, list] | None  # the first rows and labels
-    _unmixable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
+    _unmergeable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,
         "random_state": ["random_state"],
@@ -99,7 +99,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         rng = check_random_state(self.random_state)
         self._seeds = rng.randint(np.iinfo(np.int32).max, size=len(PRIORS)).tolist()
         self._first = data.X[:0], []
-        self._spread = Spread(np.zeros(data.X.shape[1]))
+        self._covariance = RunningCovariance(np.zeros(data.X.shape[1]))
         self._factor = Factor()
 
     def _learning_in_place(self, data: Examples) -> list[BaseEstimator]:
@@ -107,7 +107,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
 
     def _go_on(self, data: Examples, call: Call) -> None:
         self.metric_learners_ = copies_to_learn(self.metric_learners_, len(data))
-        self._spread = self._spread.copied()
+        self._covariance = self._covariance.copied()
 
     def _new_metrics(self, X: np.ndarray) -> list[LogDetMetricLearner]:
         """Unfitted metrics for rows such as X."""
@@ -117,7 +117,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         ]
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._spread.add(data.X)
+        self._covariance.add(data.X)
         X, y = data.X, data.y
         if self._first is None:
             metrics = self.metric_learners_
@@ -135,7 +135,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         self.metric_learners_ = metrics  # bound only now, as other threads may read them
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
-        self._spread.add(data.X)
+        self._covariance.add(data.X)
         self._first = None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
@@ -147,22 +147,22 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
             )
 
     def _metric(self) -> np.ndarray:
-        spread = self._fitted_spread()
+        covariance = self._fitted_covariance()
         metrics = [metric.get_mahalanobis_matrix() for metric in self.metric_learners_]
-        sizes = [2 * spread.mean_square(W) for W in metrics]
+        sizes = [2 * covariance.mean_square(W) for W in metrics]
         scaled = (W / (size or 1.0) for W, size in zip(metrics, sizes, strict=True))
         return sum(scaled, start=np.zeros(())) / len(metrics)
 
     @property
     def t_(self) -> int:
         """Rows learned."""
-        return self._fitted_spread().count
+        return self._fitted_covariance().count
 
-    def _fitted_spread(self) -> Spread:
-        return fitted(self, vars(self).get("_spread"))
+    def _fitted_covariance(self) -> RunningCovariance:
+        return fitted(self, vars(self).get("_covariance"))
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_spread" in vars(self)
+        return "_covariance" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -171,15 +171,15 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         return tags
 
 
-class Spread:
+class RunningCovariance:
     """Running mean and covariance of rows (Welford 1962), independent of how rows are divided into calls."""
 
     def __init__(self, mean: np.ndarray) -> None:
         self.count, self.mean, self.scatter = 0, mean, np.zeros((len(mean), len(mean)))
 
-    def copied(self) -> Spread:
+    def copied(self) -> RunningCovariance:
         """A copy."""
-        other = Spread(self.mean.copy())
+        other = RunningCovariance(self.mean.copy())
         other.count, other.scatter = self.count, self.scatter.copy()
         return other
 

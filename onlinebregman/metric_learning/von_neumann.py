@@ -8,7 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.loop.learner import Learner
+from .._kernels.learners.learner import Learner
 from .._online.threads import few_threads
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions

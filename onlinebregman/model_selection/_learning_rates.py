@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, cl
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.mixer import MeanMixer, Unmixed
-from .._kernels.loop.stacked_mixers import ProbabilityMixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import MeanMixer, Unmixed
+from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.examples import LearnsTargets
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
@@ -45,7 +45,7 @@ class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
         Labels, of a classifier.
     """
 
-    _unmixable = "it compares rates on one sequence of rows; mix the estimator, at the rate that is found"
+    _unmergeable = "it compares rates on one sequence of rows; mix the estimator, at the rate that is found"
     _parameter_constraints: dict = {
         "estimator": [OnlineLinearModel, None],
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],

@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
 
-from .._kernels.loop.hedge import Hedge
-from .._kernels.loop.stack import Stack
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.stack import Stack
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
 from .._online.types import RandomState
@@ -126,7 +126,7 @@ class ParameterFree(HedgedMixin):
         stack = self._fitted_mixer().stack
         return np.zeros((0, len(self.estimators_))) if stack is None else stack.coef
 
-    def _weigh(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
+    def _make_hedge(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
         """The weights of the members, and their linear combinations, if any."""
         n = len(self.estimators_)
         stacked = stacked and self.stacking and n > 1

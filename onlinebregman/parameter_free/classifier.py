@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.loop.stacked_mixers import ProbabilityMixer
+from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike, RandomState
@@ -156,5 +156,5 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
 
     def _make_mixer(self) -> ProbabilityMixer:
         links = [estimator._link for estimator in self.estimators_]
-        hedge, stack = self._weigh(1.0)
+        hedge, stack = self._make_hedge(1.0)
         return ProbabilityMixer(hedge, len(self.classes_), links, stack)

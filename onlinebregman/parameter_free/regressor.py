@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .._kernels.loop.mixer import MeanMixer
-from .._kernels.loop.stacked_mixers import CentredMixer
+from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.stacked_mixers import CentredMixer
 from .._online.compiled import make_loss
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
@@ -126,6 +126,6 @@ class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
     def _make_mixer(self) -> CentredMixer | MeanMixer:
         self._learned_loss = resolve_loss(self.loss)
         centred = self._learned_loss.translation_invariant
-        hedge, stack = self._weigh(None, stacked=centred)
+        hedge, stack = self._make_hedge(None, stacked=centred)
         loss = make_loss(self._learned_loss)
         return CentredMixer(hedge, loss, stack) if centred else MeanMixer(hedge, loss, False)

@@ -53,7 +53,7 @@ class Rounds:
             parts = [copy.copy(self.model) for _ in shards]
             for part, share, shard in zip(parts, shares, shards, strict=True):
                 self._learn(part, share, *shard, against)
-            self.model = self.model._mixed(parts, shares)
+            self.model = self.model._merged(parts, shares)
             self._stored(self.model)
             ends = [part._learner.position for part in parts]
             self.ends += ends
@@ -308,7 +308,7 @@ def test_classifiers_have_one_for_each_loss(multi_class):
                 regret = losses(part.coef_, part.intercept_, X[i], labels[i]) - losses(u, b, X[i], labels[i])
                 left = left + len(rows) / 40 * 0.5 * regret
                 part.partial_fit(X[i : i + 1], labels[i : i + 1])
-        model = model._mixed(parts, [len(rows) / 40 for rows in shards])
+        model = model._merged(parts, [len(rows) / 40 for rows in shards])
     assert model.regret_certificate(u, b).shape == left.shape == ((1,) if multi_class == "multinomial" else (3,))
     assert (left <= model.regret_certificate(u, b)).all()
 
@@ -358,7 +358,7 @@ def test_matrices_have_one(learner):
                 learn(part, i)
                 rate = (part.weighted_loss_ - before) / old
                 left += len(rows) / 30 * rate * np.array([old - loss(U, i) for U in comparators])
-        model = model._mixed(parts, [len(rows) / 30 for rows in shards])
+        model = model._merged(parts, [len(rows) / 30 for rows in shards])
     certificates = np.array([model.regret_certificate(U) for U in comparators])
     assert (left <= certificates + 1e-9).all()
     assert (certificates > 0).any()  # it says more than 0 <= 0
@@ -410,7 +410,7 @@ def mixed(*shares, rounds=1, model=None, rate=0.3):
     model = ImplicitGDRegressor(eta0=rate, learning_rate="constant", track_regret=True) if model is None else model
     model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
     for _ in range(rounds):
-        model = model._mixed([copy.copy(model).partial_fit(X, y) for _ in shares], shares)
+        model = model._merged([copy.copy(model).partial_fit(X, y) for _ in shares], shares)
     return model, X, y
 
 
@@ -432,7 +432,7 @@ def test_the_regret_itself_needs_equal_shards():
     X[0] = 0.0
     start = mixed(1.0)[0]
     parts = [copy.copy(start).partial_fit(X, y, sample_weight=h) for h in (np.ones(10), np.zeros(10))]
-    alone = start._mixed(parts, [1.0, 0.0])
+    alone = start._merged(parts, [1.0, 0.0])
     assert_allclose(alone.regret_bound([1.0, 1.0]), parts[0].regret_bound([1.0, 1.0]), rtol=1e-12)
 
 
@@ -441,7 +441,7 @@ def test_rates_that_rise_from_one_round_to_the_next_have_no_bound_on_the_regret_
     model.set_params(eta0=0.4)
     parts = [copy.copy(model).partial_fit(X, y) for _ in range(2)]
     with pytest.raises(ValueError, match="rates increase during the run"):
-        model._mixed(parts, [0.5, 0.5]).regret_bound([1.0, 1.0])
+        model._merged(parts, [0.5, 0.5]).regret_bound([1.0, 1.0])
 
 
 # --- what has none ----------------------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ def test_adaptive_divergences_are_refused(divergence):
     model = MirrorDescentRegressor(divergence=divergence, track_regret=True)
     model.partial_fit([[1.0]], [1.0], sample_weight=[0.0])
     with pytest.raises(TypeError, match=r"cannot be mixed with track_regret=True and .*each row changes this one"):
-        model._mixed([copy.copy(model)], [1.0])
+        model._merged([copy.copy(model)], [1.0])
 
 
 def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
@@ -460,7 +460,7 @@ def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
         model.regret_certificate([1.0, 1.0])
     start = MatrixBurgRegressor(track_regret=True).partial_fit([[0.5, 0.1]], [0.1], sample_weight=[0.0])
-    matrices = start._mixed([copy.copy(start).partial_fit([[0.5, 0.1]], [0.1]) for _ in range(2)], [0.5, 0.5])
+    matrices = start._merged([copy.copy(start).partial_fit([[0.5, 0.1]], [0.1]) for _ in range(2)], [0.5, 0.5])
     assert np.isfinite(matrices.regret_certificate(np.eye(2) / 2))
     with pytest.raises(ValueError, match="must be for one run"):
         matrices.loss_bound(np.eye(2) / 2)
@@ -468,7 +468,7 @@ def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     kept.partial_fit([[0.5, 0.1]], [0.1])
     assert np.isfinite(kept.loss_bound([0.5, 0.5]))
     with pytest.raises(ValueError, match="must be for one run"):
-        kept._mixed([copy.copy(kept)], [1.0]).loss_bound([0.5, 0.5])
+        kept._merged([copy.copy(kept)], [1.0]).loss_bound([0.5, 0.5])
 
 
 def test_an_intercept_that_is_not_learned_must_be_that_of_the_comparator():

@@ -19,13 +19,13 @@ from onlinebregman import (
     PNormRegressor,
     WinnowClassifier,
 )
-from onlinebregman._online.regret import Terms
+from onlinebregman._online.regret import ParameterHistory
 from onlinebregman.constraints import L1Ball
 from onlinebregman.divergences import RelativeEntropy
 
 
 def test_terms_are_those_of_learned_rows():
-    terms = Terms().then(0, rate=1.0)
+    terms = ParameterHistory().then(0, rate=1.0)
     assert terms.of("rate", 0) == (1.0,) and terms.learned("rate", 0) == ()
     changed = terms.then(0, rate=2.0)  # before a row was learned
     assert changed.of("rate", 5) == (2.0,)

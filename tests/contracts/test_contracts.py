@@ -13,7 +13,7 @@ import threading
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.loop.stacked_mixers import CentredMixer
+from onlinebregman._kernels.learners.stacked_mixers import CentredMixer
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
-from onlinebregman._kernels.loop.aioli import AioliLearner
-from onlinebregman._kernels.loop.exponential_family import ExponentialFamilyLearner
-from onlinebregman._kernels.loop.forward import ForwardLearner
-from onlinebregman._kernels.loop.gaussian import FullGaussianLearner
-from onlinebregman._kernels.loop.hedge import Hedge, History
-from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
-from onlinebregman._kernels.loop.mixture import MixtureLearner
-from onlinebregman._kernels.loop.multi_learner import MultiLearner
-from onlinebregman._kernels.loop.softmax import SoftmaxLearner
-from onlinebregman._kernels.loop.stack import Stack
-from onlinebregman._kernels.loop.stacked_mixers import CentredMixer, ProbabilityMixer
+from onlinebregman._kernels.learners.aioli import AioliLearner
+from onlinebregman._kernels.learners.exponential_family import ExponentialFamilyLearner
+from onlinebregman._kernels.learners.forward import ForwardLearner
+from onlinebregman._kernels.learners.gaussian import FullGaussianLearner
+from onlinebregman._kernels.learners.hedge import Hedge, History
+from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
+from onlinebregman._kernels.learners.mixture import MixtureLearner
+from onlinebregman._kernels.learners.multi_learner import MultiLearner
+from onlinebregman._kernels.learners.softmax import SoftmaxLearner
+from onlinebregman._kernels.learners.stack import Stack
+from onlinebregman._kernels.learners.stacked_mixers import CentredMixer, ProbabilityMixer
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry

@@ -60,7 +60,7 @@ def by_hand(estimator, X, y, n_rounds, scaled):
         factor = 4 * ((r + 1 / 4) / (r + 1)) ** schedule.power if scaled else 1.0
         rate = {"learning_rate": Schedule(factor * schedule.scale, schedule.power)}
         parts = [copy.copy(model).set_params(**rate).partial_fit(X[s], y[s]) for s in shards()]
-        model = model._mixed(parts, [len(X[s]) / len(X) for s in shards()])
+        model = model._merged(parts, [len(X[s]) / len(X) for s in shards()])
     return model
 
 

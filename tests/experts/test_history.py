@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.loop.hedge import Hedge, History
-from onlinebregman._kernels.loop.mixer import MeanMixer
+from onlinebregman._kernels.learners.hedge import Hedge, History
+from onlinebregman._kernels.learners.mixer import MeanMixer
 from onlinebregman._kernels.losses.loss import SquaredLoss
 
 from onlinebregman import ExpertMixtureRegressor

@@ -230,7 +230,7 @@ def test_the_functions_of_parallel_runs_add_up():
     X, y = some_rows(90, 4, 2)
     start = aioli(radius=5.0).partial_fit(X[:30], y[:30], [0, 1])
     parts = [copy.copy(start).partial_fit(X[i : i + 30], y[i : i + 30]) for i in (30, 60)]
-    mixed = start._mixed(parts, [0.5, 0.5])
+    mixed = start._merged(parts, [0.5, 0.5])
     A0, A1, A2, A = (np.linalg.inv(model._learner.covariance) for model in (start, *parts, mixed))
     w0, w1, w2, w = (np.r_[model.coef_[0], model.intercept_] for model in (start, *parts, mixed))
     assert_allclose(A, A1 + A2 - A0, rtol=1e-10)

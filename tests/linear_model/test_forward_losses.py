@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.loop.matching import MatchingLearner
+from onlinebregman._kernels.learners.matching import MatchingLearner
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit

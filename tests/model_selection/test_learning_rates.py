@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.loop.hedge import Hedge
+from onlinebregman._kernels.learners.hedge import Hedge
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
 

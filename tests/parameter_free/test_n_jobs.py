@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.loop.thread_pool import n_threads
+from onlinebregman._kernels.learners.thread_pool import n_threads
 from scipy import sparse
 from sklearn.base import clone
 

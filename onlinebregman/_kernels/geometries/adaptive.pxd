@@ -12,7 +12,7 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
     cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                              double* bias) noexcept nogil
+                              double* intercept_xSx) noexcept nogil
 
 
 cdef inline double* block_of(AdaptiveGeometry geometry, Workspace* work, int number, int place) noexcept nogil:

@@ -4,7 +4,7 @@
 
 After a row is predicted, and before it is learned, `adapt` adds it to the sums that h is computed from: only to those
 of its nonzeros, so that a sparse row costs O(nonzeros). A factor common to all coordinates is returned and multiplies
-the learning rate. The intercept is a coordinate of value 1: the row's score also moves by bias = 1 / h_0.
+the learning rate. The intercept is a coordinate of value 1: the row's score also moves by intercept_xSx = 1 / h_0.
 
 Instead of a penalty's proximal step, each step is followed by the penalty's flow v' = -(l1 sgn v + l2 v) / h_i from w'
 for the time eta, the limit of many small proximal steps (docs/frame.rst):
@@ -208,16 +208,16 @@ cdef class AdaptiveGeometry(Geometry):
         value[0], slope[0] = ob_dot(work.w, work.x, work.n), 0.0
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* bias) noexcept nogil:
-        cdef bint intercept = bias[0] != 0
-        cdef double factor = self.update_metric(work, weight * g * g, weight, intercept, slope, bias)
+                      double* intercept_xSx) noexcept nogil:
+        cdef bint intercept = intercept_xSx[0] != 0
+        cdef double factor = self.update_metric(work, weight * g * g, weight, intercept, slope, intercept_xSx)
         if not intercept:
-            bias[0] = 0.0
+            intercept_xSx[0] = 0.0
         return factor
 
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                              double* bias) noexcept nogil:
-        """Add the row to the sums, with s = weight g^2, and compute q = x / h, the slope x'q and the bias.
+                              double* intercept_xSx) noexcept nogil:
+        """Add the row to the sums, with s = weight g^2, and compute q = x / h, the slope x'q and the intercept_xSx.
 
         Returns the factor of the rate.
         """
@@ -304,14 +304,14 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
         return np.sqrt(np.asarray(self.weights)[self.n_features:2 * self.n_features])
 
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                              double* bias) noexcept nogil:
+                              double* intercept_xSx) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums = block_of(self, work, SUMS, 1)
         notes.q = scratch(work, 2)
         slope[0] = ob_adapt(notes.q, sums, work.x, s, work.n)
         store_block(self, work, SUMS, sums)
-        self.state.bias_sum += s
-        bias[0] = reciprocal_root(self.state.bias_sum)
+        self.state.intercept_sum += s
+        intercept_xSx[0] = reciprocal_root(self.state.intercept_sum)
         return 1.0
 
 
@@ -383,16 +383,18 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         return notes.square
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* bias) noexcept nogil:
+                      double* intercept_xSx) noexcept nogil:
         """See `AdaptiveGeometry.adapt`. Where targets have units, an exact first step moves the intercept alone, to the
         first target: the sums are then independent of the distance of the targets from 0."""
-        cdef bint first = self.located and exact and bias[0] != 0 and self.state.target_weight == 0
+        cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.state.target_weight == 0
         cdef double deviation = target_deviation(&self.state, y, weight) if self.located else 1.0
-        cdef double factor = AdaptiveGeometry.adapt(self, work, 0.0 if first else g, y, weight, exact, slope, bias)
+        cdef double factor = AdaptiveGeometry.adapt(
+            self, work, 0.0 if first else g, y, weight, exact, slope, intercept_xSx
+        )
         if self.by_deviation:
             factor *= deviation
         if first and factor > 0 and g != 0:
-            bias[0] = FIRST_STEP_FACTOR * fabs(y / g) / factor
+            intercept_xSx[0] = FIRST_STEP_FACTOR * fabs(y / g) / factor
         return factor
 
 
@@ -417,14 +419,14 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         return self.metric_of(np.sqrt)
 
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                              double* bias) noexcept nogil:
+                              double* intercept_xSx) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
         cdef double factor
         self.state.rows += weight
         self.state.norms += weight * (self.update_largest(work) + intercept)
-        self.state.bias_sum += s
-        bias[0] = reciprocal_root(self.state.bias_sum)
+        self.state.intercept_sum += s
+        intercept_xSx[0] = reciprocal_root(self.state.intercept_sum)
         factor = sqrt(self.state.rows / self.state.norms) if self.state.norms > 0 else 1.0
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_normalised(notes.q, sums, work.x, notes.reciprocals, s, work.n)
@@ -465,7 +467,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         return self.metric_of(lambda sums: 1.0 + sums)
 
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
-                              double* bias) noexcept nogil:
+                              double* intercept_xSx) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double k = self.curvature * weight if s > 0 or not self.flat else 0.0
         cdef double* sums
@@ -473,6 +475,6 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_second_order(notes.q, sums, work.x, notes.reciprocals, k, work.n)
         store_block(self, work, SUMS, sums)
-        self.state.bias_sum += k
-        bias[0] = 1.0 / (1.0 + self.state.bias_sum)
+        self.state.intercept_sum += k
+        intercept_xSx[0] = 1.0 / (1.0 + self.state.intercept_sum)
         return 1.0

@@ -23,7 +23,7 @@ cdef class AveragedGeometry(Geometry):
 
     def __init__(self, Geometry source not None, double average_over):
         self.weights, self.average_sum, self.stamp = source.weights, source.average_sum, source.stamp
-        self.n_features, self.per_feature, self.doubled = source.n_features, source.per_feature, source.doubled
+        self.n_features, self.per_feature, self.is_signed = source.n_features, source.per_feature, source.is_signed
         self.state, self.average_over = source.state, average_over
         self.averaging = self.average_sum is not None and self.stamp is not None  # another thread may discard them
 
@@ -44,7 +44,7 @@ cdef class AveragedGeometry(Geometry):
         for i in range(work.n):
             j = i if work.row.index == NULL else work.row.index[i]
             work.w[i] = self.average(j)
-            if self.doubled:
+            if self.is_signed:
                 work.w[i] -= self.average(self.n_features + j)
 
     cdef double dot(self, Workspace* work) noexcept nogil:

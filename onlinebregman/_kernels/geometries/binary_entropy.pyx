@@ -26,7 +26,7 @@ cdef class BinaryEntropyGeometry(Geometry):
             ob_exp(v, work.x, c, 0.0, work.n)
             ob_binary_moved(v, work.w, v, work.n)
         ob_binary_sums(v, work.x, work.n, value, slope)
-        if self.doubled and c == 0:
+        if self.is_signed and c == 0:
             value[0] = self.dot(work)
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:

@@ -17,8 +17,8 @@ cdef struct Products:         # an interval that holds 0 and all products w_i x_
 cdef class BurgGeometry(Geometry):
     """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0."""
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
-        super().__init__(weights, doubled, upper)
+    def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
+        super().__init__(weights, is_signed, upper)
         self.state.confined_to = upper
         self._resume(state)
 
@@ -35,7 +35,7 @@ cdef class BurgGeometry(Geometry):
         cdef double* v
         if work.origin == 0:
             ob_burg_sums(work.w, work.x, c, work.n, value, slope)
-            if self.doubled and c == 0:
+            if self.is_signed and c == 0:
                 value[0] = self.dot(work)
             return
         v = scratch(work, 1)

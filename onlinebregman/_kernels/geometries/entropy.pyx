@@ -54,8 +54,8 @@ cdef class EntropyGeometry(Geometry):
     move along x and -x without a row of twice the length.
     """
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
-        super().__init__(weights, doubled, upper)
+    def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
+        super().__init__(weights, is_signed, upper)
         self.state.least = self.least_log()
         self._resume(state)
 
@@ -86,7 +86,7 @@ cdef class EntropyGeometry(Geometry):
     cdef double dot(self, Workspace* work) noexcept nogil:
         cdef Path* path = <Path*> work.notes
         cdef double square
-        return ob_entropy_sums(work.w, work.x, work.n, self.doubled, &square, &path.largest)
+        return ob_entropy_sums(work.w, work.x, work.n, self.is_signed, &square, &path.largest)
 
     cdef void sums(self, Workspace* work, double c, double* sums) noexcept nogil:
         """Sums of v, v x and v x^2 for v = exp(-shift) w(c): by the series about the centre, or at a new centre."""
@@ -97,7 +97,7 @@ cdef class EntropyGeometry(Geometry):
             if path.radius == 0 or fabs(t) * path.largest > SERIES_RADIUS:
                 self.move(work, c, scratch(work, 1))
                 t = 0.0
-            ob_entropy_moments(path.v, work.x, work.n, self.doubled, m)
+            ob_entropy_moments(path.v, work.x, work.n, self.is_signed, m)
             path.radius = SERIES_RADIUS / path.largest if isfinite(m[4] + m[5]) else 0.0
         if t == 0:
             sums[0], sums[1], sums[2] = m[0], m[1], m[2]
@@ -129,7 +129,7 @@ cdef class EntropyGeometry(Geometry):
             self.reset_path(work)
         exponent = fabs(c - path.centre) * path.largest
         if exponent <= OB_SHORT_REACH:
-            path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.doubled)
+            path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.is_signed)
             if self.depth is not None:
                 path.moment[0] += self.raise_deep(work, c, v)
         elif self.depth is not None:
@@ -155,7 +155,7 @@ cdef class EntropyGeometry(Geometry):
         """The values that go with the weights: x, or (x, -x)."""
         cdef double* values = scratch(work, 3)
         cdef Py_ssize_t i
-        if not self.doubled:
+        if not self.is_signed:
             return work.x
         for i in range(work.n):
             values[i] = work.x[i]
@@ -166,7 +166,7 @@ cdef class EntropyGeometry(Geometry):
         cdef Path* path = <Path*> work.notes
         cdef double[3] sums
         if c == 0:
-            value[0] = ob_entropy_sums(work.w, work.x, work.n, self.doubled, slope, &path.largest)
+            value[0] = ob_entropy_sums(work.w, work.x, work.n, self.is_signed, slope, &path.largest)
             return
         self.sums(work, c, sums)
         value[0], slope[0] = sums[1], sums[2]
@@ -308,8 +308,8 @@ cdef class SimplexGeometry(EntropyGeometry):
 
     cdef readonly double size  # U, the sum of the weights
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, size=1.0, state=None):
-        super().__init__(weights, doubled, upper)
+    def __init__(self, weights, is_signed=False, upper=INFINITY, size=1.0, state=None):
+        super().__init__(weights, is_signed, upper)
         self.size = size
         self.state.total = self.state.summed = ob_sum(&self.weights[0], self.weights.shape[0])
         self._resume(state)
@@ -409,7 +409,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         cdef double[3] sums
         cdef double total = self.state.total, dot
         if c == 0:
-            sums[1] = ob_entropy_sums(work.w, work.x, work.n, self.doubled, &sums[2], &path.largest)
+            sums[1] = ob_entropy_sums(work.w, work.x, work.n, self.is_signed, &sums[2], &path.largest)
         else:
             self.sums(work, c, sums)
             total = sums[0] + self.outside(work)

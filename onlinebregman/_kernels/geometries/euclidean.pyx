@@ -16,8 +16,8 @@ cdef class EuclideanGeometry(Geometry):
     With a `radius`, each step is followed by the projection onto the ball norm(w) <= radius.
     """
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, radius=INFINITY, state=None):
-        super().__init__(weights, doubled, upper, state)
+    def __init__(self, weights, is_signed=False, upper=INFINITY, radius=INFINITY, state=None):
+        super().__init__(weights, is_signed, upper, state)
         self.radius = radius
 
     def __cinit__(self):
@@ -27,7 +27,7 @@ cdef class EuclideanGeometry(Geometry):
         return super()._arguments() + (self.radius,)
 
     cdef void fetch_weights(self, Workspace* work) noexcept nogil:
-        if work.row.index == NULL or self.doubled or self.upper < INFINITY or self.penalised:
+        if work.row.index == NULL or self.is_signed or self.upper < INFINITY or self.penalised:
             Geometry.fetch_weights(self, work)
         else:
             work.w = &self.weights[0]  # a sparse row is learned in place
@@ -49,7 +49,7 @@ cdef class EuclideanGeometry(Geometry):
             value[0], slope[0] = ob_sparse_dot(work.w, work.row.index, work.x, work.n), ob_dot(work.x, work.x, work.n)
         else:
             ob_dot_norm(work.w, work.x, work.n, value, slope)
-            if self.doubled:
+            if self.is_signed:
                 value[0] = Geometry.dot(self, work)
         value[0] -= c * slope[0]
 

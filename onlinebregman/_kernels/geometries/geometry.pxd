@@ -30,7 +30,8 @@ cdef struct GeometryState:    # the state in addition to the weights
     # Adaptive geometries: the intercept's sum; weight of the rows and sum of their z^2; weight, mean and sum of squared
     # deviations of the targets; the intercept's bets; and for the regret certificate the sums of c and of
     # c (w.x) - c^2 x'Sx / 2
-    double bias_sum, bias_pull, bias_wealth, bias_size, rows, norms, target_weight, target_mean, target_spread
+    double intercept_sum, intercept_pull, intercept_wealth, intercept_size, rows, norms
+    double target_weight, target_mean, target_spread
     double pulled, gained
     Py_ssize_t steps          # since `total` or another derived quantity was recomputed; pending updates (LogDet)
     double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2
@@ -64,7 +65,7 @@ cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix
     cdef Py_ssize_t weight_blocks    # the first of these blocks are weights; the others are the state of a metric
-    cdef readonly bint doubled       # weights w+ and w- per feature, learned on the row (x, -x); per_feature is 2
+    cdef readonly bint is_signed       # weights w+ and w- per feature, learned on the row (x, -x); per_feature is 2
     cdef readonly bint linear        # whether w(c).x is linear in c: one Newton step solves the implicit equation
     cdef readonly bint adaptive      # whether S depends on past rows: `adapt` updates it with each row
     cdef readonly bint looks_ahead   # whether `begin_block` announces dense rows before they are learned
@@ -101,7 +102,7 @@ cdef class Geometry:
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil
     cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* bias) noexcept nogil
+                      double* intercept_xSx) noexcept nogil
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil
     cdef bint count_from(self, Workspace* work, double end) noexcept nogil
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil

@@ -30,7 +30,7 @@ from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport calloc, free, malloc
 
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather, ob_scatter
-from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_clip, ob_dot, ob_dot_twins
+from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_clip, ob_dot, ob_dot_signed
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
@@ -115,7 +115,7 @@ cdef class Geometry:
     ----------
     weights : ndarray of shape (per_feature * n_features,)
         The weights to start from; copied.
-    doubled : bool, default=False
+    is_signed : bool, default=False
         Whether these are w+ followed by w-, of a linear model with weights w+ - w-.
     upper : float, default=inf
         Largest weight: each step is followed by clipping, the Bregman projection of every separable potential.
@@ -128,10 +128,10 @@ cdef class Geometry:
             raise TypeError(f"{type(self).__name__} must be given the weights to start from; got no arguments")
         self.depth = None
 
-    def __init__(self, weights, doubled=False, upper=INFINITY, state=None):
+    def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
-        self.doubled = doubled
-        self.per_feature = max(self.per_feature, 2 if doubled else 1)
+        self.is_signed = is_signed
+        self.per_feature = max(self.per_feature, 2 if is_signed else 1)
         self.weight_blocks = 1 if self.adaptive else self.per_feature
         self.n_features = self.weights.shape[0] // self.per_feature if self.per_feature else 0
         if self.n_features == 0 or self.weights.shape[0] != self.n_features * self.per_feature:
@@ -149,7 +149,7 @@ cdef class Geometry:
 
     def _arguments(self):
         """The constructor's arguments before `state`, to rebuild this geometry."""
-        return np.asarray(self.weights).copy(), self.doubled, self.upper
+        return np.asarray(self.weights).copy(), self.is_signed, self.upper
 
     @property
     def state_weights(self):
@@ -230,7 +230,7 @@ cdef class Geometry:
         return self._to_coef(self._now() * self.scale())
 
     def _to_coef(self, weights):
-        return weights[:self.n_features] - weights[self.n_features:] if self.doubled else weights
+        return weights[:self.n_features] - weights[self.n_features:] if self.is_signed else weights
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         """The length that the vectors of a workspace must have for rows of at most n values."""
@@ -257,7 +257,7 @@ cdef class Geometry:
         """Prepare the workspace for its row."""
         cdef double* both
         cdef Py_ssize_t i, n = work.n
-        if self.doubled:
+        if self.is_signed:
             both = scratch(work, 3)
             for i in range(n):
                 both[i] = work.x[i]
@@ -307,7 +307,7 @@ cdef class Geometry:
     cdef double averaged_dot(self, const Row* row) noexcept nogil:
         """The score of a row by `average_sum`; the row need not be loaded."""
         cdef double dot = self.averaged_dot_from(row, 0)
-        return dot - self.averaged_dot_from(row, self.n_features) if self.doubled else dot
+        return dot - self.averaged_dot_from(row, self.n_features) if self.is_signed else dot
 
     cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil:
         cdef Py_ssize_t i, j
@@ -324,8 +324,8 @@ cdef class Geometry:
     cdef double dot(self, Workspace* work) noexcept nogil:
         """w.x"""
         cdef Py_ssize_t half = work.n // 2
-        if self.doubled:
-            return ob_dot_twins(work.w, work.w + half, work.x, half)
+        if self.is_signed:
+            return ob_dot_signed(work.w, work.w + half, work.x, half)
         return ob_dot(work.w, work.x, work.n)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
@@ -337,11 +337,11 @@ cdef class Geometry:
         hi[0] = INFINITY
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* bias) noexcept nogil:
+                      double* intercept_xSx) noexcept nogil:
         """If `adaptive`: update the metric with a row that was predicted, g being the derivative of its loss.
 
-        Sets `slope` to x'Sx and `bias`, which is not 0 on entry if there is an intercept, to 1 / h of the intercept;
-        returns a factor of the rate. `exact`: whether the step is implicit or importance-invariant, not explicit.
+        Sets `slope` to x'Sx and `intercept_xSx`, which is not 0 on entry if there is an intercept, to 1 / h of the
+        intercept; returns a factor of the rate. `exact`: whether the step is implicit or importance-invariant.
         """
         return 1.0
 

@@ -14,7 +14,7 @@ cdef class NumPyGeometry(Geometry):
     Parameters
     ----------
     weights : ndarray of shape (per_feature * n_features,)
-    doubled : bool
+    is_signed : bool
     divergence : Divergence
     constraint : Constraint or None
     penalty : Penalty or None
@@ -26,8 +26,8 @@ cdef class NumPyGeometry(Geometry):
     cdef object x  # the loaded row, dense; (x, -x) for signed weights
     cdef object w  # the weights when it was loaded
 
-    def __init__(self, weights, doubled, divergence, constraint=None, penalty=None, state=None):
-        super().__init__(weights, doubled, state=state)
+    def __init__(self, weights, is_signed, divergence, constraint=None, penalty=None, state=None):
+        super().__init__(weights, is_signed, state=state)
         self.moves_all = True
         self.divergence = divergence
         self.constraint = constraint
@@ -35,7 +35,7 @@ cdef class NumPyGeometry(Geometry):
         self.penalised = penalty is not None
 
     def _arguments(self):
-        return np.asarray(self.weights).copy(), self.doubled, self.divergence, self.constraint, self.penalty
+        return np.asarray(self.weights).copy(), self.is_signed, self.divergence, self.constraint, self.penalty
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return self.weights.shape[0]
@@ -49,7 +49,7 @@ cdef class NumPyGeometry(Geometry):
                 x = values
                 for i in range(work.n):
                     x[i if work.row.index == NULL else work.row.index[i]] = work.x[i]
-                self.x = np.concatenate([values, -values]) if self.doubled else values
+                self.x = np.concatenate([values, -values]) if self.is_signed else values
                 self.w = np.array(self.weights)
                 x = self.x
                 work.x, work.n = &x[0], x.shape[0]
@@ -86,7 +86,7 @@ cdef class NumPyGeometry(Geometry):
 
     cdef double score(self, w, x):
         """w.x, for signed weights as (w+ - w-).x: exactly 0 where they are equal."""
-        return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.doubled else w @ x
+        return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.is_signed else w @ x
 
     cdef double dot(self, Workspace* work) noexcept nogil:
         with gil, np.errstate(all="ignore"):  # the learner refuses predictions that are not finite

@@ -17,7 +17,7 @@ import numpy as np
 from libc.math cimport fabs
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport GeometryState, Workspace
 from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_TINY_LARGEST, ob_bet, ob_bets, ob_count_new, ob_settle, ob_tiny_bets, ob_tiny_settle, ob_unit_of
@@ -69,7 +69,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         super().__init__(np.zeros(n_features))
         self.first, self.current = np.zeros(n_features), None
         self.slope, self.located = slope, located
-        self.state.bias_wealth = self.state.bias_size = 1.0
+        self.state.intercept_wealth = self.state.intercept_size = 1.0
         self.state.unit = 0.0 if located else 1.0
         self._resume(state)
 
@@ -129,14 +129,15 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     def bets(self):
         """(pull, sum of squares, largest |x|, wealth over initial wealth, first |x| > 0) of all coordinates, the
         intercept last, and the unit of x in which each counts; a new array of shape (6, n_features + 1)."""
-        cdef double size = self.state.bias_size
+        cdef double size = self.state.intercept_size
         blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
         blocks[WEALTH][blocks[LARGEST] == 0] = 1.0
         units = np.array([ob_unit_of(largest) for largest in blocks[LARGEST]])
         blocks[LARGEST] /= units
         blocks[4] /= units
-        bias = [self.state.bias_pull, self.state.bias_sum, size, self.state.bias_wealth, 1.0, 1.0]
-        return np.c_[np.r_[blocks, [units]], bias]
+        cdef GeometryState* of = &self.state
+        of_intercept = [of.intercept_pull, of.intercept_sum, size, of.intercept_wealth, 1.0, 1.0]
+        return np.c_[np.r_[blocks, [units]], of_intercept]
 
     @property
     def metric(self):
@@ -186,18 +187,19 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
                 self.tiny = self.tiny or fabs(work.x[i]) < OB_TINY_LARGEST
 
     cdef double bet_of_intercept(self) noexcept nogil:
-        return ob_bet(self.state.bias_pull, self.state.bias_sum, self.state.bias_size, self.state.bias_wealth)
+        cdef GeometryState* of = &self.state
+        return ob_bet(of.intercept_pull, of.intercept_sum, of.intercept_size, of.intercept_wealth)
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* bias) noexcept nogil:
-        """Make the whole step; the intercept, a coordinate of value 1, moves from one bet to the next by -bias c."""
+                      double* intercept_xSx) noexcept nogil:
+        """Make the whole step; the intercept, a coordinate of value 1, moves by -intercept_xSx c to its next bet."""
         cdef double s = -weight * g / self.slope, one = 1.0, played = self.state.unit, bet, before
         cdef double* largest = self.loaded(work, LARGEST)
         if self.state.unit == 0:
-            if bias[0] != 0 and self.state.target_weight == 0:
+            if intercept_xSx[0] != 0 and self.state.target_weight == 0:
                 self.state.target_weight = 1.0
                 self.state.target_mean = y if weight * g != 0 else 0.0
-                bias[0] = -y / (weight * g) if weight * g != 0 else 0.0
+                intercept_xSx[0] = -y / (weight * g) if weight * g != 0 else 0.0
                 slope[0] = 0.0
                 return 1.0
             self.state.unit = fabs(y - self.state.target_mean)
@@ -209,14 +211,14 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         )
         if work.row.index != NULL:
             ob_scatter_4(&self.weights[0], self.loaded(work, PULL), self.n_features, work.row.index, work.row.n)
-        if bias[0] != 0:
+        if intercept_xSx[0] != 0:
             bet = self.bet_of_intercept()
             before = played * bet
             ob_settle(
-                &bet, &one, &self.state.bias_pull, &self.state.bias_sum, &self.state.bias_size,
-                &self.state.bias_wealth, s, max(weight, 1.0), played, 1
+                &bet, &one, &self.state.intercept_pull, &self.state.intercept_sum, &self.state.intercept_size,
+                &self.state.intercept_wealth, s, max(weight, 1.0), played, 1
             )
-            bias[0] = (before - self.state.unit * self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
+            intercept_xSx[0] = (before - self.state.unit * self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
         slope[0] = 0.0
         return 1.0
 

@@ -1,7 +1,7 @@
 # Targets and rates of instances of matrix learners.
 
 
-cdef inline double aim(double target, double sense, bint one_sided) noexcept nogil:
+cdef inline double signed_target(double target, double sense, bint one_sided) noexcept nogil:
     """The target, multiplied by its sense if targets are bounds."""
     return target * sense if one_sided else target
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onlinebregman._kernels.matrices.instances cimport aim, is_collapsed, rate_of
+from onlinebregman._kernels.matrices.instances cimport signed_target, is_collapsed, rate_of
 
 
 def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const double[:] senses,
@@ -35,13 +35,13 @@ def targets_and_rates(const double[:, ::1] rows, const double[:] targets, const 
             f"got {targets.shape[0]}, {senses.shape[0]}, {weights.shape[0]} and {scales.shape[0]} entries, and "
             f"{rows.shape[1]} values"
         )
-    cdef double[::1] aims = np.empty(n), rates = np.empty(n)
+    cdef double[::1] signed_targets = np.empty(n), rates = np.empty(n)
     cdef Py_ssize_t[::1] collapsed = np.empty(n, dtype=np.intp)
     for i in range(n):
-        aims[i] = aim(targets[i], senses[i], one_sided)
+        signed_targets[i] = signed_target(targets[i], senses[i], one_sided)
         rates[i] = rate_of(weights[i], scales[i], scaled)
         if is_collapsed(&rows[i, 0], d):
             rates[i] = 0.0
             collapsed[n_collapsed] = i
             n_collapsed += 1
-    return np.asarray(aims), np.asarray(rates), np.asarray(collapsed)[:n_collapsed]
+    return np.asarray(signed_targets), np.asarray(rates), np.asarray(collapsed)[:n_collapsed]

@@ -5,7 +5,7 @@ import numpy as np
 cimport cython
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
 from onlinebregman._kernels.matrices.symmetric import balanced_factor
@@ -173,9 +173,9 @@ cdef class NeighborTriplets(Sampler):
         cdef double* image = &self.stored_row[self.n_features]
         cdef Py_ssize_t k, d = self.n_features
         memcpy(&self.stored_row[0], x, d * sizeof(double))
-        subtract(&self.gap[0], x, &self.origin[0], d)
+        subtract(&self.difference[0], x, &self.origin[0], d)
         for k in range(d):
-            image[k] = ob_dot(&self.components[k, 0], &self.gap[0], d)
+            image[k] = ob_dot(&self.components[k, 0], &self.difference[0], d)
         image[d] = ob_dot(image, image, d)
 
     cdef void make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
@@ -197,8 +197,8 @@ cdef class NeighborTriplets(Sampler):
         n_others = nearest(others, distances, n_others, NEAREST_IMPOSTORS)
         if self.margins.measured:
             for j in range(n_mine):
-                subtract(&self.gap[0], &self.kept[mine[j], 0], anchor, d)
-                distances[self.n + j] = self.squared(&self.gap[0])
+                subtract(&self.difference[0], &self.kept[mine[j], 0], anchor, d)
+                distances[self.n + j] = self.squared(&self.difference[0])
             self.measure(self.margins, distances + self.n, n_mine)
         if n_mine == 0 or n_others == 0 or not self.margins.known:
             return

@@ -4,7 +4,7 @@ import numpy as np
 
 cimport cython
 
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.matrices.reservoir cimport CAPACITY
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract
 
@@ -57,8 +57,8 @@ cdef class RandomPairs(Sampler):
         cdef double[DISTANCES] distances
         cdef Py_ssize_t k
         for k in range(DISTANCES):
-            subtract(&self.gap[0], x, &self.kept[self.draw(self.n), 0], self.n_features)
-            distances[k] = self.squared(&self.gap[0])
+            subtract(&self.difference[0], x, &self.kept[self.draw(self.n), 0], self.n_features)
+            distances[k] = self.squared(&self.difference[0])
         self.measure(self.bounds, distances, DISTANCES)
 
     cdef void make_pairs(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:

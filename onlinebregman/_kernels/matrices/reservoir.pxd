@@ -1,4 +1,4 @@
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.ops.mt19937 cimport ob_twister
 
 

@@ -9,9 +9,9 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block
-from onlinebregman._kernels.loop.state cimport BAD_TARGET, INTERRUPTED, LEARNED
-from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.mt19937 cimport ob_next_uniform
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row, Rows

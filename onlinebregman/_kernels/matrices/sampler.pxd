@@ -1,4 +1,4 @@
-from onlinebregman._kernels.loop.learner cimport Learner
+from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.percentiles cimport Percentiles
 from onlinebregman._kernels.matrices.reservoir cimport Reservoir
@@ -26,7 +26,7 @@ cdef class Sampler(Reservoir):
     cdef Py_ssize_t n_parts          # rows in this part
     cdef readonly double rate_sum    # sum of the rates of the last call
     cdef readonly double refused_target   # target of the instance that could not be learned
-    cdef double[::1] gap, image
+    cdef double[::1] difference, image
     cdef Py_ssize_t n_rows_before, n_collapsed_before
 
     cdef Py_ssize_t instance_length(self) noexcept

@@ -4,12 +4,12 @@ import numpy as np
 
 from libc.math cimport fabs
 
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner, Block, Savepoint, reason
-from onlinebregman._kernels.loop.learner cimport Learner
-from onlinebregman._kernels.loop.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.loop.transaction cimport check_idle
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, Savepoint, reason
+from onlinebregman._kernels.learners.learner cimport Learner
+from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.matrices.instances cimport aim, is_collapsed, rate_of
+from onlinebregman._kernels.matrices.instances cimport signed_target, is_collapsed, rate_of
 from onlinebregman._kernels.matrices.percentiles cimport Percentiles
 from onlinebregman._kernels.matrices.reservoir cimport RATE_SUM, RATES, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
@@ -59,7 +59,7 @@ cdef class Sampler(Reservoir):
                 "per_row must be 1 or more, n_rows and n_collapsed 0 or more, with two bounds and one margin; got "
                 f"{per_row}, {n_rows}, {n_collapsed}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
             )
-        self.instances, self.gap, self.image = None, np.empty(n_features), np.empty(n_features)
+        self.instances, self.difference, self.image = None, np.empty(n_features), np.empty(n_features)
 
     def _arguments(self):
         prior = None if self.prior is None else np.asarray(self.prior).copy()
@@ -248,7 +248,7 @@ cdef class Sampler(Reservoir):
         if is_collapsed(self.next_instance(), self.n_features):
             self.n_collapsed += 1
             return
-        self.targets[self.made] = aim(target, sense, self.one_sided)
+        self.targets[self.made] = signed_target(target, sense, self.one_sided)
         self.rates[self.made] = rate_of(weight, scale, self.scaled)
         self.sources[self.made] = i
         self.made += 1

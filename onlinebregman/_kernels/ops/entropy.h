@@ -102,7 +102,7 @@ OB_CLONES static double ob_sum_log(const double *restrict a, ptrdiff_t n) {
 
 /* --- relative entropy: w(c) = w exp(-c x) ---------------------------------------------------------------------------
  *
- * w may be n weights or, with `twins`, 2 n: those of the second half move along -x.
+ * w may be n weights or, with `both`, 2 n: those of the second half move along -x.
  */
 
 /* v = w e, never below OB_TINY; v may be w */
@@ -124,7 +124,7 @@ static const double ob_taylor[15] = {
 #define OB_SHORT_REACH 0.52
 
 /* sums of w x (returned) and w x^2, and the largest |x| */
-OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, int twins,
+OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, int both,
                                         double *square, double *largest) {
     ob_lanes d = OB_ZERO, q = OB_ZERO;
     ob_bits h = OB_ZERO;
@@ -132,7 +132,7 @@ OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *
     {                                                                                                                  \
         const T v = L(x);                                                                                              \
         T sum = L(w), difference = sum;                                                                                \
-        if (twins) {                                                                                                   \
+        if (both) {                                                                                                    \
             sum += L(w + n);                                                                                           \
             difference -= L(w + n);                                                                                    \
         }                                                                                                              \
@@ -148,14 +148,14 @@ OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *
 }
 
 /* sums of w x^k, k = 0 ... 5 */
-OB_CLONES static void ob_entropy_moments(const double *restrict w, const double *restrict x, ptrdiff_t n, int twins,
+OB_CLONES static void ob_entropy_moments(const double *restrict w, const double *restrict x, ptrdiff_t n, int both,
                                          double *restrict moment) {
     ob_lanes m0 = OB_ZERO, m1 = OB_ZERO, m2 = OB_ZERO, m3 = OB_ZERO, m4 = OB_ZERO, m5 = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
     {                                                                                                                  \
         const T v = L(x), square = v * v;                                                                              \
         T even = L(w), odd = even;                                                                                     \
-        if (twins) {                                                                                                   \
+        if (both) {                                                                                                    \
             even += L(w + n);                                                                                          \
             odd -= L(w + n);                                                                                           \
         }                                                                                                              \
@@ -179,11 +179,11 @@ OB_CLONES static void ob_entropy_moments(const double *restrict w, const double 
 
 /* v = w exp(-c x) for |c x| <= reach <= OB_SHORT_REACH, never below OB_TINY; v may be w. Returns the sum.
  *
- * Both factors exp(-z) and exp(z) of twins are computed from the polynomials of sinh z and cosh z - 1, with the number
+ * Both factors exp(-z) and exp(z) of the two are computed from the polynomials of sinh z and cosh z - 1, with the number
  * of terms that `reach` requires.
  */
 OB_CLONES static double ob_entropy_move(double *v, const double *w, const double *restrict x, double c, double reach,
-                                        ptrdiff_t n, int twins) {
+                                        ptrdiff_t n, int both) {
     static const double limits[] = {1.4e-3, 0.015, 0.064, 0.16, 0.31}; /* (5e-17 (2 m + 1)!)^(1 / (2 m + 1)), m terms */
     int terms = 2;
     for (int k = 0; k < 5; ++k)
@@ -204,7 +204,7 @@ OB_CLONES static double ob_entropy_move(double *v, const double *w, const double
         T moved = L(w);                                                                                                \
         moved += moved * (even - odd);                                                                                 \
         OB_STORE(L, v, OB_FLOOR(T, moved, OB_TINY));                                                                   \
-        if (twins) {                                                                                                   \
+        if (both) {                                                                                                    \
             T twin = L(w + n);                                                                                         \
             twin += twin * (even + odd);                                                                               \
             OB_STORE(L, v + n, OB_FLOOR(T, twin, OB_TINY));                                                            \

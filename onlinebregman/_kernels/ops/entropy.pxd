@@ -2,11 +2,11 @@ cdef extern from "ops/entropy.h":
     double ob_sum_log(const double* a, Py_ssize_t n) noexcept nogil
     void ob_entropy_step(double* v, const double* w, const double* e, Py_ssize_t n) noexcept nogil
     double OB_SHORT_REACH
-    double ob_entropy_sums(const double* w, const double* x, Py_ssize_t n, bint twins,
+    double ob_entropy_sums(const double* w, const double* x, Py_ssize_t n, bint both,
                            double* square, double* largest) noexcept nogil
-    void ob_entropy_moments(const double* w, const double* x, Py_ssize_t n, bint twins, double* moment) noexcept nogil
+    void ob_entropy_moments(const double* w, const double* x, Py_ssize_t n, bint both, double* moment) noexcept nogil
     double ob_entropy_move(double* v, const double* w, const double* x, double c, double reach, Py_ssize_t n,
-                           bint twins) noexcept nogil
+                           bint both) noexcept nogil
     void ob_product_range(const double* w, const double* x, Py_ssize_t n, double* lo, double* hi) noexcept nogil
     void ob_burg_sums(const double* w, const double* x, double c, Py_ssize_t n,
                       double* dot, double* square) noexcept nogil

@@ -47,53 +47,53 @@ OB_INLINE double ob_about_log(double v) {
     return (v - (4503599627370496.0 + 1072693248.0)) * (OB_LN2 / 1048576.0);
 }
 
-/* A first estimate of the root of c = eta L'(start - c fall), with L' and L'' at the start: Newton's step, but no
+/* A first estimate of the root of c = eta L'(start - c xSx), with L' and L'' at the start: Newton's step, but no
  * farther than about where the margin m has e^m = 1 + q / (1 + |start|), beyond which L' decreases exponentially */
-OB_INLINE double ob_logistic_guess(double start, double fall, double eta, double y, double slope, double curvature) {
-    const double q = eta * fall, step = eta * slope / (1.0 + q * curvature);
+OB_INLINE double ob_logistic_guess(double start, double xSx, double eta, double y, double slope, double curvature) {
+    const double q = eta * xSx, step = eta * slope / (1.0 + q * curvature);
     const double margin = y == 1.0 ? start : -start, behind = margin < 0.0 ? -margin : 0.0;
-    const double rise = ob_about_log(1.0 + q / (1.0 + behind)) - margin, most = rise > 0.0 ? rise / fall : 0.0;
+    const double rise = ob_about_log(1.0 + q / (1.0 + behind)) - margin, most = rise > 0.0 ? rise / xSx : 0.0;
     const int cut = ((y == 1.0) | (y == 0.0)) & (most < fabs(step));
     return cut ? (step < 0.0 ? -most : most) : step;
 }
 
 /* One step of Halley's method; returns whether the result is exact up to rounding. Its error is at most
- * fall^2 |step|^3 / 2, as the loss is self-concordant. */
-OB_INLINE int ob_logistic_approach(double *c, double start, double fall, double eta, double y) {
+ * xSx^2 |step|^3 / 2, as the loss is self-concordant. */
+OB_INLINE int ob_logistic_approach(double *c, double start, double xSx, double eta, double y) {
     double slope, curvature, skew;
-    ob_logistic_slopes(start - *c * fall, y, &slope, &curvature, &skew);
-    const double psi = *c - eta * slope, bent = eta * curvature * fall, rise = 1.0 + bent;
-    const double scale = rise * rise + 0.5 * psi * (bent * fall * skew), step = -psi * rise / scale;
-    const double error = fall * fabs(step);
+    ob_logistic_slopes(start - *c * xSx, y, &slope, &curvature, &skew);
+    const double psi = *c - eta * slope, bent = eta * curvature * xSx, rise = 1.0 + bent;
+    const double scale = rise * rise + 0.5 * psi * (bent * xSx * skew), step = -psi * rise / scale;
+    const double error = xSx * fabs(step);
     *c += step;
     return (fabs(scale) <= DBL_MAX) & (error <= 0.1) & (error * error * fabs(step) <= 1e-15 * fabs(*c));
 }
 
 /* The root, with L' and L'' at the start; NaN if OB_ROUNDS steps do not reach it */
-static double ob_logistic_step(double start, double fall, double eta, double y, double slope, double curvature) {
-    double c = ob_logistic_guess(start, fall, eta, y, slope, curvature);
+static double ob_logistic_step(double start, double xSx, double eta, double y, double slope, double curvature) {
+    double c = ob_logistic_guess(start, xSx, eta, y, slope, curvature);
     for (int round = 0; round < OB_ROUNDS; ++round)
-        if (ob_logistic_approach(&c, start, fall, eta, y))
+        if (ob_logistic_approach(&c, start, xSx, eta, y))
             return c;
     return NAN;
 }
 
 /* The same for n equations, a multiple of OB_LOCKSTEP, with the slopes and curvatures of `ob_logistic_losses` */
-OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restrict start, const double *restrict fall,
+OB_CLONES static void ob_logistic_steps(double *restrict c, const double *restrict start, const double *restrict xSx,
                                         const double *restrict eta, const double *restrict y,
                                         const double *restrict slope, const double *restrict curvature, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; i += OB_LOCKSTEP) {
         double left[OB_LOCKSTEP], any = 1.0;
         for (int k = 0; k < OB_LOCKSTEP; ++k) {
             c[i + k] =
-                ob_logistic_guess(start[i + k], fall[i + k], eta[i + k], y[i + k], slope[i + k], curvature[i + k]);
+                ob_logistic_guess(start[i + k], xSx[i + k], eta[i + k], y[i + k], slope[i + k], curvature[i + k]);
             left[k] = 1.0;
         }
         for (int round = 0; round < OB_ROUNDS && any > 0.0; ++round) {
             any = 0.0;
             for (int k = 0; k < OB_LOCKSTEP; ++k) {
                 double next = c[i + k];
-                const int there = ob_logistic_approach(&next, start[i + k], fall[i + k], eta[i + k], y[i + k]);
+                const int there = ob_logistic_approach(&next, start[i + k], xSx[i + k], eta[i + k], y[i + k]);
                 c[i + k] = left[k] > 0.0 ? next : c[i + k];
                 left[k] = there ? 0.0 : left[k];
             }

@@ -3,9 +3,9 @@ cdef extern from "ops/logistic.h":
     double ob_softplus(double a) noexcept nogil
     # of ln(1 + e^a) - y a
     void ob_logistic_derivatives(double a, double y, double* slope, double* curvature) noexcept nogil
-    double ob_logistic_step(double start, double fall, double eta, double y, double slope,
+    double ob_logistic_step(double start, double xSx, double eta, double y, double slope,
                             double curvature) noexcept nogil
-    void ob_logistic_steps(double* c, const double* start, const double* fall, const double* eta, const double* y,
+    void ob_logistic_steps(double* c, const double* start, const double* xSx, const double* eta, const double* y,
                            const double* slope, const double* curvature, Py_ssize_t n) noexcept nogil
     void ob_logistic_losses(double* value, double* slope, double* curvature, const double* a, const double* y,
                             Py_ssize_t n) noexcept nogil

@@ -159,7 +159,7 @@ OB_CLONES static double ob_dot(const double *restrict a, const double *restrict 
 }
 
 /* sum (a - b) x: exactly 0 where a = b, which the sum of a x and -b x is not */
-OB_CLONES static double ob_dot_twins(const double *restrict a, const double *restrict b, const double *restrict x,
+OB_CLONES static double ob_dot_signed(const double *restrict a, const double *restrict b, const double *restrict x,
                                      ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += (L(a) - L(b)) * L(x); }

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from onlinebregman._kernels.geometries.burg import BurgGeometry
 from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
-from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.loop.learner import Learner
+from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from scipy import sparse

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
-from onlinebregman._kernels.loop.forward import ForwardLearner
-from onlinebregman._kernels.loop.learner import Learner
-from onlinebregman._kernels.loop.multi_learner import MultiLearner
+from onlinebregman._kernels.learners.forward import ForwardLearner
+from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.rows.standardizer import Standardizer
 from scipy import sparse

@@ -1,0 +1,151 @@
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_standardized, fetch_to_learn
+
+
+cdef struct Block:            # the arguments of a call besides its rows, and its workspace
+    const double* y           # targets, `n_targets` for each row
+    Py_ssize_t n_targets
+    const double* sample_weight  # NULL: 1 for each
+    double* scores            # NULL, or an array for each row's scores before it is learned
+    Py_ssize_t failed         # number of the row that could not be learned
+    Workspace work
+
+
+cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
+    return 1.0 if block.sample_weight == NULL else block.sample_weight[i]
+
+
+cdef class Savepoint:
+    cdef Py_ssize_t n_calls
+    cdef object settings
+
+
+cdef class AtomicLearner:
+    cdef tuple arguments      # of the constructor
+    cdef Fields learned       # what rows change
+    cdef Fields configured    # what `configure` changes
+    cdef readonly Py_ssize_t n_features
+    cdef Py_ssize_t n_targets
+    cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
+    cdef readonly Py_ssize_t n_scores  # number of scores of a row
+    cdef long busy            # whether a thread is learning
+    cdef Py_ssize_t n_savepoints   # number of savepoints that are not committed yet
+    cdef Py_ssize_t n_calls   # number of calls that have learned
+    cdef Rows rows            # rows of the last call, as long as it may have to be undone
+    cdef Py_ssize_t work_left  # numbers that may be processed before the next check for signals
+    cdef object interrupt     # the exception by which a signal ended the loop
+    cdef bint dense           # whether rows must be dense
+    cdef bint looks_ahead     # whether `look_ahead` is called
+    cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
+    cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
+
+    cdef dict learned_values(self)
+    cpdef bint ready(self, dict attributes)
+    cdef Rows fitting_rows(self, dict attributes, X)
+    cdef bint scores_predict(self) noexcept
+    cdef bint row_scores_predict(self) noexcept
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept
+    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1
+    cdef int learn_block(self, Rows rows, Block* block) except -1
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
+    cdef int claim(self) except -1
+    cdef void release(self) noexcept
+    cdef int check(self, Rows rows) except -1
+    cdef int begin(self, Rows rows, bint complete) except -1
+    cdef void prepare(self) noexcept
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil
+    cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
+                        double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil
+    cdef int check_all(self) noexcept nogil
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=*)
+    cdef object scorer(self, Rows rows)
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil
+    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil
+    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil
+    cdef void link_row(self, double* scores, double* out) noexcept nogil
+    cdef object link_error(self)
+    cdef int undo(self, Rows rows) except -1
+    cdef int undo_call(self, Rows rows) except -1
+    cdef void keep(self, Rows rows) noexcept
+    cdef object interruption(self)
+    cdef bint signalled(self) noexcept nogil
+    cdef Savepoint make_savepoint(self)
+    cdef int return_to(self, Savepoint savepoint) except -1
+
+
+cdef object reason(int status)
+
+
+cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
+    """Whether a signal has raised an exception; checked whenever enough numbers have been processed."""
+    learner.work_left -= work
+    return learner.work_left < 0 and learner.signalled()
+
+
+ctypedef int (*LearnRow)(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                         double* scores) noexcept nogil
+
+
+cdef inline int call_learn_row(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                               double* scores) noexcept nogil:
+    return learner.learn_row(row, work, y, weight, scores)
+
+
+cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, LearnRow learn_row) noexcept nogil:
+    """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
+    cdef Py_ssize_t k, i, effort = learner.effort(rows.widest)
+    cdef int status
+    cdef Row row
+    for k in range(rows.n_rows):
+        i = block.failed = row_number(rows, k)
+        if learner.looks_ahead:
+            learner.look_ahead(rows, block, k)
+        if interrupted(learner, effort):
+            return INTERRUPTED
+        fetch_to_learn(learner.standardizer, rows, i, weight_of(block, i), &row)
+        status = learn_row(
+            learner, &row, &block.work, block.y + i * block.n_targets, weight_of(block, i),
+            NULL if block.scores == NULL else block.scores + i * learner.n_scores,
+        )
+        if status != LEARNED:
+            return status
+    return learner.check_all()
+
+
+ctypedef void (*ScoreRow)(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                          double* scores) noexcept nogil
+
+
+cdef inline void call_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                                double* scores) noexcept nogil:
+    learner.score_row(row, work, scores)
+
+
+cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, Workspace* work, bint linked,
+                               double* out, ScoreRow score_row) noexcept nogil:
+    """The loop over rows that are predicted: see `AtomicLearner.score_rows`."""
+    cdef Py_ssize_t i, k, n = learner.n_scores, width = learner.n_outputs(linked)
+    cdef double total = 0.0
+    cdef Row row
+    for i in range(rows.n_rows):
+        fetch_standardized(learner.standardizer, rows, i, &row)
+        if rows.indices != NULL and i + 1 < rows.n_rows:
+            learner.prefetch_to_score(rows, scorer, i + 1)
+        if not linked:
+            score_row(learner, scorer, &row, work, out + i * width)
+            continue
+        score_row(learner, scorer, &row, work, work.vectors)
+        for k in range(n):
+            total += 0.0 * work.vectors[k]
+        learner.link_row(work.vectors, out + i * width)
+    return total == 0

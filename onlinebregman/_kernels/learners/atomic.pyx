@@ -1,0 +1,471 @@
+"""Base classes of all learners: a call learns all of its rows or none, in one thread at a time, and can be undone.
+
+A call claims the learner (one thread at a time), backs up its state (`begin`), changes what has to change before the
+rows (`prepare`), learns row after row (`loop`), keeps the result (`keep`) or restores the backup (`undo`), and releases
+the learner. Each kind of learner implements these.
+
+Numbers that a learner declares (`learned`, `configured`, see `fields`) are undone, copied, pickled and written to model
+files by the base class. What is not declared, such as weights of which few change, a learner handles itself.
+
+If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
+"""
+
+import numpy as np
+
+from cpython.buffer cimport PyBuffer_Release
+from libc.math cimport isfinite
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.learners.state cimport (
+    BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
+)
+from onlinebregman._kernels.learners.transaction cimport (
+    check_idle, parameters_unchanged, work_between_checks, signal_raised, under_way, unnamed
+)
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
+
+cdef extern from "learners/claim.h":
+    bint ob_claim(long* flag) noexcept nogil
+    void ob_release(long* flag) noexcept nogil
+
+cdef dict REASONS = {
+    NOT_FINITE: "not finite",
+    BAD_TARGET: "bad target",
+    LEFT_DOMAIN: "left domain",
+    NEGATIVE: "negative",
+    OVERFLOWED: "overflowed",
+    FAILED: "failed",
+    LOSS_OVERFLOWED: "loss overflowed",
+    TOO_LARGE: "too large",
+}
+
+
+cdef object reason(int status):
+    """The reason why a row was refused, a key for the estimator's error message."""
+    return REASONS[status]
+
+
+cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
+    """Whether all weights are positive and their sum is finite."""
+    cdef double total = 0.0
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not weights[i] > 0:
+            return False
+        total += weights[i]
+    return isfinite(total)
+
+
+def are_positive(const double[::1] weights):
+    """See `all_positive`."""
+    return weights.shape[0] == 0 or all_positive(&weights[0], weights.shape[0])
+
+
+def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
+    """Check the width of rows: the estimator's `n_features_in_` may be wrong in a file, or after it was set."""
+    if n_columns != n_features:
+        raise ValueError(
+            f"rows must have {n_features} features, the number in the rows learned before; got {n_columns}"
+        )
+
+
+cdef class Savepoint:
+    """A state to which a learner can be rolled back."""
+
+
+cdef class AtomicLearner:
+    """Base class: calls that learn, and undoing them; predictions; copies and files.
+
+    All arguments of a constructor are given by position. Its last parameter is `state`, which this class handles: what
+    else a copy has to continue from, the standardizer and the fields declared in `learned` and `configured`.
+    """
+
+    def __cinit__(self, *arguments):
+        cdef dict state = {}
+        cdef Py_ssize_t n = len(arguments)
+        if n > 0 and type(arguments[n - 1]) is dict:
+            state, arguments = arguments[n - 1], arguments[:n - 1]
+            self.standardizer = state.get("standardizer")
+        self.arguments = tuple([np.array(value) if isinstance(value, np.ndarray) else value for value in arguments])
+        self.learned, self.configured = Fields(state.get("fields")), Fields(state.get("fields"))
+
+    def __reduce__(self):
+        check_idle(self.busy)
+        state = {"standardizer": self.standardizer, "fields": {**self.configured.values(), **self.learned_values()}}
+        return type(self), (*self.arguments, state)
+
+    cdef dict learned_values(self):
+        """The learned numbers, in a form that does not depend on how rows were divided into calls."""
+        return self.learned.values()
+
+    def standardize_by(self, Standardizer standardizer):
+        """Standardise rows before they are learned or predicted; called before the first row."""
+        self.standardizer = standardizer
+
+    # --- entry points -------------------------------------------------------------------------------------------
+
+    def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
+        """Learn validated rows, in their order or in `order`: all of them, or none if one cannot be learned.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets or class numbers; None for learners without targets.
+        sample_weight, order : ndarray of shape (n_rows,), default=None
+        scores : ndarray of shape (n_rows,) or (n_rows, n_scores), default=None
+            Receives each row's scores before it was learned (NaN where its weight is 0).
+
+        Returns
+        -------
+        None, or (reason, row) of the row that cannot be learned.
+        """
+        cdef Rows rows = open_rows(X)
+        cdef Block block
+        cdef const double[::1] targets = None if y is None else y.reshape(-1)
+        cdef double[::1] out = None if scores is None else scores.reshape(-1)
+        cdef Py_ssize_t n = rows.n_rows
+        self.check(rows)
+        block.y = NULL if y is None else &targets[0]
+        block.n_targets = 0 if y is None else targets.shape[0] // n if n > 0 else self.n_targets
+        block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
+        block.scores = NULL if scores is None else &out[0]
+        if not self.takes(block.n_targets) or (y is not None and targets.shape[0] != n * block.n_targets) or \
+                (sample_weight is not None and sample_weight.shape[0] != n) or \
+                (scores is not None and out.shape[0] != n * self.n_scores):
+            raise ValueError(
+                f"y, sample_weight and scores must have {self.n_targets}, 1 and {self.n_scores} numbers for each of "
+                f"{n} rows; got shapes {np.shape(y)}, {np.shape(sample_weight)} and {np.shape(scores)}"
+            )
+        rows.set_order(order)
+        status = self.learn_block(rows, &block)
+        return None if status == LEARNED else (reason(status), block.failed)
+
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
+        """Whether rows may come with this number of targets each."""
+        return n_targets == self.n_targets
+
+    def predict(self, X, bint linked=True):
+        """Predictions for validated rows, dense or CSR, or their scores; None if one is not finite."""
+        return self.predict_rows(open_rows(X), linked)
+
+    def predict_fast(self, dict attributes, X, bint linked=True):
+        """The same for an array of numbers or CSR without validation; None also if that is not safe."""
+        cdef Rows rows = self.fitting_rows(attributes, X)
+        return None if rows is None else self.predict_rows(rows, linked)
+
+    cpdef bint ready(self, dict attributes):
+        """Whether the learner may be called without validation of the parameters of the estimator."""
+        return not self.busy and parameters_unchanged(attributes) and not under_way(attributes)
+
+    @property
+    def progressive(self):
+        """See `scores_predict`."""
+        return self.scores_predict()
+
+    cdef bint scores_predict(self) noexcept:
+        """Whether the scores of rows while they are learned equal, bit for bit, those of a prediction just before."""
+        return False
+
+    @property
+    def predictive(self):
+        """See `row_scores_predict`."""
+        return self.row_scores_predict()
+
+    cdef bint row_scores_predict(self) noexcept:
+        """Whether `score_row` computes the scores of a prediction, without calling Python."""
+        return self.scores_predict()
+
+    def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
+        """Learn a block, or one row, without validation; False if that is not safe, and nothing was learned.
+
+        It is safe if X, y and the weights are arrays of numbers (X may be CSR) or lists, of the right shapes, the
+        parameters have not changed since they were validated, and there are no feature names to compare. Values that
+        are not finite are found in the predictions, as all weights are positive.
+
+        `scores`, if given, receives the `n_scores` scores of each row before it was learned.
+        """
+        cdef Rows rows
+        cdef Py_buffer targets
+        cdef Block block
+        if not self.ready(attributes):
+            return False
+        rows = self.fitting_rows(attributes, X)
+        if rows is None:
+            return False
+        block.y, block.n_targets, block.scores = NULL, self.n_targets, NULL
+        if scores is not None:
+            if not self.scores_predict() or scores.shape[0] != rows.n_rows or scores.shape[1] != self.n_scores:
+                return False
+            block.scores = &scores[0, 0]
+        if self.target_ndim == 0:
+            return self.learn_weighted(rows, &block, sample_weight)
+        if not acquire_float64(y, &targets):
+            return False
+        try:
+            if targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
+                    (targets.ndim == 2 and targets.shape[1] != self.n_targets):
+                return False
+            block.y = <const double*> targets.buf
+            return self.learn_weighted(rows, &block, sample_weight)
+        finally:
+            PyBuffer_Release(&targets)
+
+    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
+        """Learn a block with weights that are not validated; False if nothing was learned."""
+        cdef Py_buffer weights
+        block.sample_weight = NULL
+        if sample_weight is None:
+            return self.learn_block(rows, block) == LEARNED
+        if not acquire_float64(sample_weight, &weights):
+            return False
+        try:
+            block.sample_weight = <const double*> weights.buf
+            if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
+                    not all_positive(block.sample_weight, rows.n_rows):
+                return False
+            return self.learn_block(rows, block) == LEARNED
+        finally:
+            PyBuffer_Release(&weights)
+
+    cdef Rows fitting_rows(self, dict attributes, X):
+        """The rows of X if they need no validation and have the right number of features; None otherwise."""
+        cdef Rows rows
+        if not unnamed(attributes):
+            return None
+        rows = try_rows(X)
+        if rows is None or rows.n_rows == 0 or rows.n_columns != self.n_features:
+            return None
+        return None if self.dense and rows.indices != NULL else rows
+
+    # --- a call -------------------------------------------------------------------------------------------------
+
+    cdef int learn_block(self, Rows rows, Block* block) except -1:
+        """Learn all rows and return LEARNED, or learn none and return the `Status` that says why."""
+        cdef int status
+        cdef bint complete = False
+        self.claim()
+        block.work.notes = NULL
+        try:
+            if self.standardizer is not None:
+                self.standardizer.open(rows)
+            make_workspace(&block.work, self.vector_length(rows.widest))
+            while True:
+                if self.standardizer is not None:
+                    self.standardizer.begin(rows)
+                self.begin(rows, complete)
+                self.prepare()
+                with nogil:
+                    status = self.loop(rows, block)
+                if status == LEARNED and self.standardizer is not None and not self.standardizer.bounded():
+                    status = TOO_LARGE
+                error = self.interruption()
+                if status != LEARNED or error is not None:
+                    self.undo_call(rows)
+                if error is not None:
+                    raise error
+                if status == LEARNED:
+                    self.keep(rows)
+                if status != NEEDS_BACKUP:
+                    return status
+                complete = True
+        finally:
+            free_workspace(&block.work)
+            self.release()
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        """The length that the vectors of the workspace must have."""
+        return 0
+
+    cdef int claim(self) except -1:
+        if not ob_claim(&self.busy):
+            check_idle(self.busy)
+        return 0
+
+    cdef void release(self) noexcept:
+        ob_release(&self.busy)
+
+    cdef int check(self, Rows rows) except -1:
+        """Check the width of rows that are learned or predicted, and that the learner is complete."""
+        if rows.n_columns != self.n_features:
+            check_columns(rows.n_columns, self.n_features)
+        if self.dense and rows.indices != NULL:
+            raise ValueError("X must be a dense array; got a sparse matrix")
+        return 0
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        """Back up the state: all of it if `complete`, otherwise at least what these rows can change.
+
+        It leaves the state itself unchanged, as it may raise after other learners of the same rows have begun.
+        """
+        self.check(rows)
+        self.interrupt, self.work_left = None, work_between_checks()
+        return self.learned.save()
+
+    cdef void prepare(self) noexcept:
+        """Change what has to change before the rows are learned; called when all that can raise is done."""
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        """Learn row after row; returns the `Status` of the first row that cannot be learned, or LEARNED."""
+        return learn_rows_of(self, rows, block, call_learn_row)
+
+    # The parts of the loop, also for loops over several learners:
+
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
+        """Called before the k-th row is fetched, if `looks_ahead` is set: prepare for it and the next ones."""
+        self.prefetch(rows, k + 1)
+
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+        """Prefetch the memory that the k-th row needs."""
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        """About how many numbers are processed to learn a row of n values."""
+        return n
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """Learn a row with its targets, so that it can be undone; returns a `Status`.
+
+        `scores`, if not NULL, receives its `n_scores` scores before it was learned (NaN if its weight is 0).
+        """
+        return LEARNED
+
+    cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
+                        double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil:
+        """The same for n rows of positive weight, one after the other; their scores go `stride` numbers apart."""
+        cdef Py_ssize_t i
+        cdef int status
+        for i in range(n):
+            failed[0] = i
+            status = self.learn_row(&rows[i], work, y[i], weight[i], scores + i * stride)
+            if status != LEARNED:
+                return status
+        return LEARNED
+
+    cdef int check_all(self) noexcept nogil:
+        """After the last row: check that everything is finite that was not checked row by row."""
+        return LEARNED
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        """The `n_scores` scores of a row."""
+
+    cdef int undo(self, Rows rows) except -1:
+        """Restore what `begin` has backed up."""
+        self.learned.restore()
+        return 0
+
+    cdef int undo_call(self, Rows rows) except -1:
+        """Undo the call: `undo`, and the same for the standardizer."""
+        self.undo(rows)
+        if self.standardizer is not None:
+            self.standardizer.undo()
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        """Called when all rows have been learned."""
+        self.n_calls += 1
+        self.rows = rows if self.n_savepoints else None
+
+    cdef object interruption(self):
+        """The exception that ended the loop for a reason other than a row: KeyboardInterrupt or MemoryError."""
+        return self.interrupt
+
+    cdef bint signalled(self) noexcept nogil:
+        """Whether a signal has raised an exception."""
+        with gil:
+            self.work_left, self.interrupt = work_between_checks(), signal_raised()
+            return self.interrupt is not None
+
+    # --- undoing a call that has returned -----------------------------------------------------------------------
+
+    def savepoint(self):
+        """A savepoint: until `commit`, `rollback` undoes changes of the settings and the next call that learns."""
+        cdef Savepoint savepoint
+        check_idle(self.busy)
+        savepoint = self.make_savepoint()
+        savepoint.n_calls = self.n_calls
+        self.n_savepoints += 1
+        return savepoint
+
+    def rollback(self, Savepoint savepoint not None):
+        """Undo everything since the savepoint was made, which must be at most one call that learned."""
+        self.claim()
+        try:
+            if self.n_calls > savepoint.n_calls + 1:
+                raise RuntimeError(
+                    "at most one call that learned can be undone; got "
+                    f"{self.n_calls - savepoint.n_calls} calls since the savepoint was made"
+                )
+            if self.n_calls > savepoint.n_calls:
+                self.undo_call(self.rows)
+            self.return_to(savepoint)
+            self.n_calls = savepoint.n_calls
+        finally:
+            self.release()
+
+    def commit(self):
+        """Discard a savepoint; with the last one, discard the backup."""
+        self.n_savepoints -= 1
+        if self.n_savepoints == 0:
+            self.rows = None
+
+    cdef Savepoint make_savepoint(self):
+        cdef Savepoint savepoint = Savepoint()
+        savepoint.settings = self.configured.packed()
+        return savepoint
+
+    cdef int return_to(self, Savepoint savepoint) except -1:
+        """Restore the settings and the rest of the savepoint."""
+        return self.configured.unpack(savepoint.settings)
+
+    # --- predictions --------------------------------------------------------------------------------------------
+
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        """Predictions of rows, or their scores unless `linked`; None if one is not finite, unless `finite` is False."""
+        cdef Workspace work
+        cdef double[::1] out
+        cdef bint sound
+        self.check(rows)
+        scorer = self.scorer(rows)
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
+        outputs = np.empty(rows.n_rows * self.n_outputs(linked))
+        out = outputs
+        make_workspace(&work, self.scoring_length(rows.widest))
+        with nogil:
+            sound = self.score_rows(rows, <void*> scorer, &work, linked, &out[0])
+            sound = ob_nonfinite(&out[0], out.shape[0]) == 0 and sound
+            free_workspace(&work)
+        error = self.link_error()
+        if error is not None:
+            raise error
+        return outputs if sound or not finite else None
+
+    cdef object scorer(self, Rows rows):
+        """What computes the scores of rows, if it is not the learner itself."""
+        return None
+
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
+        """Number of predictions, or scores, of a row."""
+        return self.n_scores
+
+    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
+        """The length that the vectors of a workspace for predictions must have."""
+        return self.vector_length(widest)
+
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
+        """Compute predictions, or scores; False if scores of predictions are not finite."""
+        return score_rows_of(self, rows, scorer, work, linked, out, call_score_row)
+
+    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil:
+        """Prefetch the memory that the scores of sparse row i need."""
+
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
+        """Compute the predictions of a row from its scores, which are in a workspace's first vector."""
+
+    cdef object link_error(self):
+        """The exception that a link in Python has raised, or None."""
+        return None

@@ -1,0 +1,92 @@
+"""Learners of the same rows as one learner."""
+
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.learners.atomic import check_columns
+from onlinebregman._kernels.rows.rows cimport Rows
+
+
+cdef class Ensemble(AtomicLearner):
+    """Learners that learn the same rows: either all of them learn the rows of a call, or none.
+
+    Parameters
+    ----------
+    learners : list of AtomicLearner
+        With the same number of features and the same standardizer.
+    """
+
+    def __cinit__(self, learners, *arguments, **more):
+        self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
+        if not self.learners:
+            raise ValueError("learners must contain at least one learner; got none")
+        self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
+        self.dense = any([(<AtomicLearner> learner).dense for learner in self.learners])
+        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
+            raise ValueError("learners must share one standardizer; got different ones")
+        for learner in self.learners:
+            check_columns(learner.n_features, self.n_features)
+
+    @property
+    def t(self):
+        return self.learners[0].t
+
+    # --- a call: each learner can undo its part -------------------------------------------------------------------
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t length = 0
+        for learner in self.changing:
+            length = max(length, learner.vector_length(widest))
+        return length
+
+    cdef int claim(self) except -1:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t claimed = 0
+        AtomicLearner.claim(self)
+        try:
+            for learner in self.changing:
+                learner.claim()
+                claimed += 1
+        except BaseException:
+            for learner in self.changing[:claimed]:
+                learner.release()
+            AtomicLearner.release(self)
+            raise
+        return 0
+
+    cdef void release(self) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.changing:
+            learner.release()
+        AtomicLearner.release(self)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef AtomicLearner learner
+        AtomicLearner.begin(self, rows, complete)
+        for learner in self.changing:
+            learner.begin(rows, complete)
+        return 0
+
+    cdef void prepare(self) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.changing:
+            learner.prepare()
+
+    cdef int undo(self, Rows rows) except -1:
+        cdef AtomicLearner learner
+        for learner in self.changing:
+            learner.undo(rows)
+        return 0
+
+    cdef void keep(self, Rows rows) noexcept:
+        cdef AtomicLearner learner
+        for learner in self.changing:
+            learner.keep(rows)
+        AtomicLearner.keep(self, rows)
+
+    cdef object interruption(self):
+        cdef AtomicLearner learner
+        for learner in self.changing:
+            error = learner.interruption()
+            if error is not None:
+                return error
+        return self.interrupt

@@ -1,0 +1,207 @@
+"""Gaussians whose mean and covariance are learned: each row adds a rank-one matrix to the scatter about the mean.
+
+A row x of weight h, after rows of total weight n, adds n h / (n + h) s s' with s = x - their mean. The scatter that
+includes the prior, from whose inverse or diagonal rows are predicted, grows likewise, with s = x - the predicted mean.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_MIN
+from libc.math cimport INFINITY, isfinite, log, log1p, pi
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.learners.density cimport DensityLearner
+from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
+from onlinebregman._kernels.ops.entropy cimport ob_sum_log
+from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite, ob_symv, ob_syr
+
+cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed
+
+
+cdef class GaussianLearner(DensityLearner):
+    """Mean and covariance.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_features,)
+    k1 : float
+        Weight of the prior in predictions, as a number of rows.
+    covariance : ndarray
+        Of the prior, in the form of the subclass.
+    """
+
+    cdef readonly double k1
+    cdef double[::1] covariance
+
+    def __init__(self, mean, double k1, covariance, state=None):
+        if np.size(covariance) != np.size(mean) ** (2 if isinstance(self, FullGaussianLearner) else 1):
+            raise ValueError(f"covariance must be for {np.size(mean)} features; got {np.size(covariance)} numbers")
+        self.allocate(mean, 2 * np.size(covariance))
+        self.k1, self.located = k1, True
+        self.covariance = np.array(covariance, dtype=np.float64).ravel()
+        self.start()
+        self.declare()
+
+    cdef int start(self) except -1:
+        """Initialise the statistics for predictions from the prior."""
+        return 0
+
+    cdef double* own(self) noexcept nogil:
+        """The scatter of the rows without the prior."""
+        return &self.memory[2 * self.n_features]
+
+    cdef double* predicted(self) noexcept nogil:
+        """The scatter with the prior, in the form that predictions use."""
+        return &self.memory[2 * self.n_features + self.covariance.shape[0]]
+
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil:
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double* origin = &self.memory[0]
+        cdef double* total = &self.memory[d]
+        cdef double* step = scratch(work, 0)
+        cdef double* innovation = scratch(work, 1)
+        cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, log_det, distance
+        for i in range(d):
+            u = x[i] - origin[i]
+            step[i] = u - total[i] / max(n, DBL_MIN)  # x - the mean of the rows before
+            innovation[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # x - the predicted mean
+            total[i] += weight * u
+        self.absorb(step, n * weight / after, innovation, k * weight / (self.k1 + after), work, &log_det, &distance)
+        log_density[0] = -(log_det - d * log(k / (2.0 * pi)) + k * distance) / 2.0
+        self.state.loss -= weight * log_density[0]
+        return LEARNED
+
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
+                     double* log_det, double* distance) noexcept nogil:
+        """own += gain step^2, and the scatter with the prior += weight innovation^2.
+
+        Computes, from the latter before the update, ln det and innovation' scatter^-1 innovation.
+        """
+
+    cdef int check_all(self) noexcept nogil:
+        return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
+
+
+cdef class FullGaussianLearner(GaussianLearner):
+    """Any covariance, shape (n_features, n_features): by the inverse of the scatter with the prior.
+
+    Matrices are upper triangles.
+    """
+
+    cdef int start(self) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.covariance.shape[0]):
+            self.predicted()[i] = self.k1 * self.covariance[i]
+        if not self.factorise():
+            raise ValueError(
+                "prior_covariance must be positive definite in float64; got a matrix without a Cholesky factor; "
+                "scale the features (sklearn.preprocessing.StandardScaler), or add a multiple of the identity."
+            )
+        return 0
+
+    @property
+    def scatter(self):
+        """The scatter of the rows alone, shape (n_features, n_features)."""
+        return self.both_triangles(self.own())
+
+    @property
+    def inverse(self):
+        """The inverse of the scatter with the prior, shape (n_features, n_features)."""
+        return self.both_triangles(self.predicted())
+
+    cdef object both_triangles(self, const double* upper):
+        cdef Py_ssize_t i, j, d = self.n_features
+        cdef double[:, ::1] matrix = np.empty((d, d))
+        for i in range(d):
+            for j in range(i, d):
+                matrix[i, j] = matrix[j, i] = upper[i * d + j]
+        return np.asarray(matrix)
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return 2 * n * n
+
+    cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
+                               double* log_density) noexcept nogil:
+        GaussianLearner.predict_and_learn(self, x, weight, work, log_density)
+        if not isfinite(self.state.log_det):
+            return OVERFLOWED
+        if <Py_ssize_t> (self.state.rows + 1.0) % REFRESH == 0:
+            return LEARNED if self.refresh(weight) else OVERFLOWED
+        return LEARNED
+
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
+                     double* log_det, double* distance) noexcept nogil:
+        cdef double* v = scratch(work, 2)
+        cdef double growth
+        ob_syr(self.own(), step, -gain, self.n_features)
+        distance[0] = ob_symv(self.predicted(), innovation, v, self.n_features)
+        growth = weight * distance[0]
+        ob_syr(self.predicted(), v, weight / (1.0 + growth), self.n_features)
+        log_det[0] = self.state.log_det
+        self.state.log_det += log1p(growth)
+
+    cdef bint refresh(self, double weight) noexcept nogil:
+        """Recompute the inverse, so that rounding errors do not add up; `weight` is that of the last row."""
+        cdef Py_ssize_t i, j, d = self.n_features
+        cdef double* total = &self.memory[d]
+        cdef double* inverse = self.predicted()
+        cdef double n = self.state.weight + weight, share = self.k1 * n / (self.k1 + n), gap
+        for i in range(d):
+            gap = self.mean[i] - self.memory[i] - total[i] / n
+            for j in range(i, d):
+                inverse[i * d + j] = self.k1 * self.covariance[i * d + j] + self.own()[i * d + j] + \
+                    share * (gap * (self.mean[j] - self.memory[j] - total[j] / n))
+        return self.factorise()
+
+    cdef bint factorise(self) noexcept nogil:
+        """Replace the scatter by its inverse, and set the log-determinant; False if it is singular."""
+        cdef int d = <int> self.n_features, info
+        cdef double log_det = 0.0
+        cdef Py_ssize_t i
+        cdef double* a = self.predicted()
+        dpotrf(b"L", &d, a, &d, &info)  # LAPACK's lower triangle is our upper one
+        if info != 0:
+            return False
+        for i in range(d):
+            log_det += log(a[i * (d + 1)])
+        self.state.log_det = 2.0 * log_det
+        dpotri(b"L", &d, a, &d, &info)
+        return info == 0 and isfinite(log_det)
+
+
+cdef class DiagonalGaussianLearner(GaussianLearner):
+    """Features independent of each other; covariances are vectors of variances, shape (n_features,)."""
+
+    cdef int start(self) except -1:
+        cdef Py_ssize_t i
+        for i in range(self.n_features):
+            self.predicted()[i] = self.k1 * self.covariance[i]
+        return 0
+
+    @property
+    def scatter(self):
+        """The scatter of the rows alone, shape (n_features,)."""
+        return np.asarray(self.memory)[2 * self.n_features:3 * self.n_features].copy()
+
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
+                     double* log_det, double* distance) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double* own = self.own()
+        cdef double* whole = self.predicted()
+        cdef double square, smallest = INFINITY, total = 0.0
+        for i in range(self.n_features):
+            smallest = min(smallest, whole[i])
+        if smallest >= DBL_MIN:
+            log_det[0] = ob_sum_log(whole, self.n_features)
+        else:
+            log_det[0] = 0.0
+            for i in range(self.n_features):
+                log_det[0] += log(whole[i])
+        for i in range(self.n_features):
+            square = innovation[i] * innovation[i]
+            total += square / whole[i]
+            own[i] += gain * (step[i] * step[i])
+            whole[i] += weight * square
+        distance[0] = total

@@ -1,0 +1,457 @@
+"""The one loop over rows, for one geometry and one loss."""
+
+import copy
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, NAN, isfinite
+
+from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
+from onlinebregman._kernels.geometries.averaged import AveragedGeometry
+from onlinebregman._kernels.geometries.entropy import SimplexGeometry
+from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of, score_rows_of
+from onlinebregman._kernels.learners.atomic import check_columns
+from onlinebregman._kernels.learners.descent cimport Descent, descend, is_descent
+from onlinebregman._kernels.learners.gradient_rate cimport GradientRate, gradient_rate
+from onlinebregman._kernels.learners.mirror_step cimport mirror_step
+from onlinebregman._kernels.learners.rule cimport PowerLaw, rule_of
+from onlinebregman._kernels.learners.snapshot cimport Snapshot
+from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED
+from onlinebregman._kernels.learners.transaction cimport check_idle
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+
+UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
+ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
+
+
+cdef int check_loss(Loss loss) except -1:
+    """Check that the attribute `loss`, which can be set, is not None."""
+    if loss is None:
+        raise TypeError("the learner's loss must be a Loss; got None")
+    return 0
+
+
+cdef int check_rows(Geometry geometry, Rows rows) except -1:
+    """See `check_columns`; a row for a matrix may consist of several parts of its size."""
+    cdef Py_ssize_t n = geometry.n_features
+    cdef bint matrix = geometry.quadratic or isinstance(geometry, MatrixGeometry)
+    if rows.n_columns != n and not (matrix and rows.n_columns and rows.n_columns % n == 0):
+        check_columns(rows.n_columns, n)
+    return 0
+
+
+cdef Geometry averaged_view(Learner learner, Rows rows):
+    """A view of the averaged weights for one row or a few sparse ones; None if most averages are needed.
+
+    This is the case from the second dense row on that is predicted without learning in between.
+    """
+    cdef Geometry geometry = learner.geometry, view = None
+    if learner.run.averaged == 0 or rows.stored > geometry.n_features:
+        return None
+    if rows.indices == NULL:
+        with cython.critical_section(learner):
+            known = learner.prediction_model
+            if known is not None and known[0] == learner.run.t:
+                return None
+            learner.prediction_model = learner.run.t, None
+    if not (geometry.moves_all or geometry.quadratic or geometry.own_average):
+        view = AveragedGeometry(geometry, learner.run.averaged)
+    return view if view is not None and view.averaging else None
+
+
+cdef inline int inline_learn_row(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                                 double* scores) noexcept nogil:
+    return learn_row_by(<Learner> learner, row, work, y, weight, scores)
+
+
+cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, const double* y, double weight,
+                             double* prior_score) noexcept nogil:
+    """`Learner.learn_row`, as a function that is inlined into the loop."""
+    cdef int status
+    if weight == 0:
+        if prior_score != NULL:
+            prior_score[0] = NAN
+        return LEARNED
+    if not self.before.complete:
+        self.before.log(self.geometry, row)
+    if self.descends:
+        status = descend(&self.descent, row, y[0], weight, prior_score)
+    else:
+        open_workspace(work, row)
+        status = mirror_step(
+            self.geometry, self.loss, self.rule, &self.settings, &self.run, work, y[0], weight, prior_score
+        )
+    if status == LEARNED and not self.before.complete and not self.before.finite(self.geometry, row):
+        return OVERFLOWED
+    return status
+
+
+cdef inline void inline_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                                  double* scores) noexcept nogil:
+    open_workspace(work, row)
+    scores[0] = score_of(<Geometry> scorer, work) + (<Learner> learner).current_intercept()
+
+
+cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
+    """w.x of the row of the workspace."""
+    geometry.load(work)
+    if geometry.penalised:
+        geometry.catch_up(work)
+    return geometry.dot(work)
+
+
+@cython.final
+cdef class LearnerSavepoint(Savepoint):
+    """The state of a learner except for its weights."""
+
+
+cdef class Learner(AtomicLearner):
+    """Learns rows one after the other, by the steps of a geometry on a loss.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    loss : Loss
+    state : dict, default=None
+        The rest of the state of another learner, to continue from it.
+    """
+
+    def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
+        self.geometry = geometry
+        self.loss = loss
+        self.rule = PowerLaw(0.0, 0.0)
+        self.run.largest_weight = 1.0
+        self.before = Snapshot()
+        self.learned.add("run", &self.run, sizeof(self.run))
+        self.learned.add("geometry", &geometry.state, sizeof(geometry.state))
+        self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
+        self.dense = isinstance(geometry, MatrixGeometry)
+        if state is not None:
+            self.settings, self.run = state["settings"], state["run"]
+            self.rule, self.limit, self.origin = state["rule"], state["limit"], state["origin"]
+            self.standardizer = state["standardizer"]
+            self.check_rule()
+            if self.run.averaged != 0 and not geometry.averaging:
+                raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
+        if type(geometry) in ABSTRACT:
+            raise TypeError(f"the geometry of a learner must not be an abstract class; got {type(geometry).__name__}")
+
+    def __reduce__(self):
+        check_idle(self.busy)
+        state = {
+            "settings": self.settings, "run": self.run, "rule": self.rule, "limit": self.limit, "origin": self.origin,
+            "standardizer": self.standardizer,
+        }
+        return type(self), (self.geometry, self.loss, state)
+
+    cdef int check_rule(self) except -1:
+        """Check that the rules are those of this geometry; a file may contain others."""
+        if self.rule is None or (isinstance(self.rule, GradientRate) and self.rule is not self.limit):
+            raise ValueError(f"the rule of a learner must be a step-size rule, or its limit; got {self.rule!r}")
+        if self.limit is not None and type(self.limit) is not type(gradient_rate(self.geometry, self.rule)):
+            raise ValueError(f"the limit of a learner must be that of its geometry; got {self.limit!r}")
+        return 0
+
+    @property
+    def t(self):
+        return int(self.run.t)
+
+    @property
+    def cumulative_loss(self):
+        return self.run.loss
+
+    @property
+    def failure(self):
+        """The exception raised by a geometry in Python, or None."""
+        return self.geometry.failure
+
+    @property
+    def n_moves(self):
+        """Number of rows that moved the weights."""
+        return int(self.run.moves)
+
+    @property
+    def largest_weight(self):
+        """The largest weight of a row, and at least 1."""
+        return self.run.largest_weight
+
+    @property
+    def all_weight_one(self):
+        """Whether all rows had weight 1."""
+        return self.run.reweighted == 0
+
+    @property
+    def weighted_loss(self):
+        """Sum of rate times weight times loss since regret is tracked."""
+        return self.run.weighted_loss
+
+    @property
+    def slack(self):
+        """S of the regret certificate since regret is tracked."""
+        return self.run.slack
+
+    @property
+    def rate_sum(self):
+        """Sum of the rates of the rows since regret is tracked, if there is a penalty."""
+        return self.run.rate_sum
+
+    @property
+    def unweighted_slack(self):
+        """S with each row's term divided by its rate, and the number of penalised rows in it."""
+        return self.run.plain_slack, self.run.plain_rows
+
+    @property
+    def tracked_rates(self):
+        """First and last rate of the rows since regret is tracked, and whether a rate exceeded the one before."""
+        return self.run.first_rate, self.run.last_rate, self.run.rate_rose > 0
+
+    @property
+    def position(self):
+        """The weights (not averaged; both halves of signed ones) and the intercept that the next step starts from."""
+        return self.geometry.state_weights, self.run.intercept
+
+    @property
+    def next_rate(self):
+        """The rate for the next row, as far as it is known before."""
+        return self.rule.next_rate(self.run.t + 1.0)
+
+    @property
+    def intercept(self):
+        return self.current_intercept()
+
+    cdef inline double current_intercept(self) noexcept nogil:
+        """The intercept of predictions."""
+        cdef double averaged = self.run.averaged
+        return self.run.intercept_sum / averaged if averaged else self.run.intercept
+
+    @property
+    def coef(self):
+        return self.geometry.coef(self.run.averaged)
+
+    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False):
+        """Set how rows are learned from the next call on.
+
+        Parameters
+        ----------
+        update : {"implicit", "explicit", "importance", "gradient"}
+            "gradient": explicit steps at the rates of JKD07, which the schedule limits.
+        schedule : Schedule
+        fit_intercept : bool
+        average : bool or int
+            Row after which averaging begins; True is 1.
+        track_regret : bool
+            Accumulate the sums of the regret certificate, starting at the current weights.
+        """
+        self.claim()
+        try:
+            self.settings.update = UPDATES[update]
+            self.rule = rule_of(schedule)
+            if update == "gradient":
+                self.limit = self.limit or gradient_rate(self.geometry, self.rule)
+                self.limit.schedule, self.rule = self.rule, self.limit
+            self.settings.fit_intercept = fit_intercept
+            self.settings.average_from = float(average) if average else INFINITY
+            if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
+                self.geometry.stop_averaging()
+                self.run.averaged = self.run.intercept_sum = 0.0
+            if average:
+                self.geometry.start_averaging()
+            self.settings.track_regret = track_regret
+            if track_regret and self.origin is None:
+                self.origin = self.position
+                self.geometry.start_tracking()
+            elif not track_regret:
+                self.origin = None
+                self.geometry.stop_tracking()
+                self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
+                self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
+                self.run.rate_rose = 0.0
+        finally:
+            self.release()
+
+    # --- entry points -------------------------------------------------------------------------------------------
+
+    def predict(self, X, bint linked=True):
+        """Predictions for validated rows, dense or CSR: h(score), or the scores themselves; also if not finite."""
+        return self.predict_rows(open_rows(X), linked, False)
+
+    def link(self, double[::1] scores):
+        """Replace scores by the predictions h(score)."""
+        cdef Py_ssize_t i
+        for i in range(0 if self.loss.linear else scores.shape[0]):
+            scores[i] = self.loss.link(scores[i])
+        return np.asarray(scores)
+
+    # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
+
+    cdef object scorer(self, Rows rows):
+        return averaged_view(self, rows) or self.model(rows.indices == NULL)
+
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
+        return score_rows_of(self, rows, scorer, work, linked and not self.loss.linear, out, inline_score_row)
+
+    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil:
+        rows.prefetch(i, &(<Geometry> scorer).weights[0], (<Geometry> scorer).per_feature)
+
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
+        out[0] = self.loss.link(scores[0])
+
+    cdef object link_error(self):
+        error, self.loss.interrupt = self.loss.interrupt, None
+        return error
+
+    cdef Geometry model(self, bint dense):
+        """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
+        cdef bint behind = dense and self.geometry.state.lagging
+        cdef Geometry twin
+        if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
+            return self.geometry
+        with cython.critical_section(self):  # without the interpreter lock, other threads may replace it
+            known = self.prediction_model
+        if known is None or known[0] != self.run.t or known[1] is None:
+            if behind and self.geometry.adaptive:  # the weights depend on values larger than any before
+                twin = copy.copy(self.geometry)
+                twin.catch_up_all()
+            else:
+                twin = EuclideanGeometry(self.coef)
+            known = self.run.t, twin
+            with cython.critical_section(self):
+                self.prediction_model = known
+        return known[1]
+
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef bint scores_predict(self) noexcept:
+        # others predict by the weights that `model` has, or divide by the sum of weights in another order
+        return self.row_scores_predict() and not isinstance(self.geometry, SimplexGeometry)
+
+    cdef bint row_scores_predict(self) noexcept:
+        return not (self.geometry.averaging or self.geometry.moves_all)
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        return self.geometry.vector_length(widest)
+
+    cdef int check(self, Rows rows) except -1:
+        check_loss(self.loss)
+        return check_rows(self.geometry, rows)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef bint dense
+        AtomicLearner.begin(self, rows, complete)
+        if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
+            raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
+        dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
+        self.geometry.eager = self.geometry.penalised and (
+            dense
+            or self.settings.track_regret
+            or not self.geometry.composes()
+            or (self.geometry.averaging and not self.geometry.averages_lagging())
+        )
+        if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
+            complete = True
+        self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
+        self.rule.begin(self.run.t + 1.0, rows.n_rows)
+        self.before.begin(self.geometry, rows, complete or self.geometry.needs_projection())
+        self.geometry.failure = self.loss.interrupt = None
+        self.descends = is_descent(self.geometry, self.loss, self.rule, &self.settings)
+        self.descent = Descent(
+            &self.run, &self.settings, <void*> self.rule, &self.geometry.weights[0], self.loss.logistic
+        )
+        return 0
+
+    cdef void prepare(self) noexcept:
+        if self.geometry.eager:
+            self.geometry.catch_up_all()
+        if self.geometry.needs_projection():
+            self.geometry.project_all()
+
+    cdef int undo(self, Rows rows) except -1:
+        AtomicLearner.undo(self, rows)
+        self.before.restore(self.geometry, rows)
+        if not self.before.deep:
+            self.geometry.depth = None
+        with cython.critical_section(self):
+            self.prediction_model = None
+        self.rule.undo()
+        return 0
+
+    cdef object interruption(self):
+        if self.rule.failure is not None:
+            return self.rule.failure
+        if self.interrupt is None and self.loss.interrupt is None and self.geometry.failure is None:
+            return None  # nearly always: spares a tuple
+        for error in (self.interrupt, self.loss.interrupt, self.geometry.failure):
+            if error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
+                return error
+        return None
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        return learn_rows_of(self, rows, block, inline_learn_row)
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return n * self.geometry.per_feature
+
+    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
+        if self.geometry.looks_ahead:
+            block.work.in_block = True
+            self.geometry.begin_block(rows, k, block.sample_weight)
+        self.prefetch(rows, k + 1)
+
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+        if rows.indices != NULL and k < rows.n_rows:
+            rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
+            if self.geometry.state.lagging:
+                rows.prefetch(row_number(rows, k), &self.geometry.threshold_stamp[0], self.geometry.per_feature)
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* prior_score) noexcept nogil:
+        return learn_row_by(self, row, work, y, weight, prior_score)
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        open_workspace(work, row)
+        if self.run.averaged or self.geometry.moves_all:
+            with gil:
+                scores[0] = score_of(self.model(row.index == NULL), work) + self.intercept
+        else:
+            scores[0] = score_of(self.geometry, work) + self.run.intercept
+
+    cdef int check_all(self) noexcept nogil:
+        if not (isfinite(self.run.intercept) and isfinite(self.run.intercept_sum)):
+            return OVERFLOWED
+        if not self.geometry.bounded():
+            return OVERFLOWED
+        return OVERFLOWED if self.before.complete and not self.before.finite(self.geometry, NULL) else LEARNED
+
+    # --- undoing a call that has returned -----------------------------------------------------------------------
+
+    cdef Savepoint make_savepoint(self):
+        cdef LearnerSavepoint savepoint = LearnerSavepoint()
+        savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
+        savepoint.rule, savepoint.limit = self.rule, self.limit
+        if self.limit is not None:
+            savepoint.schedule = self.limit.schedule
+            savepoint.limit_state, savepoint.n_falls = self.limit.state, len(self.limit.history)
+        savepoint.origin, savepoint.loss = self.origin, self.loss
+        savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
+        savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
+        savepoint.per_feature, savepoint.depth = self.geometry.per_feature, self.geometry.depth
+        return savepoint
+
+    cdef int return_to(self, Savepoint saved) except -1:
+        cdef LearnerSavepoint savepoint = saved
+        self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
+        self.rule, self.limit = savepoint.rule, savepoint.limit
+        if self.limit is not None:
+            self.limit.schedule = savepoint.schedule
+            self.limit.return_to(savepoint.limit_state, savepoint.n_falls)
+        self.origin, self.loss = savepoint.origin, savepoint.loss
+        self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
+        self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
+        self.geometry.arrange(savepoint.per_feature)
+        self.geometry.depth = savepoint.depth
+        return 0

@@ -1,0 +1,102 @@
+"""The forward algorithm for matching losses: implicit second-order steps on a loss of one score.
+
+The score z = w'.x after a step and the slope g there solve one equation, by the solver of all implicit steps:
+
+    z = a - weight * q g,    g = L'(z, y) = h(z) - y with the link h.
+
+For the squared loss this is online ridge regression.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, isfinite
+
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.learners.second_order cimport LANES, SecondOrderLearner
+from onlinebregman._kernels.learners.solver cimport Score, implicit_step
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.rows cimport Rows
+
+cdef double LEAST_CURVATURE = 1e-6
+cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # for the solver: w(c).x is linear in c
+
+
+@cython.final
+cdef class MatchingLearner(SecondOrderLearner):
+    """Learns rows with one target each, one after the other.
+
+    Parameters
+    ----------
+    n_features : int
+    loss : Loss
+        Smooth and convex.
+    alpha : float
+        A = alpha I before the first row.
+    fit_intercept : bool
+        Whether rows have one more coordinate, 1: the last one.
+    features : FourierFeatures or None
+        Features to learn instead of the values of the rows.
+    intercept_alpha : float
+        The entry of A for the intercept before the first row.
+    """
+
+    cdef readonly Loss loss
+
+    def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, FourierFeatures features, intercept_alpha,
+                  state=None):
+        self.loss = loss
+        self.n_features, self.alpha, self.fit_intercept, self.gamma = n_features, alpha, fit_intercept, 1.0
+        self.intercept_alpha = intercept_alpha
+        self.features = features
+        self.allocate(1, LANES)
+        self.chunkwise = not isinstance(loss, NumPyLoss)
+
+    @property
+    def coef(self):
+        return self.weight_rows()[0, :self.n_inputs].copy()
+
+    @property
+    def intercept(self):
+        return float(self.weight_rows()[0, self.n_inputs]) if self.fit_intercept else 0.0
+
+    # --- a row --------------------------------------------------------------------------------------------------
+
+    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
+                     double* h) noexcept nogil:
+        cdef Score score
+        cdef double c, z
+        if not self.loss.admits(y[0]):
+            return BAD_TARGET
+        self.state.loss += weight * self.loss.value(a[0], y[0])
+        if not isfinite(self.state.loss):
+            return LOSS_OVERFLOWED
+        if not q < INFINITY:
+            return OVERFLOWED
+        score.intercept, score.intercept_xSx, score.a, score.xSx, work.origin = 0.0, 0.0, a[0], q, 0.0
+        c = implicit_step(LINE, self.loss, work, &score, weight, y[0])
+        z = a[0] - c * q
+        h[0] = max(self.loss.curvature(z, y[0]), LEAST_CURVATURE)
+        a[0] = c / weight
+        return LEARNED if isfinite(c) and h[0] < INFINITY else OVERFLOWED
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        self.loss.interrupt = None
+        return SecondOrderLearner.begin(self, rows, complete)
+
+    cdef object interruption(self):
+        error = self.loss.interrupt
+        failed = error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
+        return error if failed else self.interrupt
+
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
+        out[0] = self.loss.link(scores[0])
+
+    cdef object link_error(self):
+        error, self.loss.interrupt = self.loss.interrupt, None
+        return error

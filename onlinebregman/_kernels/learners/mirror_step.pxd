@@ -1,0 +1,209 @@
+# Learning a row with any geometry and loss: predict it, find the scalar c, and step to w(c).
+#
+# The functions are inline, in a .pxd: for short rows calls between modules would take a noticeable part of the time.
+
+from libc.math cimport INFINITY, fabs, isfinite
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
+from onlinebregman._kernels.learners.solver cimport (
+    Score, implicit_step, importance_step, logistic_step_from, size_of_score
+)
+from onlinebregman._kernels.learners.state cimport (
+    BAD_TARGET, EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
+    NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step
+)
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.adaptive cimport OB_KINK_ROUNDING
+from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
+
+
+cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Settings* settings, RunState* run,
+                            Workspace* work, double y, double weight, double* prior_score) noexcept nogil:
+    """Predict the row of the workspace and learn it; nothing is changed if the prediction is not finite.
+
+    Returns a `Status`.
+    """
+    cdef int update = settings.update, status
+    cdef double c, eta, lo, hi, gap = 0.0, value, predicted, slope, curvature
+    cdef bint settled
+    cdef Score score
+    status = predict_row(geometry, settings, run, work, &score, &predicted)
+    if status != LEARNED:
+        return status
+    if not loss.admits(y):
+        return BAD_TARGET
+    if prior_score != NULL:
+        prior_score[0] = predicted
+
+    if rule.sees_rows:
+        eta = rule.rate(geometry, work, &score, run.t + 1.0, y, weight, loss.value(score.a, y))
+        if not eta > 0:
+            return rate_status(rule, eta)
+    else:
+        eta = scheduled_rate(rule, run.t + 1.0)
+    settled = loss.kinked and (geometry.adaptive or update == EXPLICIT)
+    settled = settled and on_kink(geometry, loss, run, work, &score, eta, y)
+    value = loss.value(score.a, y)
+    # the step c of f(w') = f(w) - c x
+    if geometry.averaging:
+        geometry.accumulate(work.row)
+    if geometry.adaptive:
+        if loss.logistic:
+            ob_logistic_derivatives(score.a, y, &slope, &curvature)
+        elif settled and update != EXPLICIT:
+            slope = loss.slope_at_kink(score.a, y)
+        else:
+            slope = loss.derivative(score.a, y)
+        eta *= geometry.adapt(work, slope, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
+    if update == IMPLICIT and geometry.adaptive and loss.logistic:
+        c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, slope, curvature)
+        if not isfinite(c):
+            return OVERFLOWED
+    elif update == IMPLICIT and geometry.linear and loss.linear:
+        c = linear_step(score.a - y, score.xSx + score.intercept_xSx, weight * eta)
+        if not isfinite(c):
+            return OVERFLOWED
+    elif update == IMPLICIT:
+        c = implicit_step(geometry, loss, work, &score, weight * eta, y)
+        if not isfinite(c):
+            return OVERFLOWED
+    elif update == IMPORTANCE:
+        c = importance_step(geometry, loss, work, &score, weight * eta, y)
+        if not isfinite(c):
+            return OVERFLOWED
+    else:
+        c = weight * eta * loss.derivative(score.a, y)
+        geometry.domain(work, &lo, &hi)
+        # beyond the end of its domain a weight is infinite, and is projected onto its upper bound
+        if not lo < c < hi and not (isfinite(c) and geometry.upper < INFINITY and not geometry.penalised):
+            return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
+
+    if settings.track_regret:
+        gap = divergence_to(geometry, work, &score, c)
+    geometry.step(work, c)
+    c += work.origin
+    if settings.track_regret:
+        certify(geometry, loss, update, run, work, &score, y, weight, eta, c, gap, value)
+    value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
+    return end_step(geometry, settings, run, work, weight, eta, c, score.intercept_xSx, value)
+
+
+cdef inline int rate_status(Rule rule, double eta) noexcept nogil:
+    """The `Status` of a row without a rate: see `Rule.rate`."""
+    if rule.failure is not None:
+        return INTERRUPTED
+    return NEGATIVE if eta < 0 else OVERFLOWED
+
+
+cdef inline bint on_kink(Geometry geometry, Loss loss, RunState* run, Workspace* work, Score* score, double eta,
+                         double y) noexcept nogil:
+    """Whether a score is a kink up to rounding; if so, set it to the kink.
+
+    At a kink the slope jumps, and with it an explicit step and the metric of an adaptive geometry. Exact steps end on
+    kinks, where the next equal row begins. (They do not jump themselves: there rounding errors remain rounding errors.)
+    """
+    cdef double kink = loss.kink(score.a, y), gap = fabs(score.a - kink), largest = run.largest_score, size
+    run.largest_score = max(largest, fabs(score.a))
+    # others are far, unless terms are 1e6 times as large as any score: saves most rows the sum of the terms
+    if not (gap <= 1e-6 * max(largest, fabs(kink)) or fabs(score.a) > largest):
+        return False
+    size = fabs(kink) + size_of_score(geometry, work, score, eta, largest)
+    if not (gap <= OB_KINK_ROUNDING * size and size < INFINITY):
+        return False
+    score.a = kink
+    return True
+
+
+cdef inline bint averages(Geometry geometry, const RunState* run) noexcept nogil:
+    """Whether `predict` uses averaged weights."""
+    return run.averaged > 0 and not geometry.quadratic
+
+
+cdef inline int predict_row(Geometry geometry, const Settings* settings, const RunState* run, Workspace* work,
+                            Score* score, double* predicted) noexcept nogil:
+    """The score of the row of the workspace by the learning weights, and the score that `predict` would use."""
+    if averages(geometry, run):
+        predicted[0] = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
+    geometry.load(work)
+    if geometry.penalised:
+        geometry.catch_up(work)
+    score.intercept, score.intercept_xSx = run.intercept, settings.fit_intercept
+    if settings.update == IMPLICIT or settings.update == IMPORTANCE or (geometry.linear and settings.track_regret):
+        geometry.evaluate(work, 0.0, &score.a, &score.xSx)
+    else:
+        score.a = geometry.dot(work)
+    score.a += run.intercept
+    if geometry.failure is not None:
+        return FAILED
+    if not averages(geometry, run):
+        predicted[0] = score.a
+    if not isfinite(score.a):
+        return NOT_FINITE
+    if not isfinite(predicted[0]):  # the weights are finite, their sum is not
+        return OVERFLOWED
+    return LEARNED
+
+
+cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* run, Workspace* work,
+                         double weight, double eta, double c, double intercept_xSx, double loss) noexcept nogil:
+    """Finish a row after the step c: the penalty or the projection, and the statistics of the run."""
+    if geometry.penalised:
+        penalise(geometry, settings, run, work, eta)
+    else:
+        geometry.project(work)
+        geometry.store(work)
+    geometry.renormalise(work)
+    if geometry.needs_backup:
+        return NEEDS_BACKUP
+    if geometry.failure is not None:
+        return FAILED
+    count(run, weight, loss, c, intercept_xSx)
+    if not isfinite(run.loss + run.weighted_loss + run.slack):
+        return LOSS_OVERFLOWED
+    if run.t >= settings.average_from:
+        run.averaged += 1.0
+        run.intercept_sum += run.intercept
+        geometry.state.clock += 1.0 / geometry.state.growth if geometry.state.lagging else geometry.scale()
+    return LEARNED
+
+
+cdef inline void penalise(Geometry geometry, const Settings* settings, RunState* run, Workspace* work,
+                          double eta) noexcept nogil:
+    """The proximal step of the penalty, then the projection: D(u, .) falls by eta (R(w'') - R(u)) + D(w'', w')."""
+    cdef double fall
+    if not geometry.eager:
+        geometry.shrink(work, eta)
+        return
+    geometry.store(work)
+    fall = geometry.shrink_all(eta, settings.track_regret)
+    if settings.track_regret:
+        add_slack(run, -fall, eta)
+        run.rate_sum += eta
+        run.plain_rows += 1.0
+
+
+cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* score, double c) noexcept nogil:
+    """D(w, w(c)), the intercept included."""
+    cdef double step = work.origin + c
+    if geometry.linear:
+        return 0.5 * c * c * (score.xSx + score.intercept_xSx)
+    return geometry.conjugate(work, c) + step * (score.a - score.intercept) + 0.5 * score.intercept_xSx * step * step
+
+
+cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score,
+                         double y, double weight, double rate, double c, double gap, double value) noexcept nogil:
+    """Add a step to both sides of the certificate; `gap` is D(w, w(c)), and the weights are already w(c)."""
+    cdef double a, fall, eta = weight * rate
+    run.weighted_loss += eta * value
+    if geometry.adaptive:
+        geometry.note_step(work, c, c * score.a - gap)
+    if update == EXPLICIT:
+        add_slack(run, gap, rate)
+        return
+    if geometry.linear:
+        a = score.a - c * (score.xSx + score.intercept_xSx)
+    else:
+        a = geometry.dot(work) + score.intercept - score.intercept_xSx * c
+    fall = eta * (value - loss.value(a, y))
+    add_slack(run, fall if update == IMPORTANCE else fall + gap - c * (score.a - a), rate)

@@ -1,0 +1,47 @@
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.stack cimport Stack
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef class Mixer(AtomicLearner):
+    cdef readonly Hedge hedge           # the weights of the experts
+    cdef readonly Stack stack           # of combinations in addition to the mixture, or None
+    cdef readonly bint gradient         # whether costs are the gradient of the mixture's loss, not the experts' losses
+    cdef double[::1] memory             # of which the following are parts
+    cdef double* v                      # weights of the experts
+    cdef double* losses                 # losses of the experts
+    cdef double* costs                  # their linear approximations, if `gradient`
+    cdef double* work                   # 2 `lanes` numbers, and more of a subclass
+
+    cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
+    cdef double first_loss(self) noexcept nogil
+    cdef Py_ssize_t buffer_size(self) noexcept nogil
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil
+    cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil
+    cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil
+    cdef void weigh(self, double* buffer) noexcept nogil
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil
+
+
+cdef class Unmixed(Mixer):
+    pass
+
+
+cdef class MeanMixer(Mixer):
+    cdef readonly Loss loss
+
+
+cdef class AggregatingMixer(Mixer):
+    cdef readonly double lo, hi         # the range of targets
+
+    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil
+
+
+cdef class LogMixer(Mixer):
+    cdef readonly bint logarithms
+
+
+cdef class BrierMixer(Mixer):
+    cdef readonly Py_ssize_t n_classes

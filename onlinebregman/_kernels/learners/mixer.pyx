@@ -1,0 +1,335 @@
+"""Mixers: the weights of experts, learned from rows of their scores, and the prediction of their mixture.
+
+Scores are the columns of X, or computed in Python, or those of learners of the same rows, see `mixture`. The weights
+are exponential weights on the experts' cumulative losses, see `hedge`; a mixer computes the losses of the experts and
+of their mixture.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, NAN, exp, isfinite, log
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.learners.atomic import check_columns
+from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+
+cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
+
+
+cdef class Mixer(AtomicLearner):
+    """Base class: a learner of weights, whose rows are scores of experts; a subclass computes the losses of a row."""
+
+    def __cinit__(self, *arguments):
+        if type(self) is Mixer:
+            raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
+        self.n_targets = self.target_ndim = self.dense = 1
+
+    cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
+        cdef Py_ssize_t lanes = hedge.lanes
+        self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
+        self.memory = np.zeros(5 * lanes + more)
+        self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
+        self.work = &self.memory[3 * lanes]
+        return self.configured.add("history", &hedge.history.size, sizeof(hedge.history.size))
+
+    @property
+    def mixer(self):
+        """Itself, as of a `MixtureLearner`."""
+        return self
+
+    @property
+    def cumulative_loss(self):
+        """The mixture's cumulative loss; with a stack that of its mixture with the combinations."""
+        return self.first_loss() + (self.hedge if self.stack is None else self.stack.hedge).loss
+
+    @property
+    def expert_losses(self):
+        """The experts' cumulative losses, shape (n_experts,)."""
+        return self.first_loss() + self.hedge.expert_losses
+
+    def regret_bound(self):
+        """Bound on the mixture's loss minus that of the best expert."""
+        bound = self.hedge.regret_bound()
+        return bound if self.stack is None else bound + self.stack.hedge.regret_bound(prior=self.stack.prior)
+
+    # --- rows of scores -------------------------------------------------------------------------------------------
+
+    def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
+        """See `AtomicLearner.learn`; the columns of X are the scores."""
+        AtomicLearner.check(self, open_rows(X))
+        return AtomicLearner.learn(self, X, y, sample_weight, order, scores)
+
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
+        return self.target_ndim <= n_targets <= 1  # class numbers, where they are not needed
+
+    def predict(self, const double[:, ::1] scores):
+        """The mixture's outputs for rows of scores, shape (n_rows, n_scores)."""
+        cdef Py_ssize_t i
+        cdef double[::1] buffer = np.empty(self.buffer_size())
+        cdef double[:, ::1] out = np.empty((scores.shape[0], self.n_scores))
+        check_columns(scores.shape[1], self.n_features)
+        self.weigh(&buffer[0])
+        for i in range(scores.shape[0]):
+            self.mix(&scores[i, 0], &out[i, 0], &buffer[0])
+        return np.asarray(out)
+
+    # --- a call: see `AtomicLearner`, by itself or with the learners of the scores ----------------------------------
+
+    cdef int check(self, Rows rows) except -1:
+        """Rows may be those of the learners of the scores."""
+        return 0
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        AtomicLearner.begin(self, rows, complete)
+        if self.hedge is not None:
+            self.hedge.save(rows.n_rows)
+        if self.stack is not None:
+            self.stack.save(rows.n_rows)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        if self.hedge is not None:
+            self.hedge.restore()
+        if self.stack is not None:
+            self.stack.restore()
+        return AtomicLearner.undo(self, rows)
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        return LEARNED if weight == 0 else self.learn_scores(row.x, 0.0 if y == NULL else y[0], weight)
+
+    cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
+        """Count a row of scores, computed before the experts learned it; returns the `Status`."""
+        cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef double loss, cost = 0.0
+        self.hedge.weigh(self.v)
+        loss = self.compare(scores, y, weight)
+        if not isfinite(loss):
+            return BAD_TARGET
+        for k in range(n):
+            self.losses[k] *= weight
+        for k in range(n if self.gradient else 0):
+            self.costs[k] *= weight
+            cost += self.v[k] * self.costs[k]
+        if self.gradient:
+            self.hedge.count(self.losses, weight * loss, self.v, self.costs, cost)
+        else:
+            self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
+        return LEARNED if self.settle(scores, y, weight) and self.hedge.finite() else LOSS_OVERFLOWED
+
+    # --- what a subclass computes -----------------------------------------------------------------------------------
+
+    cdef double first_loss(self) noexcept nogil:
+        """Part of the loss that the mixture and all experts have in common, which the hedge does not count."""
+        return 0.0
+
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
+        """The targets that learners get for the targets y of the next n rows."""
+        memcpy(targets, y, n * sizeof(double))
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
+
+        Also computes the losses of the experts and, if `gradient`, the gradient with respect to the weights.
+        """
+        return 0.0
+
+    cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
+        """Learn from a row what else there is, after the weights; whether it is finite."""
+        return True
+
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        """Length of the buffer of `mix`."""
+        return self.hedge.lanes
+
+    cdef void weigh(self, double* buffer) noexcept nogil:
+        """Prepare a buffer for `mix`, which begins with the weights."""
+        self.hedge.weigh(buffer)
+
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        """Compute the mixture's outputs for a row of scores; by default NaN, where estimators do that in Python."""
+        cdef Py_ssize_t k
+        for k in range(self.n_scores):
+            out[k] = NAN
+
+
+@cython.final
+cdef class Unmixed(Mixer):
+    """Returns the scores unchanged.
+
+    Parameters
+    ----------
+    n_scores : int
+    """
+
+    def __cinit__(self, n_scores, state=None):
+        self.n_features = self.n_scores = n_scores
+
+    cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
+        return LEARNED
+
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        return 0
+
+    cdef void weigh(self, double* buffer) noexcept nogil:
+        pass
+
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        memcpy(out, scores, self.n_scores * sizeof(double))
+
+
+@cython.final
+cdef class MeanMixer(Mixer):
+    """The weighted mean of scores. With a loss that is convex in the score its loss is at most that of the experts.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    loss : Loss
+    gradient : bool
+        Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
+    """
+
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, state=None):
+        self.loss, self.gradient = loss, gradient
+        self.allocate(hedge, hedge.n_experts, 1)
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double mean, slope
+        self.mix(scores, &mean, self.v)
+        slope = self.loss.derivative(mean, y) if self.gradient else 0.0
+        for k in range(self.hedge.n_experts):
+            self.losses[k], self.costs[k] = self.loss.value(scores[k], y), slope * scores[k]
+        return self.loss.value(mean, y)
+
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double mean = 0.0
+        for k in range(self.hedge.n_experts):
+            mean += buffer[k] * scores[k]
+        out[0] = mean
+
+
+@cython.final
+cdef class AggregatingMixer(Mixer):
+    """Forecasts of targets in [lo, hi], by the Aggregating Algorithm for the squared loss; forecasts are clipped.
+
+    With B = hi - lo, the generalised prediction g(y) = -ln(sum v_k exp(-rate (p_k - y)^2 / 2)) / rate is at the rate
+    4 / B^2 at least the loss of the forecast
+
+        a = (lo + hi) / 2 + (g(lo) - g(hi)) / B,
+
+    for all y in [lo, hi]. At the same or a lower rate of the weights, g(y) is at most their mix loss.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    lo, hi : float
+    """
+
+    def __cinit__(self, Hedge hedge not None, double lo, double hi, state=None):
+        if not lo < hi:
+            raise ValueError(f"lo must be below hi; got {lo} and {hi}")
+        self.lo, self.hi = lo, hi
+        self.allocate(hedge, hedge.n_experts, 1)
+
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        return 3 * self.hedge.lanes
+
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        out[0] = self.forecast(scores, buffer, buffer + self.hedge.lanes)
+
+    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil:
+        """The mixture's forecast; `work` has 2 `lanes` numbers."""
+        cdef Py_ssize_t k
+        cdef double middle = self.lo + (self.hi - self.lo) / 2, half = (self.hi - self.lo) / 2
+        for k in range(self.hedge.n_experts):
+            work[k] = min(max((forecasts[k] - middle) / half, -1.0), 1.0)
+        return middle + half / 2 * ob_log_odds_of_ends(v, work, work + self.hedge.lanes, self.hedge.n_experts)
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        if not self.lo <= y <= self.hi:
+            return INFINITY
+        for k in range(self.hedge.n_experts):
+            if not isfinite(scores[k]):
+                return INFINITY
+            self.losses[k] = (min(max(scores[k], self.lo), self.hi) - y) ** 2 / 2
+        return (self.forecast(scores, self.v, self.work) - y) ** 2 / 2
+
+
+@cython.final
+cdef class LogMixer(Mixer):
+    """Probabilities, densities or price relatives p_k: the mixture's is their mean, and the loss -ln of that.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+        See `MeanMixer`.
+    logarithms : bool
+        Whether rows are ln p_k.
+    """
+
+    def __cinit__(self, Hedge hedge not None, bint gradient, bint logarithms, state=None):
+        self.gradient, self.logarithms = gradient, logarithms
+        self.allocate(hedge, hedge.n_experts, 1)
+        self.target_ndim, self.n_targets = 0, 0
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double loss
+        for k in range(self.hedge.n_experts):
+            self.losses[k] = -(scores[k] if self.logarithms else log(scores[k]))
+        loss = self.hedge.log_loss(self.v, self.losses, self.work)
+        if self.gradient and loss > SMALLEST:
+            return INFINITY
+        for k in range(self.hedge.n_experts if self.gradient else 0):
+            self.costs[k] = -exp(loss - self.losses[k])
+        return loss
+
+
+@cython.final
+cdef class BrierMixer(Mixer):
+    """Probabilities of classes: the mixture's are their means, and the loss half the squared distance from the truth.
+
+    Rows are the probabilities of all classes by the first expert, then by the next; targets are numbers of classes.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    gradient : bool
+        See `MeanMixer`.
+    n_classes : int
+    """
+
+    def __cinit__(self, Hedge hedge not None, bint gradient, Py_ssize_t n_classes, state=None):
+        if n_classes < 1:
+            raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
+        self.gradient, self.n_classes = gradient, n_classes
+        self.allocate(hedge, <object> hedge.n_experts * n_classes, n_classes)  # or OverflowError
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k, c
+        cdef const double* p
+        cdef double loss = 0.0, truth, mixed
+        for k in range(self.hedge.n_experts):
+            self.losses[k] = self.costs[k] = 0.0
+        for c in range(self.n_classes):
+            truth, mixed, p = <double> (y == c), 0.0, scores + c
+            for k in range(self.hedge.n_experts):
+                mixed += self.v[k] * p[k * self.n_classes]
+            mixed -= truth
+            loss += mixed * mixed / 2
+            for k in range(self.hedge.n_experts):
+                self.losses[k] += (p[k * self.n_classes] - truth) ** 2 / 2
+                self.costs[k] += mixed * p[k * self.n_classes]
+        return loss

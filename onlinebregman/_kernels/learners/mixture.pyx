@@ -1,0 +1,415 @@
+"""Learners of the same rows, and a mixer of their scores: all in one pass.
+
+Rows are processed in chunks. Learners with a matrix learn a whole chunk one after the other, so that the matrix stays
+in the cache, or at the same time in several threads; then their scores are mixed row by row. No learner depends on
+another one, so the results do not depend on how rows are cut into calls and chunks, nor on the threads.
+"""
+
+from numbers import Integral
+
+import numpy as np
+
+from cpython.pyport cimport PY_SSIZE_T_MAX
+from libc.math cimport INFINITY
+from libc.stdlib cimport free, malloc
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.learners.atomic import check_columns
+from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.learners.links cimport IDENTITY, link_of, probability
+from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.mixer cimport Mixer
+from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
+
+cdef enum:
+    MAX_CHUNK_ROWS = 256
+    MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
+    MAX_CHUNK_WORK = 1 << 24     # numbers read or written to learn a chunk: some milliseconds
+    MIN_PARALLEL_WORK = 1 << 22  # smallest such number of a call with threads, which take 50 us to start
+
+
+cdef class MixtureLearner(Ensemble):
+    """Learners of the same number of features that learn the same rows, and a mixer of their scores.
+
+    A call changes all learners or none.
+
+    Parameters
+    ----------
+    learners : list of AtomicLearner
+    mixer : Mixer
+    targets_by_class : list, default=None
+        For each learner an array of shape (n_classes, n_targets), its targets for the rows of each class, if y holds
+        class numbers; None: it learns y itself.
+    links : list of {"identity", "logistic", "clipped"}, default=None
+        Of experts that may also learn by themselves: how each one's score is mapped to a forecast, which the mixer
+        learns. The forecasts equal, bit for bit, those of the experts just before the row.
+    """
+
+    def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None, links=None):
+        cdef AtomicLearner learner
+        cdef Py_ssize_t k, start = 0
+        cdef const double[:, ::1] table
+        self.mixer, self.n = mixer, len(self.learners)
+        self.changing = (*self.learners, mixer)
+        self.links = None if links is None else tuple(links)
+        self.targets_by_class = (None,) * self.n if targets_by_class is None else tuple([
+            None if each is None else np.array(each, dtype=np.float64).reshape(len(each), -1)
+            for each in targets_by_class
+        ])
+        if len(self.targets_by_class) != self.n:
+            raise ValueError(
+                f"targets_by_class must have one entry for each of {self.n} learners; got {len(self.targets_by_class)}"
+            )
+        self.n_targets = 1
+        self.target_ndim = mixer.target_ndim if all([table is None for table in self.targets_by_class]) else 1
+        self.parts = <Part*> malloc(self.n * sizeof(Part))
+        self.rowwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.chunkwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
+        if self.parts == NULL or self.rowwise == NULL or self.chunkwise == NULL or self.outcomes == NULL:
+            raise MemoryError()
+        self.lockstep, self.chunk, self.thread_pool, self.works = Lockstep(self.n), Chunk(), ThreadPool(), Workspaces()
+        self.n_scores, self.n_labels = mixer.n_scores, PY_SSIZE_T_MAX
+        for k, learner in enumerate(self.learners):
+            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, IDENTITY, False)
+            if learner.chunkwise:
+                self.chunkwise[self.n_chunkwise] = k
+                self.n_chunkwise += 1
+            start += learner.n_scores
+            if self.targets_by_class[k] is not None:
+                table = self.targets_by_class[k]
+                self.n_labels = min(self.n_labels, table.shape[0])
+                if table.shape[0] == 0 or table.shape[1] < learner.n_targets:
+                    raise ValueError(
+                        f"targets_by_class[{k}] must have {learner.n_targets} targets for each class; "
+                        f"got shape ({table.shape[0]}, {table.shape[1]})"
+                    )
+                self.parts[k].targets_by_class, self.parts[k].n_targets = &table[0, 0], table.shape[1]
+            elif learner.n_targets > 1:
+                raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
+        self.largest_first()
+        self.sole = tuple([sole_learner(learner) for learner in self.learners])
+        self.width, self.targets, self.scores = start, np.empty(1), np.empty(start)
+        self.forecasts = np.empty(mixer.n_features)
+        if self.links is not None:
+            self.link()
+        elif start != mixer.n_features:
+            raise ValueError(f"learners must have {mixer.n_features} scores, as the mixer expects; got {start}")
+
+    cdef int link(self) except -1:
+        """Set the links of the learners."""
+        cdef Py_ssize_t k
+        cdef tuple known = ("logistic", "clipped", "identity")[:2 if self.mixer.n_features > self.n else 3]
+        if not len(self.links) == self.width == self.n or self.mixer.n_features not in (self.n, 2 * self.n):
+            raise ValueError(
+                f"links and forecasts must be those of {self.n} learners of one score; "
+                f"got {len(self.links)} links and {self.mixer.n_features} forecasts"
+            )
+        for k in range(self.n):
+            self.parts[k].link = link_of(self.links[k], known)
+        return 0
+
+    cdef void largest_first(self) noexcept:
+        """Sort chunkwise learners by decreasing effort, the order in which threads take them."""
+        efforts = [(<AtomicLearner> self.parts[self.chunkwise[k]].learner).effort(0) for k in range(self.n_chunkwise)]
+        order = sorted(range(self.n_chunkwise), key=efforts.__getitem__, reverse=True)
+        for k, number in enumerate([self.chunkwise[i] for i in order]):
+            self.chunkwise[k] = number
+
+    def __dealloc__(self):
+        free(self.parts)
+        free(self.rowwise)
+        free(self.chunkwise)
+        free(self.outcomes)
+
+    def __reduce__(self):
+        return type(self), (self.learners, self.mixer, self.targets_by_class, self.links)
+
+    def set_experts(self, list experts not None, Validated bound not None, bound_experts):
+        """Set the estimators with these learners, and what must still be the same for `ready`, a copy of which is not.
+
+        Parameters
+        ----------
+        experts : list
+            As the estimator holds it.
+        bound : Validated
+            Its attributes with this list and the mixer.
+        bound_experts : sequence of Validated
+            For each expert the attributes with its learner, and with other ways to change a row.
+        """
+        self.experts, self.bound, self.bound_experts = experts, bound, tuple(bound_experts)
+        if not len(experts) == len(self.bound_experts) == self.n:
+            raise ValueError(f"experts must be {self.n}, one for each learner; got {len(experts)}")
+
+    cpdef bint ready(self, dict attributes):
+        """Whether the learners are those of the estimator, or still those of its experts, and all of them are ready."""
+        cdef AtomicLearner learner
+        cdef dict own
+        cdef Py_ssize_t k
+        if self.links is not None:  # experts may have learned elsewhere in between, or have got other learners
+            if self.bound is None or not self.bound.are_those_of(attributes) or len(self.experts) != self.n:
+                return False
+            for k in range(self.n):
+                learner, own = self.learners[k], vars(self.experts[k])
+                if not (<Validated> self.bound_experts[k]).are_those_of(own) or not unnamed(own) or \
+                        not learner.ready(own) or not learner.row_scores_predict():
+                    return False
+        return Ensemble.ready(self, attributes)
+
+    # --- entry points -------------------------------------------------------------------------------------------
+
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        """Outputs for rows, shape (n_rows, n_scores); None if they are not finite."""
+        cdef Py_ssize_t i, k, width = self.mixer.n_scores
+        cdef double* scores
+        cdef double* own
+        cdef Row row
+        cdef Workspace work
+        cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
+        check_columns(rows.n_columns, self.n_features)
+        if self.standardizer is not None:
+            self.standardizer.open(rows)
+        outputs = np.empty(rows.n_rows * width)
+        out, scores = outputs, &buffer[0]
+        self.mixer.weigh(scores + self.width)
+        make_workspace(&work, self.vector_length(rows.widest))
+        with nogil:
+            for i in range(rows.n_rows):
+                fetch_standardized(self.standardizer, rows, i, &row)
+                own = scores
+                for k in range(self.n):
+                    (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, own)
+                    own += self.parts[k].n_scores
+                finite = ob_nonfinite(scores, self.width) == 0  # their probabilities always are
+                if not finite:
+                    break
+                self.mixer.mix(scores, &out[i * width], own)
+            free_workspace(&work)
+            finite = finite and ob_nonfinite(&out[0], out.shape[0]) == 0
+        return outputs.reshape(-1, width) if finite else None
+
+    # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Py_ssize_t length = self.vector_length(rows.widest), most = 1, n_jobs = 1
+        check_n_jobs(self.n_jobs)
+        Ensemble.begin(self, rows, complete)
+        self.bind(length)
+        self.work_per_row = self.effort(rows.widest)
+        if self.n_chunkwise > 0:  # otherwise chunks of one row are fastest
+            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (rows.widest + self.width))
+            most = min(most, MAX_CHUNK_WORK // self.work_per_row)
+            most = max(most, 1)
+        self.chunk.reserve(rows, most)
+        if self.targets.shape[0] < most:
+            self.targets, self.scores = np.empty(most), np.empty(most * self.width)
+        if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
+            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
+        self.thread_pool.reserve(n_jobs - 1)
+        return self.works.reserve(n_jobs - 1, length)
+
+    cdef int bind(self, Py_ssize_t length) except -1:
+        """Divide the learners without a matrix into those that learn in lockstep, and others that learn row by row.
+
+        Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
+        """
+        cdef Py_ssize_t k
+        self.lockstep.gather(self.sole, length)
+        self.n_rowwise = 0
+        for k in range(self.n):
+            if self.links is not None:
+                self.parts[k].scored_before = not (<AtomicLearner> self.parts[k].learner).scores_predict()
+            if not (<AtomicLearner> self.parts[k].learner).chunkwise and not self.lockstep.has(k):
+                self.rowwise[self.n_rowwise] = k
+                self.n_rowwise += 1
+        return 0
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        cdef int status
+        self.work, self.block_rows = &block.work, <void*> rows
+        self.thread_pool.start()
+        status = self.learn_chunks(rows, block)
+        self.thread_pool.stop()
+        block.failed = block.failed if status != LEARNED else rows.n_rows - 1
+        return status if status != LEARNED else self.check_all()
+
+    cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
+        cdef Py_ssize_t i = 0
+        cdef int status
+        while i < rows.n_rows:
+            i = self.load(rows, block, i)
+            if interrupted(self, self.chunk.n * self.work_per_row):
+                return INTERRUPTED
+            status = self.learn_chunk(block)
+            if status != LEARNED:
+                return status
+            if i < rows.n_rows and self.unknown(block, i):
+                block.failed, self.refusing = i, -1
+                return BAD_TARGET
+        return LEARNED
+
+    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil:
+        """Whether row i counts and has a class number out of range."""
+        return self.n_labels < PY_SSIZE_T_MAX and weight_of(block, i) != 0 and not 0 <= block.y[i] < self.n_labels
+
+    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
+        """Fill the chunk with rows from the i-th on, up to one of an unknown class; returns the next row."""
+        self.chunk.n = 0
+        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, i):
+            if weight_of(block, i) != 0:
+                self.chunk.add(self.standardizer, rows, i, weight_of(block, i), 0.0 if block.y == NULL else block.y[i])
+            i += 1
+        return i
+
+    cdef int learn_chunk(self, Block* block) noexcept nogil:
+        """Every learner learns the rows of the chunk; the losses of their predictions are counted."""
+        cdef Py_ssize_t i, k, n = self.chunk.n
+        cdef int status
+        cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
+        cdef Outcome* other
+        self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, &self.targets[0])
+        self.thread_pool.run(learn_by, <void*> self, 1 + self.n_chunkwise)
+        for k in range(self.n_chunkwise):
+            other = &self.outcomes[1 + k]
+            if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
+                first = other
+        for i in range(n if first.status == LEARNED else first.row):
+            block.failed, self.refusing = self.chunk.number[i], -1
+            status = self.mix_row(&self.scores[i * self.width], self.chunk.y[i], self.chunk.weight[i])
+            if status != LEARNED:
+                return status
+        if first.status != LEARNED:
+            block.failed, self.refusing = self.chunk.number[first.row], first.refusing
+        return first.status
+
+    cdef int mix_row(self, const double* scores, double y, double weight) noexcept nogil:
+        """The mixer learns the scores of a row, or the forecasts to which they are linked."""
+        cdef Py_ssize_t k
+        cdef double* forecasts = &self.forecasts[0]
+        if self.links is None:
+            return self.mixer.learn_scores(scores, y, weight)
+        for k in range(self.n):
+            if not scores[k] < INFINITY:  # other invalid values are refused by the loss
+                return BAD_TARGET
+            if self.mixer.n_features > self.n:
+                forecasts[2 * k] = probability(self.parts[k].link, -scores[k])
+                forecasts[2 * k + 1] = probability(self.parts[k].link, scores[k])
+            elif self.parts[k].link == IDENTITY:
+                forecasts[k] = scores[k]
+            else:
+                forecasts[k] = probability(self.parts[k].link, scores[k] if y else -scores[k])
+        return self.mixer.learn_scores(forecasts, y, weight)
+
+    cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil:
+        """All learners without a matrix learn the chunk row by row."""
+        cdef Py_ssize_t i, k
+        cdef bint sparse = (<Rows> self.block_rows).indices != NULL
+        for i in range(self.chunk.n):
+            for k in range(self.n if sparse else 0):
+                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
+            outcome.row = i
+            outcome.status = self.learn_row_of_chunk(i, work, outcome)
+            if outcome.status != LEARNED:
+                return
+
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        cdef const Row* row = &self.chunk.rows[i]
+        cdef double y = self.chunk.y[i], weight = self.chunk.weight[i]
+        cdef const double* target = &self.targets[i]
+        cdef double* scores = &self.scores[i * self.width]
+        cdef Part* part
+        for k in range(self.n if self.links is not None else 0):
+            if self.parts[k].scored_before:
+                (<AtomicLearner> self.parts[k].learner).score_row(row, work, scores + self.parts[k].start)
+        for k in range(self.lockstep.n):
+            self.lockstep.y[k] = targets_of(&self.parts[self.lockstep.index[k]], y, target)[0]
+        if self.lockstep.n > 0:
+            outcome.turn = -1
+            status = self.lockstep.learn_row(row, weight, &outcome.refusing)
+            for k in range(self.lockstep.n):
+                part = &self.parts[self.lockstep.index[k]]
+                if not part.scored_before:
+                    scores[part.start] = self.lockstep.a[k]
+            if status != LEARNED:
+                return status
+        for k in range(self.n_rowwise):
+            part = &self.parts[self.rowwise[k]]
+            outcome.turn = outcome.refusing = self.rowwise[k]
+            status = (<AtomicLearner> part.learner).learn_row(
+                row, work, targets_of(part, y, target), weight, NULL if part.scored_before else scores + part.start
+            )
+            if status != LEARNED:
+                return status
+        return LEARNED
+
+    cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil:
+        """A learner with a matrix learns the whole chunk."""
+        cdef Py_ssize_t i
+        cdef const double* y[MAX_CHUNK_ROWS]
+        cdef Part* part = &self.parts[k]
+        for i in range(self.chunk.n):
+            y[i] = targets_of(part, self.chunk.y[i], &self.targets[i])
+        outcome.turn = outcome.refusing = k
+        outcome.status = (<AtomicLearner> part.learner).learn_rows(
+            self.chunk.rows, self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start], self.width,
+            &outcome.row,
+        )
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        cdef Py_ssize_t k, total = 0
+        for k in range(self.n):
+            total += (<AtomicLearner> self.parts[k].learner).effort(n)
+        return total
+
+    cdef int check_all(self) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        for k in range(self.n):
+            status = (<AtomicLearner> self.parts[k].learner).check_all()
+            if status != LEARNED:
+                self.refusing = k
+                return status
+        return LEARNED
+
+
+cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
+    """Run a task of a MixtureLearner."""
+    cdef Workspace* work = (<MixtureLearner> mixture).work
+    cdef Outcome* outcome = &(<MixtureLearner> mixture).outcomes[task]
+    if worker > 0:
+        work = &(<MixtureLearner> mixture).works.each[worker - 1]
+    outcome.status = LEARNED
+    if task == 0:
+        (<MixtureLearner> mixture).learn_rowwise(work, outcome)
+    else:
+        (<MixtureLearner> mixture).learn_chunkwise((<MixtureLearner> mixture).chunkwise[task - 1], work, outcome)
+
+
+cdef int check_n_jobs(n_jobs) except -1:
+    if not (n_jobs is None or isinstance(n_jobs, Integral) and n_jobs != 0):
+        raise ValueError(f"n_jobs must be an int other than 0, or None; got {n_jobs!r}.")
+    return 0
+
+
+cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
+    return a.row < b.row or (a.row == b.row and a.turn < b.turn)
+
+
+cdef AtomicLearner sole_learner(AtomicLearner learner):
+    """The only learner of a MultiLearner of one score; otherwise the learner itself."""
+    return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
+
+
+cdef inline const double* targets_of(const Part* part, double y, const double* target) noexcept nogil:
+    """The targets of a learner for y: those of class y, or `target`."""
+    return target if part.targets_by_class == NULL else part.targets_by_class + <Py_ssize_t> y * part.n_targets

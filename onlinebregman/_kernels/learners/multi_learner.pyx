@@ -1,0 +1,180 @@
+"""Several learners of the same rows: each row is read once and learned by all of them."""
+
+import numpy as np
+
+from libc.math cimport isfinite
+from libc.stdlib cimport free, malloc
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.atomic cimport Block
+from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.learners.learner cimport Learner
+from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
+
+
+cdef class MultiLearner(Ensemble):
+    """Learners of the same rows that are one model, with a target for each learner; its loss is the sum of theirs.
+
+    Parameters
+    ----------
+    learners : list of Learner
+    """
+
+    def __cinit__(self, learners):
+        cdef Py_ssize_t k
+        self.separate = True
+        [<Learner?> learner for learner in self.learners]
+        self.n = self.n_targets = self.n_scores = len(self.learners)
+        self.target_ndim = 2
+        self.members = <void**> malloc(self.n * sizeof(void*))
+        if self.members == NULL:
+            raise MemoryError()
+        for k, learner in enumerate(self.learners):
+            self.members[k] = <void*> learner
+        self.lockstep = Lockstep(self.n)
+
+    def __dealloc__(self):
+        free(self.members)
+
+    def __reduce__(self):
+        return type(self), (self.learners,)
+
+    @property
+    def cumulative_losses(self):
+        """Cumulative loss of each learner, shape (n_learners,)."""
+        return np.array([learner.cumulative_loss for learner in self.learners])
+
+    @property
+    def cumulative_loss(self):
+        return float(self.cumulative_losses.sum())
+
+    @property
+    def largest_weight(self):
+        """See `Learner.largest_weight`; rows have one weight for all learners."""
+        return self.learners[0].largest_weight
+
+    @property
+    def all_weight_one(self):
+        """See `Learner.all_weight_one`."""
+        return self.learners[0].all_weight_one
+
+    @property
+    def coef(self):
+        return np.stack([learner.coef for learner in self.learners])
+
+    @property
+    def intercept(self):
+        return np.array([learner.intercept for learner in self.learners])
+
+    @property
+    def failure(self):
+        """See `Learner.failure`."""
+        return next((learner.failure for learner in self.learners if learner.failure is not None), None)
+
+    def standardize_by(self, Standardizer standardizer):
+        """See `AtomicLearner.standardize_by`; the learners share it."""
+        for learner in self.learners:
+            learner.standardize_by(standardizer)
+        self.standardizer = standardizer
+
+    def configure(self, **settings):
+        """The same for all learners; see `Learner.configure`."""
+        for learner in self.learners:
+            learner.configure(**settings)
+
+    def predict(self, X, bint linked=True):
+        """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
+        return np.stack([learner.predict(X, linked=linked) for learner in self.learners], axis=1)
+
+    def predict_fast(self, dict attributes, X, linked=True):
+        """See `Learner.predict_fast`."""
+        columns = [learner.predict_fast(attributes, X, linked) for learner in self.learners]
+        return None if any(column is None for column in columns) else np.stack(columns, axis=1)
+
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
+        """One target for all learners, or one for each."""
+        return n_targets == 1 or n_targets == self.n_targets
+
+    def savepoint(self):
+        return [learner.savepoint() for learner in self.learners]
+
+    def rollback(self, list savepoints):
+        for learner, savepoint in zip(self.learners, savepoints, strict=True):
+            learner.rollback(savepoint)
+
+    def commit(self):
+        for learner in self.learners:
+            learner.commit()
+
+    cdef bint scores_predict(self) noexcept:
+        cdef Learner learner
+        for learner in self.learners:
+            if not learner.scores_predict():
+                return False
+        return True
+
+    cdef bint row_scores_predict(self) noexcept:
+        cdef Learner learner
+        for learner in self.learners:
+            if not learner.row_scores_predict():
+                return False
+        return True
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        Ensemble.begin(self, rows, complete)
+        self.lockstep.gather(self.learners, self.vector_length(rows.widest))
+        self.looks_ahead = rows.indices != NULL
+        return 0
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        self.separate = block.n_targets > 1
+        return Ensemble.loop(self, rows, block)
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return n * self.n
+
+    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+        cdef Py_ssize_t q
+        for q in range(self.n):
+            (<Learner> self.members[q]).prefetch(rows, k)
+
+    cdef int check_all(self) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        cdef double total = 0.0
+        for k in range(self.n):
+            status = (<Learner> self.members[k]).check_all()
+            if status != LEARNED:
+                return status
+            total += (<Learner> self.members[k]).run.loss
+        return LEARNED if isfinite(total) else LOSS_OVERFLOWED
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """Learn the row with all learners: in lockstep if all of them can, otherwise one after the other."""
+        cdef Py_ssize_t k
+        cdef int status
+        if self.n == self.lockstep.n and weight != 0:
+            for k in range(self.n):
+                self.lockstep.y[k] = y[self.lockstep.index[k] * self.separate]
+            status = self.lockstep.learn_row(row, weight, &k)
+            for k in range(self.n if scores != NULL else 0):
+                scores[self.lockstep.index[k]] = self.lockstep.a[k]
+            return status
+        for k in range(self.n):
+            status = (<Learner> self.members[k]).learn_row(
+                row, work, y + k * self.separate, weight, NULL if scores == NULL else scores + k
+            )
+            if status != LEARNED:
+                return status
+        return LEARNED
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            (<Learner> self.members[k]).score_row(row, work, scores + k)

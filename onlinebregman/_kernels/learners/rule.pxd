@@ -1,0 +1,34 @@
+from libc.math cimport pow, sqrt
+
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.learners.solver cimport Score
+
+
+cdef class Rule:
+    cdef double scale, power  # of rates scale / t^power; NaN otherwise
+    cdef readonly bint sees_rows   # whether rates depend on rows: `rate` knows them, and not `scheduled`
+    cdef readonly object failure   # the exception that a rule in Python raised
+
+    cdef int begin(self, double t, Py_ssize_t n) except -1
+    cdef void undo(self) noexcept
+    cdef double scheduled(self, double t) noexcept nogil
+    cdef double rate(self, Geometry geometry, Workspace* work, const Score* score, double t, double y, double weight,
+                     double loss) noexcept nogil
+
+
+cdef class PowerLaw(Rule):
+    pass
+
+
+cdef Rule rule_of(schedule)
+
+
+cdef inline double scheduled_rate(Rule rule, double t) noexcept nogil:
+    """The rate of row t by a rule that does not see rows; inlined for the package's schedules."""
+    if rule.power == 0:
+        return rule.scale
+    if rule.power == 0.5:
+        return rule.scale / sqrt(t)
+    if rule.power == 1:
+        return rule.scale / t
+    return rule.scheduled(t)

@@ -1,0 +1,46 @@
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.rows cimport Row
+
+cdef enum:
+    LANES = 8                 # vectors of scores are padded to a multiple of this length
+
+
+cdef struct SecondOrderState:  # the state in addition to weights and metric
+    double t                  # rows learned
+    double loss               # cumulative loss of the predictions made before each row was learned
+    double slack              # of the bound on the regret, where there is one
+
+
+cdef class SecondOrderLearner(AtomicLearner):
+    cdef readonly double alpha, intercept_alpha  # A before the first row
+    cdef readonly bint fit_intercept
+    cdef readonly FourierFeatures features
+    cdef Py_ssize_t n_inputs  # values of a row as it is learned
+    cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: a multiple of four
+    cdef Py_ssize_t score_length  # length of a vector of scores
+    # Weights (m, d), D, move and gain of the pending step, and U: blocks of four columns, each down to the diagonal of
+    # its last column
+    cdef double[::1] memory
+    cdef double[::1] spare    # buffer of a pass over U, and zeros
+    cdef SecondOrderState state
+    cdef bint passed          # whether a row of this call has been processed
+    cdef double size          # sum of the squares of U at that time
+    cdef bint backed_up       # whether U can be restored, too
+    cdef double gamma         # the forgetting factor
+
+    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length) except -1
+    cdef object weight_rows(self)
+    cdef Py_ssize_t vectors(self) noexcept nogil
+    cdef object updated_memory(self)
+    cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil
+    cdef double* weights(self) noexcept nogil
+    cdef double* scale(self) noexcept nogil
+    cdef Py_ssize_t vector_stride(self) noexcept nogil
+    cdef Py_ssize_t offset(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil
+    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
+                     double* h) noexcept nogil
+    cdef void score(self, const Row* row, double* a) noexcept nogil
+    cdef void foresee(self, const Row* row, double q, double* a) noexcept nogil
+    cdef void move(self, const double* v, double* g, double weight) noexcept nogil

@@ -1,0 +1,308 @@
+"""Second-order steps in one pass: the implicit step on a convex loss of linear scores, in a metric built from the rows.
+
+The weights W, one row for each of m scores, and a positive definite matrix A move by
+
+    W' = argmin sum_c (u_c - w_c)' A (u_c - w_c) / 2 + weight * L(U x, y),     A' = gamma A + weight * h x x',
+
+with h the curvature of L at W'x. With v = A^-1 x and q = x'v the step is W' = W - weight * g v', g the slopes of L at
+the new scores: m equations in m numbers, which each kind of learner solves in its own way (`respond`).
+
+A^-1 = U D U' is kept, U unit upper triangular and D diagonal, and moves by Bierman's rank-one update (G. J. Bierman,
+"Measurement updating using the U-D factorization", Automatica 12, 1976). With f = U'x, b = D f and u_j column j of U
+
+    e_j = e_(j-1) + h b_j f_j,   D_j' = D_j e_(j-1) / (e_j gamma),   u_j' = u_j - (h f_j / e_(j-1)) v,   v += b_j u_j,
+
+from e = gamma and v = 0 on, which is A^-1 x in the end. D stays positive, so A^-1 stays positive definite whatever the
+data; scaling a feature scales a row of U, so badly scaled features cost no digits. The step in v by the old column is a
+Givens rotation without square roots; four columns are processed together, in aligned tiles of memory.
+
+The columns of U are updated for one row while they are read for the next one, so that there is one pass over U for each
+row. The update for the last row of a call remains pending, and a call with one row can be undone without a copy of U.
+"""
+
+import numpy as np
+
+from libc.float cimport DBL_MIN
+from libc.math cimport NAN
+from libc.string cimport memcpy, memset
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.learners.atomic import check_columns
+from onlinebregman._kernels.learners.state cimport LEARNED, NEEDS_BACKUP, OVERFLOWED
+from onlinebregman._kernels.learners.transaction cimport check_idle
+from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
+from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
+from onlinebregman._kernels.rows.fourier cimport mapped
+from onlinebregman._kernels.rows.rows cimport Row, Rows
+
+cdef enum:
+    BATCH = 4                 # columns of U that are processed together
+    LIMIT = 1 << 30           # bound on sizes, which are squared
+
+# Bound on D times alpha: with forgetting and no new information D and its rounding errors would grow without bound.
+cdef double LARGEST = 1e10
+# Numbers below this do not overflow by rounding errors.
+cdef double FINITE = 1e300
+
+
+cdef object aligned(Py_ssize_t length, Py_ssize_t start):
+    """Zeros, the one at index `start` at the beginning of a cache line."""
+    memory = np.zeros(length + 7)
+    first = -(memory.ctypes.data // 8 + start) % 8
+    return memory[first:first + length]
+
+
+cdef class SecondOrderLearner(AtomicLearner):
+    """Base class; a subclass calls `allocate`, and solves for the step of its loss in `respond`."""
+
+    def __cinit__(self, *arguments, **more):
+        if type(self) is SecondOrderLearner:
+            raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
+
+    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length) except -1:
+        """Called at the end of a constructor: weights for m scores.
+
+        `score_length` is the length of a vector of scores, padding included.
+        """
+        cdef Py_ssize_t j
+        self.n_inputs = self.n_features if self.features is None else self.features.n_components
+        if self.features is not None:
+            check_columns(self.features.n_features, self.n_features)
+        if not (0 < self.n_inputs < LIMIT and 0 < m < LIMIT):
+            raise ValueError(f"numbers of features and scores must be in [1, 2^30); got {self.n_inputs} and {m}")
+        self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
+        self.padded = (self.d + BATCH - 1) // BATCH * BATCH
+        self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
+        self.spare = np.zeros(4 * self.vector_stride())
+        self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
+        for j in range(self.padded):
+            self.scale()[j] = 1.0 / self.alpha
+            self.memory[self.vectors() + self.offset(j, j)] = 1.0
+        if self.fit_intercept:
+            self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
+        self.learned.add("memory", &self.memory[0], self.memory.nbytes)
+        self.learned.add("state", &self.state, sizeof(self.state))
+        self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
+        return 0
+
+    cdef dict learned_values(self):
+        """The pending step, which rows in one call would not have left, is made."""
+        return {**AtomicLearner.learned_values(self), "memory": self.updated_memory()}
+
+    def joined(self, learners, standardizer):
+        """A learner of all rows that the given learners, copies of this one, have learned.
+
+        Each is a normal model of the weights with precision A_s: A = A_1 + sum (A_s - A_1), and likewise for A w.
+        """
+        cdef Py_ssize_t j, n = self.padded
+        cdef SecondOrderLearner learner
+        first, others = np.linalg.inv(self.covariance), [np.linalg.inv(each.covariance) for each in learners]
+        before, after = self.state, [(<SecondOrderLearner> each).state for each in learners]
+        Aw = first @ self.weight_rows().T
+        Aw = Aw + sum(A @ (<SecondOrderLearner> each).weight_rows().T - Aw for A, each in zip(others, learners))
+        A = first + sum(other - first for other in others)
+        learner = type(self)(*self.arguments)
+        learner.standardizer, learner.gamma = standardizer, self.gamma
+        learner.state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
+        learner.weight_rows()[:] = np.linalg.solve(A, Aw).T
+        # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
+        root = np.linalg.inv(np.linalg.cholesky(A)).T
+        for j in range(self.d):
+            learner.scale()[j] = root[j, j] ** 2
+            values = np.zeros(n)
+            values[:self.d] = root[:, j] / root[j, j]
+            for k in range(j + 1):
+                learner.memory[learner.vectors() + learner.offset(j, k)] = values[k]
+        return learner
+
+    @property
+    def t(self):
+        return int(self.state.t)
+
+    @property
+    def cumulative_loss(self):
+        return self.state.loss
+
+    @property
+    def covariance(self):
+        """A^-1."""
+        cdef Py_ssize_t j, k, n = self.padded
+        cdef double[:, ::1] columns = np.zeros((n, n))
+        cdef double[::1] memory = self.updated_memory()
+        for j in range(n):
+            for k in range(j + 1):
+                columns[j, k] = memory[self.vectors() + self.offset(j, k)]
+        scale = np.asarray(memory)[self.m * self.d:self.m * self.d + n]
+        return (np.asarray(columns).T @ (scale[:, np.newaxis] * np.asarray(columns)))[:self.d, :self.d]
+
+    cdef object weight_rows(self):
+        return np.asarray(self.memory)[:self.m * self.d].reshape(self.m, self.d)
+
+    # --- layout of the memory: weights, D, move, gain, and U ------------------------------------------------------
+
+    cdef Py_ssize_t vectors(self) noexcept nogil:
+        """Offset of U in the memory."""
+        return self.m * self.d + 3 * self.padded
+
+    cdef double* weights(self) noexcept nogil:
+        return &self.memory[0]
+
+    cdef double* scale(self) noexcept nogil:
+        """D"""
+        return &self.memory[self.m * self.d]
+
+    cdef Py_ssize_t vector_stride(self) noexcept nogil:
+        """Length of a vector that is multiplied by U: d rounded up to a multiple of eight."""
+        return (self.padded + 7) // 8 * 8
+
+    cdef Py_ssize_t offset(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
+        """Offset of U[k, j]: blocks of four columns, each in tiles of eight rows."""
+        cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1
+        return 4 * 8 * pair * (pair - 1 + four % 2) + k // 8 * 32 + j % BATCH * 8 + k % 8
+
+    cdef object updated_memory(self):
+        """A copy of the memory in which the pending step of U is applied."""
+        cdef double[::1] memory = np.asarray(self.memory).copy(), buffer = np.zeros(4 * self.vector_stride())
+        self.apply_pending_step(&memory[0], &buffer[0])
+        return np.asarray(memory)
+
+    cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil:
+        """Apply the pending step of the last row to U, by a row of zeros; `buffer` holds working vectors."""
+        cdef double* d = memory + self.m * self.d
+        cdef double* move = d + self.padded
+        cdef Py_ssize_t n = self.padded, length = self.vector_stride()
+        cdef double* row = buffer + 3 * length
+        ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, buffer, buffer + length, n, False)
+        memset(move, 0, 2 * n * sizeof(double))
+
+    # --- entry points -------------------------------------------------------------------------------------------
+
+    def configure(self, *, double forgetting):
+        """Set the forgetting factor of the rows from the next call on."""
+        check_idle(self.busy)
+        self.gamma = forgetting
+
+    # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+        return 3 * max(self.vector_stride(), self.score_length)
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        """With one row U only changes by the pending step, which need not be undone."""
+        self.backed_up = complete or rows.n_rows > 1
+        self.passed, self.size = False, 0.0
+        self.learned.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else self.vectors())
+        return AtomicLearner.begin(self, rows, complete)
+
+    cdef int undo(self, Rows rows) except -1:
+        AtomicLearner.undo(self, rows)
+        if self.passed and not self.backed_up:
+            memset(self.scale() + self.padded, 0, 2 * self.padded * sizeof(double))
+        return 0
+
+    cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
+        return self.memory.shape[0]
+
+    cdef int check_all(self) noexcept nogil:
+        """Check that all vectors are finite, and U after the pending step: by a bound, or by applying the step."""
+        cdef double* move = self.scale() + self.padded
+        cdef double* gain = move + self.padded
+        cdef double most
+        if ob_nonfinite(&self.memory[0], self.vectors()):
+            return OVERFLOWED
+        most = ob_dot(move, move, self.padded) * ob_dot(gain, gain, self.padded) * self.padded  # (move sum |gain|)^2
+        if not self.backed_up:
+            return LEARNED if self.size < FINITE and most < FINITE and self.size * most < FINITE else NEEDS_BACKUP
+        self.apply_pending_step(&self.memory[0], &self.spare[0])
+        return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
+
+    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
+                     double* h) noexcept nogil:
+        """Replace the scores a of a row by g, the slopes of its loss after the step; set h, the curvature there.
+
+        The loss is added to the state. q is x'A^-1 x; the working vectors from the fourth on are free.
+        """
+        return LEARNED
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        cdef double* f = self.scale() + self.padded  # U'x; before the pass over U: move, gain of the last row
+        cdef double* gain = f + self.padded
+        cdef double* v = scratch(work, 1)
+        cdef double* buffer = v + self.vector_stride()
+        cdef double* a = scratch(work, 2)
+        cdef double h, q
+        cdef Row image
+        cdef Py_ssize_t c
+        cdef int status
+        if weight == 0:
+            for c in range(self.m if scores != NULL else 0):
+                scores[c] = NAN
+            return LEARNED
+        row = mapped(self.features, row, scratch(work, 4), &image)
+        self.score(row, a)
+        self.passed = True
+        self.size = ob_turn(
+            &self.memory[self.vectors()], f, gain, self.scale(), row.x, row.index, row.n,
+            self.n_inputs if self.fit_intercept else -1, v, buffer, self.padded, not self.backed_up,
+        )
+        q = ob_dot(gain, f, self.padded)
+        self.foresee(row, q, a)
+        if scores != NULL:
+            memcpy(scores, a, self.m * sizeof(double))
+        self.state.t += 1.0
+        status = self.respond(a, y, weight, q, work, &h)
+        if status != LEARNED:
+            return status
+        if not ob_bierman(
+            self.scale(), f, gain, buffer, weight * h, self.gamma, LARGEST / self.alpha, self.padded
+        ) >= DBL_MIN:
+            return OVERFLOWED
+        self.move(v, a, weight)
+        return LEARNED
+
+    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
+        return max(self.score_length, 0 if self.features is None else self.n_inputs)
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef Row image
+        self.score(mapped(self.features, row, scratch(work, 4), &image), scores)
+
+    cdef void score(self, const Row* row, double* a) noexcept nogil:
+        """a = W x"""
+        cdef Py_ssize_t c = 0
+        cdef double* w = self.weights()
+        if row.index == NULL:
+            while c + 4 <= self.m:
+                ob_dot4(w, w + self.d, w + 2 * self.d, w + 3 * self.d, row.x, row.n, a + c)
+                w += 4 * self.d
+                c += 4
+        while c < self.m:
+            a[c] = ob_dot(w, row.x, row.n) if row.index == NULL else ob_sparse_dot(w, row.index, row.x, row.n)
+            w += self.d
+            c += 1
+        if self.fit_intercept:
+            for c in range(self.m):
+                a[c] += self.weights()[c * self.d + self.n_inputs]
+
+    cdef void foresee(self, const Row* row, double q, double* a) noexcept nogil:
+        """Replace the scores a = W x by those of the prediction, where these are others; q is x'A^-1 x."""
+
+    cdef void move(self, const double* v, double* g, double weight) noexcept nogil:
+        """W -= weight * g v'"""
+        cdef Py_ssize_t c = 0
+        cdef double* w = self.weights()
+        while c < self.m:
+            g[c] *= weight
+            c += 1
+        c = 0
+        while c + 4 <= self.m:
+            ob_axpy4(w, w + self.d, w + 2 * self.d, w + 3 * self.d, v, g + c, self.d)
+            w += 4 * self.d
+            c += 4
+        while c < self.m:
+            ob_axpy(w, v, g[c], self.d)
+            w += self.d
+            c += 1

@@ -1,0 +1,132 @@
+"""The forward algorithm for the log loss: implicit softmax steps in one second-order metric for all classes.
+
+The scores z = W'x after a step and the slopes g there solve k equations, by Newton's method:
+
+    z = a - weight * q g,    g = softmax(z) - e_y.
+
+For two classes w_1 = -w_0, and only the difference w_1 - w_0 is stored: the logistic step in the metric A / 2.
+"""
+
+import copy
+
+import numpy as np
+
+from libc.math cimport INFINITY, isfinite
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.learners.second_order cimport LANES, SecondOrderLearner
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
+from onlinebregman._kernels.learners.transaction cimport check_idle
+from onlinebregman._kernels.ops.softmax cimport (
+    OB_NO_CLASS, ob_softmax_curvature, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of,
+    ob_softmax_probabilities, ob_softmax_slopes
+)
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.rows cimport Rows
+
+cdef double LEAST_CURVATURE = 1e-6
+
+
+cdef class SoftmaxLearner(SecondOrderLearner):
+    """Learns rows with the numbers of their classes, one after the other.
+
+    Parameters
+    ----------
+    n_features : int
+    n_classes : int
+        At least 2.
+    alpha : float
+        A = alpha I before the first row.
+    fit_intercept : bool
+        Whether rows have one more coordinate, 1: the last one.
+    features : FourierFeatures or None
+        Features to learn instead of the values of the rows.
+    intercept_alpha : float
+        The entry of A for the intercept before the first row.
+    """
+
+    def __cinit__(self, n_features, n_classes, alpha, fit_intercept, FourierFeatures features, intercept_alpha, *more):
+        if n_classes < 2:
+            raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
+        self.n_features, self.n_classes = n_features, n_classes
+        self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, 1.0
+        self.intercept_alpha = intercept_alpha
+        self.features = features
+        self.n_lanes = (self.n_classes + LANES - 1) // LANES * LANES
+        self.allocate(n_classes if n_classes > 2 else 1, self.n_lanes)
+
+    def with_classes(self, n_classes, numbers):
+        """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
+
+        The metric, which all classes share, is copied.
+        """
+        cdef SoftmaxLearner learner
+        cdef Py_ssize_t length = self.m * self.d
+        check_idle(self.busy)
+        learner = SoftmaxLearner(
+            self.n_features, n_classes, self.alpha, self.fit_intercept, self.features, self.intercept_alpha
+        )
+        learner.standardizer, learner.gamma = copy.deepcopy(self.standardizer), self.gamma
+        weights = self.weight_rows()
+        learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.m == 1 else weights
+        np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]
+        learner.state = self.state
+        return learner
+
+    @property
+    def coef(self):
+        return self.weight_rows()[:, :self.n_inputs].copy()
+
+    @property
+    def intercept(self):
+        return self.weight_rows()[:, self.n_inputs].copy() if self.fit_intercept else np.zeros(self.m)
+
+    # --- a row --------------------------------------------------------------------------------------------------
+
+    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
+                     double* h) noexcept nogil:
+        cdef ob_softmax p
+        if not 0 <= y[0] < self.n_classes:
+            return BAD_TARGET
+        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, <Py_ssize_t> y[0], a + self.n_lanes
+        self.open_row(&p, a)
+        self.state.loss += weight * ob_softmax_loss(&p, a)
+        if not isfinite(self.state.loss):
+            return LOSS_OVERFLOWED
+        q *= weight
+        if not q < INFINITY:
+            return OVERFLOWED
+        ob_softmax_implicit(&p, a, q, scratch(work, 3))
+        ob_softmax_slopes(&p, a)
+        h[0] = max(ob_softmax_curvature(&p), LEAST_CURVATURE)
+        if self.m == 1:
+            a[0] = a[1] - a[0]
+        return LEARNED
+
+    cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil:
+        """Set up the softmax of the scores a; for two classes they are -a/2 and a/2, a being the stored score."""
+        cdef Py_ssize_t c
+        for c in range(p.classes, p.n):
+            a[c] = OB_NO_CLASS
+        if self.m == 1:
+            a[1] = 0.5 * a[0]
+            a[0] = -a[1]
+        ob_softmax_of(p, a)
+
+    # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
+
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes."""
+        outputs = SecondOrderLearner.predict_rows(self, rows, linked, finite)
+        return None if outputs is None else outputs.reshape(-1, self.n_outputs(linked))
+
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
+        return self.n_classes if linked else self.m
+
+    cdef void link_row(self, double* scores, double* out) noexcept nogil:
+        cdef ob_softmax p
+        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, 0, scores + self.n_lanes
+        self.open_row(&p, scores)
+        ob_softmax_probabilities(&p, p.e)
+        memcpy(out, p.e, self.n_classes * sizeof(double))

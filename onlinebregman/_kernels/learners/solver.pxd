@@ -1,0 +1,21 @@
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef struct Score:            # a row's score a(c) = w(c).x + intercept - intercept_xSx c
+    double intercept
+    double intercept_xSx      # 1 if the intercept moves too, else 0
+    double a                  # the score at c = 0
+    double xSx                # x'Sx at c = 0
+
+
+cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, double eta, double largest) noexcept nogil
+cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
+                          double y) noexcept nogil
+cdef double logistic_step(double start, double xSx, double eta, double y) noexcept nogil
+cdef double logistic_step_from(double start, double xSx, double eta, double y, double slope,
+                               double curvature) noexcept nogil
+cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
+                            double y) noexcept nogil
+cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                      double* slope) noexcept nogil

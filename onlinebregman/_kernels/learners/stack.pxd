@@ -1,0 +1,23 @@
+from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.learners.hedge cimport Hedge
+
+cdef struct Residuals:        # of the mixture
+    double weight
+    double squares
+
+
+cdef class Stack:
+    cdef readonly Hedge hedge            # of the mixture and the combinations
+    cdef readonly double prior           # the mixture's weight at the start
+    cdef readonly Py_ssize_t n_experts
+    cdef readonly Py_ssize_t n           # combinations
+    cdef Fields learned                  # the following
+    cdef double[:, ::1] factors          # of each
+    cdef Residuals residuals
+
+    cdef double scale(self, double target_range) noexcept nogil
+    cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
+    cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
+    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil
+    cdef int save(self, Py_ssize_t n_rows) except -1
+    cdef void restore(self) noexcept

@@ -1,0 +1,109 @@
+"""Linear combinations of experts, mixed with their mixture (stacking): they may be better than the best expert.
+
+With m the mixture and p_k the experts, a combination is m + sum_k b_k (p_k - m): the mixture at b = 0, and any expert
+or difference of experts elsewhere. b is learned by ridge regression, see `factor`: for numbers by the forward algorithm
+on the residuals of the mixture, in units of its mean squared residual so far; for classes, where m and p_k are
+logarithms of probabilities, by on-line Newton steps (Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online
+Convex Optimization", Machine Learning 69, 2007), A <- A + g g', b <- b - A^-1 g, which are ridge regression of b.g - 1
+on g.
+
+The mixture and the combinations are experts of a further mixture, so that they cost no more than that.
+"""
+
+import numpy as np
+
+from libc.math cimport isfinite, sqrt
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.learners.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.learners.hedge cimport Hedge, History
+
+# (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
+COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
+cdef double[2] FORGETTING
+cdef double[2] LEAST
+FORGETTING[0], FORGETTING[1] = COMBINATIONS[0][1], COMBINATIONS[1][1]
+LEAST[0], LEAST[1] = least_pivot(COMBINATIONS[0][0]), least_pivot(COMBINATIONS[1][0])
+
+# Residuals of the mixture below this part of the range of the targets are rounding errors.
+cdef double ROUNDING = 1e-9
+
+
+cdef class Stack:
+    """Combinations of experts, and the weights of the mixture of experts and of the combinations.
+
+    Parameters
+    ----------
+    n_experts : int
+    rate : float or None
+        Of the `Hedge`; of a fixed one all experts and combinations weigh the same at the start.
+    share : float
+    hedge : Hedge, default=None
+    state : dict, default=None
+        The hedge and the `Fields` of another one, to continue from.
+    """
+
+    def __cinit__(self, n_experts, rate, share, Hedge hedge=None, dict state=None):
+        cdef Py_ssize_t j, length
+        if n_experts < 1:
+            raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
+        self.n_experts, self.n = n_experts, len(COMBINATIONS)
+        length = n_experts * (n_experts + 1) // 2 + n_experts
+        self.factors = np.empty((self.n, length))
+        self.prior = 1.0 / (1 + self.n) if rate is None else n_experts / <double> (n_experts + self.n)
+        self.hedge = Hedge(1 + self.n, rate, share, None, History(1 + self.n, 0)) if hedge is None else hedge
+        if self.hedge.n_experts != 1 + self.n:
+            raise ValueError(f"hedge must have {1 + self.n} weights; got {self.hedge.n_experts}")
+        for j, (alpha, _) in enumerate(COMBINATIONS):
+            start_factor(&self.factors[j, 0], n_experts, 1, alpha)
+            if hedge is None and rate is not None:
+                self.hedge.costs[1 + j] = np.log(n_experts) / rate
+        self.learned = Fields(state)
+        self.learned.add("factors", &self.factors[0, 0], self.factors.nbytes)
+        self.learned.add("residuals", &self.residuals, sizeof(self.residuals))
+
+    def __reduce__(self):
+        rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
+        return type(self), (self.n_experts, rate, self.hedge.share, self.hedge, self.learned.values())
+
+    @property
+    def coef(self):
+        """The b_k of each combination, shape (n_combinations, n_experts)."""
+        cdef Py_ssize_t j
+        cdef double[:, ::1] coef = np.empty((self.n, self.n_experts))
+        for j in range(self.n):
+            self.solve(j, &coef[j, 0])
+        return np.asarray(coef)
+
+    cdef double scale(self, double target_range) noexcept nogil:
+        """The mixture's root mean squared residual so far, for targets of this range; 0 if unknown."""
+        if not (target_range > 0 and self.residuals.weight > 0):
+            return 0.0
+        return max(sqrt(self.residuals.squares / self.residuals.weight), ROUNDING * target_range)
+
+    cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil:
+        """The forward algorithm's prediction for x; the buffer has n_experts + 1 numbers."""
+        cdef double share
+        memcpy(buffer, x, self.n_experts * sizeof(double))
+        reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &share, 1, FORGETTING[j], LEAST[j])
+        return share * (0.0 - buffer[self.n_experts])
+
+    cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil:
+        solve_factor(&self.factors[j, 0], self.n_experts, 1, coef)
+
+    cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil:
+        """Learn x and its target; False on overflow. The buffer has n_experts + 1 numbers."""
+        memcpy(buffer, x, self.n_experts * sizeof(double))
+        buffer[self.n_experts] = y
+        rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, FORGETTING[j], LEAST[j])
+        return isfinite(buffer[self.n_experts]) and weight > 0
+
+    cdef int save(self, Py_ssize_t n_rows) except -1:
+        """Save what `restore` restores; the next call has `n_rows` rows."""
+        self.hedge.save(n_rows)
+        return self.learned.save()
+
+    cdef void restore(self) noexcept:
+        self.hedge.restore()
+        self.learned.restore()

@@ -1,0 +1,38 @@
+from onlinebregman._kernels.learners.links cimport Calibration
+from onlinebregman._kernels.learners.mixer cimport Mixer
+from onlinebregman._kernels.losses.loss cimport Loss
+
+
+cdef struct TargetStats:      # statistics of the targets so far
+    double weight
+    double origin             # the first one; the next three are distances from it
+    double mean
+    double lo, hi
+    double first_loss         # of predicting 0 for the first target rather than the target
+
+
+cdef class CentredMixer(Mixer):
+    cdef readonly Loss loss
+    cdef TargetStats stats
+
+    cdef double prediction_of(self, double score) noexcept nogil
+    cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil
+    cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil
+
+
+cdef class ProbabilityMixer(Mixer):
+    cdef readonly Py_ssize_t n_classes
+    cdef Py_ssize_t width     # scores of an expert
+    cdef readonly tuple links
+    cdef int[::1] kinds       # the `Link` of each expert
+    cdef double[:, ::1] calibrations  # memory of the following
+    cdef Calibration* scales
+
+    cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil
+    cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil
+    cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                          double* buffer) noexcept nogil
+    cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
+                      double* out) noexcept nogil
+    cdef void scale(self, const double* scores, double* scaled) noexcept nogil

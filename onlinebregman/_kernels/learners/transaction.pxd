@@ -1,0 +1,13 @@
+cdef bint parameters_unchanged(dict attributes)
+cdef bint unnamed(dict attributes)
+cdef bint under_way(dict attributes)
+cdef Py_ssize_t work_between_checks() noexcept
+cdef object signal_raised()
+cdef int check_idle(bint busy) except -1
+
+
+cdef class Validated:
+    cdef tuple parameters     # pairs of a name and a value; None in a copy
+    cdef bint named           # whether names of features have to be compared
+
+    cpdef bint are_those_of(self, dict attributes)

@@ -1,0 +1,195 @@
+"""Transactions of estimators: a call that raises leaves them unchanged, and only one thread at a time can learn.
+
+Python handles signals between any two of its bytecode instructions, but not within a compiled function. So entering and
+leaving a transaction cannot be interrupted halfway.
+"""
+
+import copy
+import threading
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.pyport cimport PY_SSIZE_T_MAX
+from cpython.pythread cimport PyThread_get_thread_ident
+
+cdef enum:
+    PATIENCE = 1 << 24  # numbers processed between two checks for signals: some milliseconds
+
+cdef long main_thread = threading.main_thread().ident
+cdef dict learning = {}  # id(vars(estimator)) of each estimator that is learning: the thread in which it learns
+
+
+cdef bint under_way(dict attributes):
+    """Whether another thread is in a transaction of the estimator with these attributes."""
+    if len(learning) == 0:
+        return False
+    thread = learning.get(id(attributes))
+    return thread is not None and thread != PyThread_get_thread_ident()
+
+
+cdef class Validated:
+    """The parameters that the calls of an estimator read, as they were validated and passed on last.
+
+    They are not copied or saved with the estimator, which then validates them again.
+
+    Parameters
+    ----------
+    estimator : object, default=None
+    names : tuple of str, default=()
+    named : bool, default=False
+        Whether the estimator knows the names of features, which those of rows have to be compared with.
+    """
+
+    def __init__(self, estimator=None, tuple names=(), bint named=False):
+        self.parameters = None if estimator is None else tuple([(name, getattr(estimator, name)) for name in names])
+        self.named = named
+
+    def __reduce__(self):
+        return Validated, (None, (), self.named)
+
+    cpdef bint are_those_of(self, dict attributes):
+        """Whether the attributes of an estimator are these very objects."""
+        if self.parameters is None:
+            return False
+        for name, value in self.parameters:
+            if attributes.get(name) is not value:
+                return False
+        return True
+
+
+cdef Validated validated(dict attributes):
+    """What was validated last of the estimator with these attributes, or None."""
+    return attributes.get("_validated")
+
+
+cdef bint parameters_unchanged(dict attributes):
+    """Whether the estimator with these attributes has the parameters that were validated last."""
+    cdef Validated last = validated(attributes)
+    return last is not None and last.are_those_of(attributes)
+
+
+cdef bint unnamed(dict attributes):
+    """Whether rows for the estimator with these attributes have no names of features to compare."""
+    cdef Validated last = validated(attributes)
+    return last is not None and not last.named
+
+
+cdef Py_ssize_t work_between_checks() noexcept:
+    """How many numbers a loop may process before it checks for signals, which only the main thread receives."""
+    return PATIENCE if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
+
+
+cdef object signal_raised():
+    """The exception that a signal has raised, such as KeyboardInterrupt, or None."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        return error
+    return None
+
+
+cdef int check_idle(bint busy) except -1:
+    """Raise an error if a thread is learning."""
+    if busy:
+        raise RuntimeError(
+            "This model is learning in another thread: it can predict, but not learn, be copied or be saved before "
+            "that call has ended. Protect such calls by a threading.Lock."
+        )
+    return 0
+
+
+cdef class Transaction:
+    """Context in which estimators learn.
+
+    If its body raises, all attributes are restored, and what learns in place is rolled back.
+    The body must bind other attributes to new objects, and may call each learner once at most.
+
+    Parameters
+    ----------
+    *estimators : object
+        Estimators that the body may change.
+    copied : iterable of object, default=()
+        Estimators that the body may change in any way: their attributes are copied together, so that objects shared
+        among them are still shared after they are restored.
+    keep : tuple of str
+        Attributes that are not restored.
+    in_place : tuple of str
+        Attributes that are learners, which learn in place.
+
+    Raises
+    ------
+    RuntimeError
+        On entry, if one of them is learning in another thread.
+    """
+
+    cdef tuple estimators, copied, keep, in_place
+    cdef list before          # of each estimator: its attributes, a copy of them, and its learners with savepoints
+    cdef list claimed
+
+    def __init__(self, *estimators, copied=(), tuple keep=(), tuple in_place=()):
+        self.estimators, self.copied, self.keep, self.in_place = estimators, tuple(copied), keep, in_place
+
+    def __enter__(self):
+        self.before, self.claimed = [], []
+        try:
+            self.add(*self.estimators)
+            if self.copied:
+                changed = [vars(estimator) for estimator in self.copied]
+                self.before += [(*pair, ()) for pair in zip(changed, copy.deepcopy(changed))]
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def add(self, *estimators):
+        """Add estimators that the body may change."""
+        cdef dict attributes
+        thread = PyThread_get_thread_ident()
+        for estimator in estimators:
+            attributes = vars(estimator)
+            if id(attributes) not in learning:
+                learning[id(attributes)] = thread
+                self.claimed.append(id(attributes))
+            elif learning[id(attributes)] != thread:
+                raise _busy(estimator)
+            savepoints = []
+            self.before.append((attributes, dict(attributes), savepoints))
+            for name in self.in_place:
+                learner = attributes.get(name)
+                if learner is not None:
+                    savepoints.append((learner, learner.savepoint()))
+
+    def __exit__(self, kind, error, trace):
+        cdef dict attributes, before
+        try:
+            if kind is not None:
+                for attributes, before, savepoints in self.before:
+                    kept = {key: attributes[key] for key in self.keep if key in attributes}
+                    attributes.clear()
+                    attributes.update(before)
+                    attributes.update(kept)
+                    for learner, savepoint in savepoints:
+                        learner.rollback(savepoint)
+        finally:
+            self._leave()
+        return False
+
+    def __del__(self):
+        if self.claimed:  # Python does not call `__exit__` if a tracer raises at the end of the body
+            self._leave()
+
+    cdef object _leave(self):
+        try:
+            for _, _, savepoints in self.before:
+                for learner, _ in savepoints:
+                    learner.commit()
+        finally:
+            for key in self.claimed:
+                del learning[key]
+            self.before, self.claimed = [], []
+
+
+def _busy(estimator):
+    return RuntimeError(
+        f"This {type(estimator).__name__} is learning in another thread. Protect calls that learn by a "
+        "threading.Lock, or use a separate model in each thread."
+    )

@@ -1,6 +1,0 @@
-from onlinebregman._kernels.loop.atomic cimport AtomicLearner
-
-
-cdef class Ensemble(AtomicLearner):
-    cdef readonly tuple learners
-    cdef tuple changing       # what a call changes: the learners, and what learns from their scores

@@ -1,0 +1,258 @@
+"""The loop over rows: calls learn all rows or none, in any layout and order; the fast path of gradient descent."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from onlinebregman._kernels.geometries.burg import BurgGeometry
+from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
+from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
+from scipy import sparse
+
+from onlinebregman.schedules import Constant, InverseScaling
+
+GEOMETRIES = {
+    "euclidean": lambda d: EuclideanGeometry(np.zeros(d)),
+    "euclidean, signed": lambda d: EuclideanGeometry(np.full(2 * d, 0.5), True),
+    "euclidean, clipped": lambda d: EuclideanGeometry(np.zeros(d), upper=0.05),
+    "euclidean, ball": lambda d: EuclideanGeometry(np.zeros(d), radius=0.1),
+    "relative entropy": lambda d: EntropyGeometry(np.full(d, 1.0 / d)),
+    "simplex": lambda d: SimplexGeometry(np.full(d, 1.0 / d)),
+    "simplex, signed": lambda d: SimplexGeometry(np.full(2 * d, 0.5 / d), True),
+    "burg": lambda d: BurgGeometry(np.full(d, 1.0 / d)),
+    "binary entropy": lambda d: BinaryEntropyGeometry(np.full(d, 0.5)),
+    "p-norm": lambda d: PNormGeometry(np.zeros(d), 3.0),
+}
+D = 60
+
+
+def learner_of(geometry, loss=None, *, d=D, eta0=0.1, update="implicit", **settings):
+    learner = Learner(GEOMETRIES[geometry](d) if isinstance(geometry, str) else geometry, loss or SquaredLoss())
+    learner.configure(update=update, schedule=Constant(eta0), **settings)
+    return learner
+
+
+def stream(seed, rows, d=D, density=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, d)) * (rng.uniform(size=(rows, d)) < density)
+    return X, rng.normal(size=rows)
+
+
+def csr(X, index=np.int32, values=np.float64):
+    X = sparse.csr_array(X, dtype=values)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    return X
+
+
+def same(one, other):
+    assert_array_equal(one.coef, other.coef)
+    assert one.intercept == other.intercept
+    assert (one.t, one.n_moves, one.cumulative_loss) == (other.t, other.n_moves, other.cumulative_loss)
+
+
+# --- all or nothing ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("rows", [4, 30])  # of six values each: fewer than weights, or more
+@pytest.mark.parametrize("fault", ["target", "value"])
+def test_an_error_at_the_last_row_undoes_the_call(geometry, average, rows, fault):
+    learner = learner_of(geometry, average=average, fit_intercept=True, track_regret=True)
+    X, y = stream(0, 50)
+    assert learner.learn(csr(X), y) is None
+    before, again = pickle.dumps(learner), pickle.loads(pickle.dumps(learner))
+    X, y = stream(1, rows)
+    if fault == "target":
+        y[-1] = np.nan
+    else:
+        X[-1, D - 1] = np.inf
+    for layout in (csr(X), csr(X, np.int64), csr(X, values=np.float32), X):
+        refused = learner.learn(layout, y)
+        assert refused == ({"target": "bad target", "value": "not finite"}[fault], rows - 1)
+        assert pickle.dumps(learner) == before
+    # in a given order, with repeated rows
+    order = np.r_[np.random.default_rng(2).integers(rows - 1, size=rows - 1), rows - 1]
+    assert learner.learn(csr(X), y, np.ones(rows), order)[1] == rows - 1
+    assert pickle.dumps(learner) == before
+    # and continues as if the failed call had not happened
+    for one in (learner, again):
+        assert one.learn(csr(X[:-1]), y[:-1]) is None
+    same(learner, again)
+
+
+@pytest.mark.parametrize("rows", [3, 30])
+def test_weights_that_overflow_are_taken_back(rows):
+    learner = learner_of("relative entropy", update="explicit", eta0=1.0)
+    X, y = stream(0, rows)
+    X[-1], y[-1] = 0.0, 900.0
+    X[-1, 7] = 900.0  # a factor of e^(about 900 * 900)
+    before = pickle.dumps(learner)
+    for layout in (csr(X), X):
+        reason, row = learner.learn(layout, y)
+        assert (reason, row) == ("overflowed", rows - 1)
+        assert pickle.dumps(learner) == before
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_rows_that_move_all_weights_start_again_from_a_copy(average):
+    """The total of the unnormalised weights leaves its range within a block, so that all weights are rescaled."""
+    settings = {"update": "explicit", "eta0": 1.0, "average": average}
+    x = np.zeros((4, D))
+    x[:, 3], x[2, 4] = 1.0, -1.0
+    y = np.array([8.0, 8.0, 8.0, 0.5])
+    block, cut, dense = (learner_of("simplex", **settings) for _ in range(3))
+    assert block.learn(csr(x), y) is None
+    for i in range(4):
+        assert cut.learn(csr(x[i : i + 1]), y[i : i + 1]) is None
+    assert dense.learn(x, y) is None
+    same(block, cut)
+    assert block.geometry.get_state()[0]["total"] < 1e4 < np.exp(7) ** 2 / D
+    assert_allclose(block.coef, dense.coef, rtol=1e-12)
+    before = pickle.dumps(block)
+    assert block.learn(csr(x), np.r_[y[:3] + 8.0, np.nan]) == ("bad target", 3)
+    assert pickle.dumps(block) == before
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("layout", [csr, np.ascontiguousarray])
+def test_blocks_in_an_order_are_the_rows_in_that_order(geometry, average, layout):
+    X, y = stream(3, 12)
+    order = np.random.default_rng(0).permutation(12)
+    weights = np.random.default_rng(1).integers(0, 3, size=12).astype(float)
+    block, cut = (learner_of(geometry, average=average, fit_intercept=True) for _ in range(2))
+    scores, seen = np.zeros(12), np.zeros(1)
+    assert block.learn(layout(X), y, weights, order, scores) is None
+    for i in order:
+        row = layout(X[i : i + 1])
+        if weights[i] > 0:  # where weights are averaged, by the average
+            assert_allclose(cut.predict(row, linked=False), scores[i], rtol=1e-12, atol=1e-15)
+        assert cut.learn(row, y[i : i + 1], weights[i : i + 1], None, seen) is None
+        assert_array_equal(seen[0], scores[i])
+    assert_array_equal(np.isnan(scores), weights == 0)
+    same(block, cut)
+
+
+# --- how rows are read ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50)
+@given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 70), rows=st.integers(1, 6), density=st.floats(0.0, 1.0))
+def test_every_layout_is_learned_alike(seed, d, rows, density):
+    X, y = stream(seed, rows, d, density)
+    X = X.astype(np.float32).astype(np.float64)
+    pairs = [(X, X.astype(np.float32)), (csr(X), csr(X, np.int64)), (csr(X), csr(X, values=np.float32))]
+    for one, other in pairs:
+        learners = [learner_of("euclidean", d=d, fit_intercept=True) for _ in range(2)]
+        for learner, layout in zip(learners, (one, other), strict=True):
+            assert learner.learn(layout, y) is None
+        same(*learners)
+        assert_array_equal(learners[0].predict(one), learners[1].predict(other))
+    assert_allclose(learners[0].predict(X), learners[0].predict(csr(X)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("columns", [[-1, 2, 3], [1, 2, D], [0, 5, D + 9], [7, 1, -1], [D, 1, 1]])
+@pytest.mark.parametrize("row", [0, 2])
+def test_columns_out_of_range_are_not_read(columns, row, index):
+    X = csr(np.ones((3, D)), index)
+    X.data, X.indptr = np.ones(9), np.array([0, 3, 6, 9], dtype=index)
+    X.indices = np.tile(np.array([2, 4, 6], dtype=index), 3)
+    learner = learner_of("euclidean")
+    assert learner.learn(X, np.ones(3)) is None
+    X.indices[3 * row : 3 * row + 3] = columns
+    before = pickle.dumps(learner)
+    with pytest.raises(TypeError, match="column indices in range"):
+        learner.learn(X, np.ones(3))
+    assert pickle.dumps(learner) == before
+
+
+# --- the fast path ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 70),
+    update=st.sampled_from(["implicit", "explicit"]),
+    layout=st.sampled_from([np.ascontiguousarray, csr]),
+    power=st.sampled_from([0.0, 0.5, 1.0, 0.3]),
+    fit_intercept=st.booleans(),
+)
+def test_plain_gradient_descent_gives_the_numbers_of_the_general_path(seed, d, update, layout, power, fit_intercept):
+    """With a ball that contains all weights, the general methods of geometry and loss are used."""
+    X, y = stream(seed, 20, d, density=0.5)
+    weights = np.random.default_rng(seed).choice([0.0, 0.5, 2.0], size=20)
+    short, long = EuclideanGeometry(np.zeros(d)), EuclideanGeometry(np.zeros(d), radius=1e300)
+    scores, learners = np.zeros((2, 20)), []
+    for geometry, seen in zip((short, long), scores, strict=True):
+        learner = learner_of(geometry)
+        learner.configure(
+            update=update,
+            schedule=InverseScaling(0.5 / d, power),
+            fit_intercept=fit_intercept,
+            track_regret=True,
+        )
+        assert learner.learn(layout(X), y, weights, None, seen) is None
+        learners.append(learner)
+    same(*learners)
+    assert_array_equal(*scores)
+    assert learners[0].weighted_loss == learners[1].weighted_loss
+    assert_allclose(learners[0].slack, learners[1].slack, rtol=1e-11)
+
+
+@pytest.mark.parametrize("update", ["implicit", "explicit"])
+@pytest.mark.parametrize("radius", [np.inf, 1e300])
+@pytest.mark.parametrize("fault", ["target", "row", "step"])
+def test_both_ways_refuse_alike(update, radius, fault):
+    learner = learner_of(EuclideanGeometry(np.ones(3), radius=radius), update=update)
+    X, y = np.ones((2, 3)), np.ones(2)
+    expected = {"target": "bad target", "row": "not finite", "step": "overflowed"}[fault]
+    if fault == "target":
+        y[1] = np.nan
+    elif fault == "row":
+        X[1, 1] = -np.inf
+    else:
+        X[1], y[1] = 1e-10, -1.7e308
+        learner.configure(update=update, schedule=Constant(1e10))
+    before = pickle.dumps(learner)
+    assert learner.learn(X, y) == (expected, 1)
+    assert pickle.dumps(learner) == before
+
+
+def test_other_settings_do_not_use_the_fast_path():
+    """Clipping, averages and other losses are not handled by it."""
+    X, y = stream(5, 40, density=1.0)
+    clipped = learner_of(EuclideanGeometry(np.zeros(D), upper=0.01))
+    averaged, plain = learner_of("euclidean", average=True), learner_of("euclidean")
+    hinge = learner_of("euclidean", HingeLoss(), eta0=1.0)
+    for learner, targets in ((clipped, y), (averaged, y), (plain, y), (hinge, np.sign(y)), (hinge, np.sign(y))):
+        assert learner.learn(X, targets) is None
+    assert clipped.coef.max() == 0.01
+    assert np.abs(averaged.coef - plain.coef).max() > 1e-3
+    assert hinge.n_moves < hinge.t == 80
+    # and parameters that change in mid-stream switch it on and off
+    plain.configure(update="implicit", schedule=Constant(0.1), average=True)
+    steps = []
+    for i in range(5):
+        assert plain.learn(X[i : i + 1], y[i : i + 1]) is None
+        steps.append(plain.position[0])
+    assert_allclose(plain.coef, np.mean(steps, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "order", [np.arange(3.0), np.arange(3, dtype=np.int32), np.arange(6)[::2], np.zeros((3, 1), int)]
+)
+def test_an_order_that_cannot_be_read_as_it_lies_is_refused(order):
+    learner = Learner(EuclideanGeometry(np.zeros(2)), SquaredLoss())
+    with pytest.raises(TypeError, match="the order of rows must be"):
+        learner.learn(np.ones((3, 2)), np.ones(3), order=order)
+    assert learner.t == 0
