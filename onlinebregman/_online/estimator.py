@@ -170,7 +170,7 @@ class LifeCycleMixin(DocumentedMixin):
             self._configure()
             self._validated = Validated(self, self._parameters_of_calls(), "feature_names_in_" in vars(self))
 
-    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.
 
         Weights are averaged in the mirror space, counts and statistics add up; see `onlinebregman._online.merging`.

@@ -32,9 +32,9 @@ from .._kernels.rows.standardizer import Standardizer
 _LEAST = 1e-14
 
 
-def mean(shares: Sequence[float], values: Sequence[Any]) -> Any:
-    """sum share_s value_s, in order; values with a share of 0 are ignored, even if they are not finite."""
-    return reduce(np.add, (share * value for share, value in zip(shares, values, strict=True) if share > 0))
+def mean(fractions: Sequence[float], values: Sequence[Any]) -> Any:
+    """sum fraction_s value_s, in order; values with a fraction of 0 are ignored, even if they are not finite."""
+    return reduce(np.add, (fraction * value for fraction, value in zip(fractions, values, strict=True) if fraction > 0))
 
 
 def total(start: Any, values: Sequence[Any]) -> Any:
@@ -67,7 +67,7 @@ def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any
 
 
 # The intercept, and the sums of the regret certificate.
-_BY_SHARE = ("intercept", "weighted_loss", "slack", "rate_sum", "plain_slack", "plain_rows")
+_BY_FRACTION = ("intercept", "weighted_loss", "slack", "rate_sum", "plain_slack", "plain_rows")
 # All shards start with the same rate; the next round must not start with a larger one than any of them ended with.
 # The largest weight is that of all rows.
 _EXTREMES: dict[str, Callable] = {"first_rate": max, "last_rate": min, "rate_rose": max, "largest_weight": max}
@@ -78,11 +78,11 @@ _EXTREMES: dict[str, Callable] = {"first_rate": max, "last_rate": min, "rate_ros
 def merged_learner(
     start: Learner,
     parts: Sequence[Learner],
-    shares: Sequence[float],
+    fractions: Sequence[float],
     geometry: Geometry,
     standardizer: Standardizer | None = None,
 ) -> Learner:
-    """A learner with the mixed geometry: `_BY_SHARE` is averaged like the weights, everything else is added."""
+    """A learner with the mixed geometry: `_BY_FRACTION` is averaged like the weights, everything else is added."""
     _, _, state = start.__reduce__()[1]
     rule, limit = state["rule"], state["limit"]
     if limit is not None:
@@ -90,8 +90,8 @@ def merged_learner(
     rule = limit if rule is state["limit"] else copy.copy(rule)
     runs = [part.__reduce__()[1][2]["run"] for part in parts]
     run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
-    run.update({name: float(mean(shares, [each[name] for each in runs])) for name in _BY_SHARE})
-    learned = [each for each, share in zip(runs, shares, strict=True) if share > 0]
+    run.update({name: float(mean(fractions, [each[name] for each in runs])) for name in _BY_FRACTION})
+    learned = [each for each, fraction in zip(runs, fractions, strict=True) if fraction > 0]
     run.update({name: pick(each[name] for each in learned) for name, pick in _EXTREMES.items()})
     state.update(run=run, rule=rule, limit=limit, standardizer=standardizer)
     return type(start)(geometry, start.loss, state)
@@ -129,7 +129,7 @@ def merged_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -
 _BY_SUM = ("projected", "intercept_sum", "rows", "norms")
 
 
-def merged_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[float]) -> AdaptiveGeometry:
+def merged_adaptive(start: Learner, parts: Sequence[Learner], fractions: Sequence[float]) -> AdaptiveGeometry:
     """D_t(u, w) = sum h (u - w)^2 / 2 has the dual h w: weights are averaged with weights h, whose sums are added.
 
     Sums in units of the largest value M so far are converted to the largest M of all parts.
@@ -138,8 +138,8 @@ def merged_adaptive(start: Learner, parts: Sequence[Learner], shares: Sequence[f
     metrics = [geometry.metric for geometry in geometries]
     largest = np.maximum.reduce(metrics)
     scaled = [np.divide(h, largest, out=np.zeros_like(h), where=largest > 0) for h in metrics]  # h^2 may overflow
-    weight = mean(shares, scaled)
-    dual = mean(shares, [h * g.state_weights for h, g in zip(scaled, geometries, strict=True)])
+    weight = mean(fractions, scaled)
+    dual = mean(fractions, [h * g.state_weights for h, g in zip(scaled, geometries, strict=True)])
     w = np.divide(dual, weight, out=before.state_weights, where=weight > 0)
 
     make, (strengths, *_, box, _) = type(before), before.get_state()

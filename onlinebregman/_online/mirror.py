@@ -118,7 +118,7 @@ class MirrorMixin(DocumentedMixin):
     _maxima: tuple[str, ...] = ()  # attributes of which the largest is taken
     _of_first: tuple[str, ...] = ()  # attributes taken from the first shard
 
-    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """See `LifeCycleMixin._merged`: theta = sum share_s theta_s with theta_s = f(w_s)."""
         if getattr(self, "track_regret", False) and self._divergence.adaptive:
             raise TypeError(
@@ -128,7 +128,7 @@ class MirrorMixin(DocumentedMixin):
             )
         mixed = copy.copy(self)
         mixed._parallel = True
-        mixed._learner = self._merged_learner(self._learner, [part._learner for part in parts], shares)
+        mixed._learner = self._merged_learner(self._learner, [part._learner for part in parts], fractions)
         for name in self._maxima:
             setattr(mixed, name, max(getattr(part, name) for part in parts))
         for name in self._of_first:
@@ -139,21 +139,21 @@ class MirrorMixin(DocumentedMixin):
         self,
         start: Learner,
         parts: Sequence[Learner],
-        shares: Sequence[float],
+        fractions: Sequence[float],
         standardizer: Standardizer | None = None,
     ) -> Learner:
         if start.geometry.adaptive:
-            geometry = merged_adaptive(start, parts, shares)
+            geometry = merged_adaptive(start, parts, fractions)
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
-                theta = mean(shares, [self._dual(part.geometry) for part in parts])
+                theta = mean(fractions, [self._dual(part.geometry) for part in parts])
                 geometry = merged_geometry(start, parts, self._geometry_at(theta))
         if not np.isfinite(geometry.state_weights).all():
             raise ValueError(
                 "The mixed weights of parallel runs are not finite: the runs diverge, or their weights lie at opposite "
                 "ends of the domain. Use smaller learning rates."
             )
-        return merged_learner(start, parts, shares, geometry, standardizer)
+        return merged_learner(start, parts, fractions, geometry, standardizer)
 
     def _dual(self, geometry: Geometry) -> np.ndarray:
         """theta = f(w)."""

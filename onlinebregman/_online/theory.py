@@ -133,15 +133,15 @@ def theory_rate(
     rate = sqrt(2 * distance / (flat * n_rows)) / slope
     constant = slope * sqrt(2 * distance * flat * n_rows)
 
-    def regret(share: float, weight: float = 1.0, more: float = 1.0) -> float:
-        """The sum of distance / rate and of rate (weight slope)^2 M / 2 for each row, at this share of the rate."""
-        steepest = smoothness(share * rate * weight)
-        return (1 / share + share * weight * weight * (steepest / flat) * more) / 2 * constant
+    def regret(part: float, weight: float = 1.0, more: float = 1.0) -> float:
+        """The sum of distance / rate and of rate (weight slope)^2 M / 2 for each row, at this part of the rate."""
+        steepest = smoothness(part * rate * weight)
+        return (1 / part + part * weight * weight * (steepest / flat) * more) / 2 * constant
 
-    share = 1.0
+    part = 1.0
     if smoothness(rate) > flat:
-        share = _best(regret, 0.0, lambda share: smoothness(share * rate) / flat)
-    return TheoryRate(share * rate, 1.0, regret(share, largest_weight, max(rows / n_rows, 1.0)))
+        part = _best(regret, 0.0, lambda part: smoothness(part * rate) / flat)
+    return TheoryRate(part * rate, 1.0, regret(part, largest_weight, max(rows / n_rows, 1.0)))
 
 
 def penalised_rate(

@@ -41,13 +41,13 @@ def _certified(method: str) -> Callable[[Any], bool]:
 
 
 class _Job(NamedTuple):
-    """Shards where an engine has loaded them, their names in errors, and their shares in the weight of all rows."""
+    """Shards where an engine has loaded them, their names in errors, and their fractions in the weight of all rows."""
 
     run: Serial | Cluster
     shards: list[Any]
     where: list[str]
     rows: Sequence[int]
-    shares: Sequence[float]
+    fractions: Sequence[float]
     classes: Any
 
 
@@ -398,7 +398,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         scaled = (len(job.shards), number) if scales else None
         names = [f"{name}, in round {number}" for name in job.where]
         parts = _each(job.run, learn, model, None, scaled, shards=job.shards, where=names)
-        return model._merged(parts, job.shares)  # theta = sum n_s theta_s / n
+        return model._merged(parts, job.fractions)  # theta = sum n_s theta_s / n
 
     def _pass(self, job: _Job, model: Any, number: int) -> Any:
         """The model after a pass over all shards, learned one after the other."""

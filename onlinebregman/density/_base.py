@@ -94,7 +94,7 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
 
     _adds_up = True
 
-    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """The sums over all rows are those of one pass, except for the losses, which are those of parallel runs."""
         mixed = copy.copy(self)
         mixed._parallel = True

@@ -355,8 +355,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         self._learned_with = ()
         self._learner = self._make_learner(self._first)
 
-    def _merged_learner(self, start, parts, shares, standardizer=None) -> SpreadLearner:
-        mixed = super()._merged_learner(start, parts, shares, standardizer)
+    def _merged_learner(self, start, parts, fractions, standardizer=None) -> SpreadLearner:
+        mixed = super()._merged_learner(start, parts, fractions, standardizer)
         statistics = start.statistics
         for name, value in statistics.items():
             values = [part.statistics[name] for part in parts]

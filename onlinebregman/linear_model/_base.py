@@ -216,7 +216,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
         """The current values of what determines the comparators of regret certificates; see `ParameterHistory`."""
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
-        return {"held_intercept": held, "share": 1.0}
+        return {"held_intercept": held, "fraction": 1.0}
 
     def _learn(
         self,
@@ -237,21 +237,21 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _begin(self, data: Examples) -> None:
         self._learner = self._standardize(self._make_learner(data.X.shape[1]), data.X)
 
-    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        mixed = super()._merged(parts, shares)
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
+        mixed = super()._merged(parts, fractions)
         if _parts(mixed._learner)[0].origin is not None:
-            terms = self._terms_of_certificate(self._learner) | {"share": _common(shares)}
+            terms = self._terms_of_certificate(self._learner) | {"fraction": _common(fractions)}
             mixed._tracked = self._tracked.then(self.t_, **terms)
         return mixed
 
-    def _merged_learner(self, start, parts, shares, standardizer=None) -> Learner | MultiLearner:
+    def _merged_learner(self, start, parts, fractions, standardizer=None) -> Learner | MultiLearner:
         standardizer = merged_standardizer(start.standardizer, [part.standardizer for part in parts])
         mix = super()._merged_learner
         if not isinstance(start, MultiLearner):
-            return mix(start, parts, shares, standardizer)
+            return mix(start, parts, fractions, standardizer)
         columns = zip(start.learners, *(part.learners for part in parts), strict=True)
         mixed = type(start)(
-            [mix(first, others, shares, standardizer) for first, *others in columns], *start.__reduce__()[1][1:]
+            [mix(first, others, fractions, standardizer) for first, *others in columns], *start.__reduce__()[1][1:]
         )
         mixed.standardize_by(standardizer)
         return mixed
@@ -290,13 +290,13 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
     def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
         """The bound on the regret itself of one learner."""
         learner, u, intercept = self._run_and_comparator(number, coef, intercept)
-        share, *others = self._tracked.learned("share", learner.t) or (1.0,)
-        if others or share is None:
+        fraction, *others = self._tracked.learned("fraction", learner.t) or (1.0,)
+        if others or fraction is None:
             raise ValueError(
                 "There is no bound on the regret itself if rows count differently, by the shares of shards of unequal "
                 "weight or number; use regret_certificate, in which they do."
             )
-        return self._unweighted_certificate(learner, u, intercept, largest) / share
+        return self._unweighted_certificate(learner, u, intercept, largest) / fraction
 
     def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
         learner = _parts(self._fitted_learner())[number]
@@ -381,9 +381,9 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return tags
 
 
-def _common(shares: Sequence[float]) -> float | None:
-    """The share of all shards that have learned; None if theirs differ by more than rounding."""
-    positive = [share for share in shares if share > 0]
+def _common(fractions: Sequence[float]) -> float | None:
+    """The fraction of all shards that have learned; None if theirs differ by more than rounding."""
+    positive = [fraction for fraction in fractions if fraction > 0]
     return min(positive) if max(positive) - min(positive) <= 1e-12 * max(positive) else None
 
 

@@ -99,7 +99,7 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
         omega = sqrt(2.0 * gamma) * rng.normal(size=(self.random_features, n_features))
         return FourierFeatures(omega / (2.0 * pi), rng.uniform(size=self.random_features))
 
-    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """See `LifeCycleMixin._merged`: A = A_1 + sum (A_s - A_1), and b likewise, as in one pass over all rows."""
         if self.forgetting != 1:
             raise TypeError(

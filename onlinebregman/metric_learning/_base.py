@@ -296,8 +296,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _draws_triplets(self) -> bool:
         return isinstance(self._sampler, NeighborTriplets)
 
-    def _merged(self, parts: Sequence[Self], shares: Sequence[float]) -> Self:
-        mixed = super()._merged(parts, shares)
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
+        mixed = super()._merged(parts, fractions)
         mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])
         return mixed
 

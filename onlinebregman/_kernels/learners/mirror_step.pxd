@@ -25,7 +25,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
     Returns a `Status`.
     """
     cdef int update = settings.update, status
-    cdef double c, eta, lo, hi, gap = 0.0, value, predicted, slope, curvature
+    cdef double c, eta, lo, hi, gap = 0.0, value, predicted, dloss, curvature
     cdef bint settled
     cdef Score score
     status = predict_row(geometry, settings, run, work, &score, &predicted)
@@ -50,14 +50,14 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
         geometry.accumulate(work.row)
     if geometry.adaptive:
         if loss.logistic:
-            ob_logistic_derivatives(score.a, y, &slope, &curvature)
+            ob_logistic_derivatives(score.a, y, &dloss, &curvature)
         elif settled and update != EXPLICIT:
-            slope = loss.slope_at_kink(score.a, y)
+            dloss = loss.slope_at_kink(score.a, y)
         else:
-            slope = loss.derivative(score.a, y)
-        eta *= geometry.adapt(work, slope, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
+            dloss = loss.derivative(score.a, y)
+        eta *= geometry.adapt(work, dloss, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
     if update == IMPLICIT and geometry.adaptive and loss.logistic:
-        c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, slope, curvature)
+        c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, dloss, curvature)
         if not isfinite(c):
             return OVERFLOWED
     elif update == IMPLICIT and geometry.linear and loss.linear:
