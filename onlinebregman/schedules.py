@@ -175,7 +175,7 @@ class LossSchedule(Schedule):
     ...         return min(self.largest, 0.01 + loss)
     >>> model = ImplicitGDRegressor(learning_rate=Passive(0.5), fit_intercept=False)
     >>> print(model.partial_fit([[1.0], [1.0]], [0.2, 2.0]).coef_.round(3))
-    [0.672]
+    [0.671]
     """
 
     def __init__(self) -> None:

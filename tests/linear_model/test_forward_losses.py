@@ -118,7 +118,7 @@ def test_a_smooth_loss_of_ones_own():
 
 def test_on_the_squared_loss_the_engine_makes_ridge_regression():
     X, y = some_rows(50, 6)
-    learner = MatchingLearner(6, make_loss(SquaredLoss()), 0.3, True)
+    learner = MatchingLearner(6, make_loss(SquaredLoss()), 0.3, True, None, 0.3)
     learner.learn(X, y, None)
     ridge = ForwardRegressor(alpha=0.3, forward=False).fit(X, y)
     assert_allclose(learner.coef, ridge.coef_, rtol=1e-10)

@@ -403,7 +403,7 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
         regressor(divergence=Rough(), penalty="l1").partial_fit(X, y)
     with pytest.raises(ValueError, match="supports no penalty: on the simplex"):
         classifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])
-    with pytest.raises(ValueError, match="learning_rate='theory' requires penalty=None"):
+    with pytest.raises(ValueError, match="learning_rate='theory' requires fit_intercept=False"):
         regressor(penalty="l2", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).fit(X, y)
     for name, value in (("penalty", "l0"), ("alpha", -1.0), ("l1_ratio", 1.5)):
         with pytest.raises(ValueError, match=name):

@@ -2,13 +2,12 @@
 
 Weights are stored as at least the smallest normal number. A step that takes one further down adds its `depth`, so that
 ln v = ln(stored) + depth, and on the simplex a weight of any depth may come back. Depths exist only once a weight gets
-near; until then a bound on the least weight shows that there are none.
+near; until then a bound on the least weight shows that there are none. No weight is below exp(-1e6).
 """
 
 import numpy as np
 
 cimport cython
-from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, exp, fabs, frexp, isfinite, isnan, ldexp, log, log1p
 from libc.string cimport memcpy
 
@@ -34,6 +33,8 @@ cdef double FLOOR = log(OB_TINY)
 cdef double MAY_SINK = FLOOR + 20.0
 cdef double NEAR_FLOOR = FLOOR + 100.0
 cdef double LITTLE = exp(MAY_SINK)
+# No depth is below this, whose last digit is 1e-10: what came back from deeper would be known less well.
+cdef double DEEPEST = -1e6
 
 
 cdef struct Path:             # w(c) of the loaded row where it was computed last, the centre
@@ -237,7 +238,7 @@ cdef class EntropyGeometry(Geometry):
 
     cdef inline double stored(self, Py_ssize_t j, double log_weight) noexcept nogil:
         """The number that is stored for a weight; sets its depth."""
-        self.depth[j] = 0.0 if log_weight > FLOOR else max(log_weight - FLOOR, -DBL_MAX)
+        self.depth[j] = 0.0 if log_weight > FLOOR else max(log_weight - FLOOR, DEEPEST)
         return exp(log_weight) if log_weight > FLOOR else OB_TINY
 
     cdef void sink(self, Workspace* work, double c, const double* start) noexcept nogil:

@@ -122,7 +122,10 @@ static inline double ob_bet(double pull, double squares, double m, double wealth
 /* Squares of values that are this tiny underflow: the pull and the sum of squares of a coordinate whose largest |x| is
  * below are stored in a unit of x of their own. */
 #define OB_TINY_LARGEST 0x1p-480
-static inline double ob_unit_of(double largest) { return largest < OB_TINY_LARGEST ? 0x1p-768 : 1.0; }
+#define OB_LEAST_LARGEST 0x1p-1015 /* columns without larger values are not bet on: their weights would overflow */
+static inline double ob_unit_of(double largest) {
+    return largest < OB_TINY_LARGEST && largest >= OB_LEAST_LARGEST ? 0x1p-768 : 1.0;
+}
 
 /* The bets on a row, whose |x| may be larger than all before, and w = unit * bet */
 OB_CLONES static void ob_bets(double *restrict w, double *restrict bet, const double *restrict x,

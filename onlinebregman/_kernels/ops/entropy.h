@@ -179,7 +179,7 @@ OB_CLONES static void ob_entropy_moments(const double *restrict w, const double 
 
 /* v = w exp(-c x) for |c x| <= reach <= OB_SHORT_REACH, never below OB_TINY; v may be w. Returns the sum.
  *
- * Both factors exp(-z) and exp(z) of the two are computed from the polynomials of sinh z and cosh z - 1, with the number
+ * Both factors, exp(-z) and exp(z), are computed from the polynomials of sinh z and cosh z - 1, with the number
  * of terms that `reach` requires.
  */
 OB_CLONES static double ob_entropy_move(double *v, const double *w, const double *restrict x, double c, double reach,
