@@ -52,7 +52,7 @@ sanitize:
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
 		$(abspath $(VENV)-sanitize)/bin/python -P -m $(PYTEST) \
-		$(addprefix tests/_kernels/,geometries loop losses matrices rows) tests/contracts/test_fuzz.py
+		$(addprefix tests/_kernels/,geometries learners losses matrices rows) tests/contracts/test_fuzz.py
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -P -m sphinx -q -W --keep-going -b html docs docs/_build/html
