@@ -128,7 +128,6 @@ cdef class AtomicLearner:
         cdef const double[::1] targets = None if y is None else y.reshape(-1)
         cdef double[::1] out = None if scores is None else scores.reshape(-1)
         cdef Py_ssize_t n = rows.n_rows
-        self.check(rows)
         block.y = NULL if y is None else &targets[0]
         block.n_targets = 0 if y is None else targets.shape[0] // n if n > 0 else self.n_targets
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
@@ -250,6 +249,7 @@ cdef class AtomicLearner:
         self.claim()
         block.work.notes = NULL
         try:
+            self.check(rows)
             if self.standardizer is not None:
                 self.standardizer.open(rows)
             make_workspace(&block.work, self.vector_length(rows.widest))
@@ -301,7 +301,6 @@ cdef class AtomicLearner:
 
         It leaves the state itself unchanged, as it may raise after other learners of the same rows have begun.
         """
-        self.check(rows)
         self.interrupt, self.work_left = None, work_between_checks()
         return self.learned.save()
 

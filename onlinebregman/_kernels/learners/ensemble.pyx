@@ -59,6 +59,13 @@ cdef class Ensemble(AtomicLearner):
             learner.release()
         AtomicLearner.release(self)
 
+    cdef int check(self, Rows rows) except -1:
+        cdef AtomicLearner learner
+        AtomicLearner.check(self, rows)
+        for learner in self.learners:
+            learner.check(rows)
+        return 0
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef AtomicLearner learner
         AtomicLearner.begin(self, rows, complete)

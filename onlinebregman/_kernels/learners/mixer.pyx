@@ -18,7 +18,7 @@ from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
@@ -61,11 +61,6 @@ cdef class Mixer(AtomicLearner):
 
     # --- rows of scores -------------------------------------------------------------------------------------------
 
-    def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
-        """See `AtomicLearner.learn`; the columns of X are the scores."""
-        AtomicLearner.check(self, open_rows(X))
-        return AtomicLearner.learn(self, X, y, sample_weight, order, scores)
-
     cdef bint takes(self, Py_ssize_t n_targets) noexcept:
         return self.target_ndim <= n_targets <= 1  # class numbers, where they are not needed
 
@@ -81,10 +76,6 @@ cdef class Mixer(AtomicLearner):
         return np.asarray(out)
 
     # --- a call: see `AtomicLearner`, by itself or with the learners of the scores ----------------------------------
-
-    cdef int check(self, Rows rows) except -1:
-        """Rows may be those of the learners of the scores."""
-        return 0
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         AtomicLearner.begin(self, rows, complete)

@@ -192,6 +192,7 @@ cdef class Sampler(Reservoir):
         self.recorded_rates, self.rate_sum = [], 0.0
         self.instance_rows.n_rows = rows.n_rows * self.per_row  # at most
         self.learner.loss = self.loss
+        self.learner.check(self.instance_rows)
         self.learner.begin(self.instance_rows, complete)
         return 0
 
