@@ -37,6 +37,39 @@ OB_CLONES static void ob_standardize_and_count(double *restrict z, const double 
     }
 }
 
+/* z = 0 where x is missing (NaN) */
+OB_CLONES static void ob_zero_missing(double *restrict z, const double *restrict x, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = x[i] == x[i] ? z[i] : 0.0;
+}
+
+/* The same two for columns with missing values (NaN), which become 0 and are not counted: `weights` are those of the
+ * rows in which each column was present. A column that was never missing gets the same digits as above. */
+OB_CLONES static void ob_standardize_present(double *restrict z, const double *restrict x,
+                                             const double *restrict mean, const double *restrict root,
+                                             const double *restrict weights, double limit, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = ob_standardized(x[i] == x[i] ? x[i] : mean[i], mean[i], root[i], sqrt(weights[i]), limit);
+}
+
+OB_CLONES static void ob_standardize_and_count_present(double *restrict z, const double *restrict x,
+                                                       double *restrict mean, double *restrict squares,
+                                                       double *restrict root, double *restrict weights, double limit,
+                                                       double h, double least, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const int present = x[i] == x[i];
+        const double value = present ? x[i] : mean[i], more = present ? h : 0.0, total = weights[i] + more;
+        const double d = value - mean[i], share = total > 0.0 ? more / total : 0.0;
+        const double m = mean[i] + share * d, s = squares[i] + (more * d) * (value - m);
+        const double bound = (least * m) * (least * m) * total, inverse = 1.0 / sqrt(s);
+        z[i] = ob_standardized(value, mean[i], root[i], sqrt(weights[i]), limit);
+        mean[i] = m;
+        squares[i] = s;
+        weights[i] = total;
+        root[i] = s > bound ? inverse : 0.0;
+    }
+}
+
 /* Without means, for a sparse row; `squares` and `root` are those of all columns */
 static void ob_sparse_standardize(double *restrict z, const double *restrict x, const ptrdiff_t *restrict index,
                                   const double *restrict root, double unit, double limit, ptrdiff_t n) {

@@ -12,8 +12,12 @@ cdef struct Change:           # a column and its sum of squares before a sparse 
 cdef class Standardizer:
     cdef readonly Py_ssize_t n_features
     cdef readonly bint centred
+    cdef readonly bint allow_nan
     cdef double weight        # sum of the weights of all rows so far
-    cdef double[::1] state    # all sums h (x - mean)^2, then all 1 / their square roots, then all means
+    # All sums h (x - mean)^2, then all 1 / their square roots, then all means; from the first missing value on (`gaps`)
+    # also the sums of the weights of the rows in which the columns were present
+    cdef double[::1] state
+    cdef bint gaps, gaps_before
     # What `undo` restores: a copy of the whole state if `complete`, otherwise a log of the changed columns
     cdef double weight_before
     cdef bint complete
@@ -27,6 +31,8 @@ cdef class Standardizer:
     cdef void undo(self) noexcept
     cdef bint bounded(self) noexcept nogil
     cdef double unit(self) noexcept nogil
+    cdef Py_ssize_t size(self) noexcept nogil
+    cdef bint lacks_values(self, const double* x) noexcept nogil
     cdef void standardize(self, const Row* row, double* z) noexcept nogil
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil
 

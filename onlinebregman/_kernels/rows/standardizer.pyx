@@ -7,17 +7,20 @@ With h the weights of these rows and H their sum, a value x of a column becomes
 clipped to [-LIMIT, LIMIT], and 0 in a column that has been constant. The sums are updated by Welford's rule, which is
 accurate for a large mean, too. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then
 costs O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
+
+With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 and does not count in h and H of its column.
 """
 
 import numpy as np
 
 cimport cython
-from libc.math cimport isfinite, sqrt
+from libc.math cimport isfinite, isnan, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.standardize cimport (
-    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_standardize_and_count
+    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_standardize_and_count, ob_standardize_and_count_present,
+    ob_standardize_present, ob_zero_missing
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
@@ -41,19 +44,24 @@ cdef class Standardizer:
         The statistics of the columns to continue from.
     weight : float, default=0.0
         The sum of the weights of their rows.
+    allow_nan : bool, default=False
+        Whether NaN in dense rows is a missing value; requires `centred`.
     """
 
-    def __cinit__(self, n_features, centred, state=None, weight=0.0):
+    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False):
         self.n_features, self.centred, self.weight = n_features, centred, weight
-        self.state, self.before = np.zeros(3 * self.n_features), None
+        self.allow_nan = allow_nan and self.centred
+        self.state, self.before = np.zeros((4 if self.allow_nan else 3) * self.n_features), None
         if state is not None:
-            np.asarray(self.state)[:] = state
+            self.gaps = self.allow_nan and len(state) == 4 * self.n_features
+            np.asarray(self.state)[:self.size()] = state
 
     def __dealloc__(self):
         free(self.log)
 
     def __reduce__(self):
-        return type(self), (self.n_features, self.centred, np.asarray(self.state).copy(), self.weight)
+        state = np.asarray(self.state)[:self.size()].copy()
+        return type(self), (self.n_features, self.centred, state, self.weight, bool(self.allow_nan))
 
     @property
     def n_samples_seen(self):
@@ -63,7 +71,7 @@ cdef class Standardizer:
     @property
     def mean(self):
         """Means that are subtracted; a new array."""
-        return np.asarray(self.state)[2 * self.n_features:].copy()
+        return np.asarray(self.state)[2 * self.n_features:3 * self.n_features].copy()
 
     @property
     def scale(self):
@@ -73,7 +81,8 @@ cdef class Standardizer:
 
     cdef object inverse(self):
         """1 / deviation, 0 for constant columns."""
-        return np.asarray(self.state)[self.n_features:2 * self.n_features] * self.unit()
+        unit = np.sqrt(np.asarray(self.state)[3 * self.n_features:]) if self.gaps else self.unit()
+        return np.asarray(self.state)[self.n_features:2 * self.n_features] * unit
 
     def in_units_of_data(self, coef, intercept):
         """Weights and intercept that predict from rows what the given ones predict from standardised rows."""
@@ -119,10 +128,28 @@ cdef class Standardizer:
         """The factor from 1 / sqrt(sum of squares) to 1 / deviation."""
         return sqrt(self.weight)
 
+    cdef Py_ssize_t size(self) noexcept nogil:
+        """How many numbers of the state are in use."""
+        return (4 if self.gaps else 3) * self.n_features
+
+    cdef bint lacks_values(self, const double* x) noexcept nogil:
+        """Whether a dense row has missing values."""
+        cdef Py_ssize_t i
+        if self.allow_nan and ob_nonfinite(x, self.n_features) != 0:
+            for i in range(self.n_features):
+                if isnan(x[i]):
+                    return True
+        return False
+
     cdef void standardize(self, const Row* row, double* z) noexcept nogil:
         cdef const double* root = &self.state[self.n_features]
-        if row.index == NULL:
-            ob_standardize(z, row.x, root + self.n_features, root, self.unit(), LIMIT, row.n)
+        cdef const double* mean = root + self.n_features
+        if self.gaps and row.index == NULL:
+            ob_standardize_present(z, row.x, mean, root, mean + self.n_features, LIMIT, row.n)
+        elif row.index == NULL:
+            ob_standardize(z, row.x, mean, root, self.unit(), LIMIT, row.n)
+            if self.lacks_values(row.x):
+                ob_zero_missing(z, row.x, row.n)
         else:
             ob_sparse_standardize(z, row.x, row.index, root, self.unit(), LIMIT, row.n)
 
@@ -130,15 +157,25 @@ cdef class Standardizer:
         """Standardise a row, then add it to the statistics."""
         cdef double* squares = &self.state[0]
         cdef double* root = squares + self.n_features
+        cdef double* mean = root + self.n_features
         cdef double before = self.unit()
         cdef Py_ssize_t k
         if weight == 0:
             self.standardize(row, z)
             return
+        if row.index == NULL and not self.gaps and self.lacks_values(row.x):
+            self.gaps = True
+            for k in range(self.n_features):
+                mean[self.n_features + k] = self.weight
         self.weight += weight
+        if row.index == NULL and self.gaps:
+            ob_standardize_and_count_present(
+                z, row.x, mean, squares, root, mean + self.n_features, LIMIT, weight, LEAST, row.n
+            )
+            return
         if row.index == NULL:
             ob_standardize_and_count(
-                z, row.x, root + self.n_features, squares, root, before, LIMIT, weight,
+                z, row.x, mean, squares, root, before, LIMIT, weight,
                 weight / self.weight if self.centred else 0.0, self.weight, LEAST, row.n,
             )
             return
@@ -154,7 +191,7 @@ cdef class Standardizer:
         cdef Py_ssize_t k
         cdef double total = self.weight
         if self.complete:
-            return isfinite(total) and ob_nonfinite(&self.state[0], 3 * self.n_features) == 0
+            return isfinite(total) and ob_nonfinite(&self.state[0], self.size()) == 0
         for k in range(self.logged):
             total += 0.0 * self.state[self.log[k].column]
         return isfinite(total)
@@ -164,12 +201,12 @@ cdef class Standardizer:
     cdef int begin(self, Rows rows) except -1:
         """Before rows are learned: save what `undo` needs."""
         cdef Change* log
-        self.weight_before, self.logged = self.weight, 0
+        self.weight_before, self.gaps_before, self.logged = self.weight, self.gaps, 0
         self.complete = rows.indices == NULL or rows.stored >= self.n_features
         if self.complete:
             if self.before is None:
-                self.before = np.empty(3 * self.n_features)
-            memcpy(&self.before[0], &self.state[0], 3 * self.n_features * sizeof(double))
+                self.before = np.empty(self.state.shape[0])
+            memcpy(&self.before[0], &self.state[0], self.size() * sizeof(double))
         elif rows.stored > self.capacity:
             log = <Change*> realloc(self.log, rows.stored * sizeof(Change))
             if log == NULL:
@@ -180,9 +217,9 @@ cdef class Standardizer:
     cdef void undo(self) noexcept:
         """Restore the statistics from before the last call."""
         cdef Change change
-        self.weight = self.weight_before
+        self.weight, self.gaps = self.weight_before, self.gaps_before
         if self.complete:
-            memcpy(&self.state[0], &self.before[0], 3 * self.n_features * sizeof(double))
+            memcpy(&self.state[0], &self.before[0], self.size() * sizeof(double))
         while self.logged > 0:
             self.logged -= 1
             change = self.log[self.logged]

@@ -1,5 +1,7 @@
 """The compiled standardiser: layouts, types, empty rows, and undoing a call."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -154,3 +156,82 @@ def test_what_is_not_finite_stays_so():
     for value in (np.nan, np.inf, -np.inf):
         assert np.isnan(learner.standardizer.transform(np.array([[0.0, value]]))).tolist() == [[False, True]]
         assert np.isnan(learner.standardizer.transform(csr([[0.0, value]]))).tolist() == [[False, True]]
+
+
+# --- missing values ---------------------------------------------------------------------------------------------------
+
+
+def with_gaps(share=0.3, **options):
+    """A stream with values missing at random, from row 5 on, and in every row so far in one column, in none in another."""
+    X, y = stream(density=1.0, **options)
+    X[5:][np.random.default_rng(7).uniform(size=X[5:].shape) < share] = np.nan
+    X[:30, 1], X[:, 2] = np.nan, np.nan
+    X[:, 4] = np.arange(len(X))
+    return X, y
+
+
+def test_a_missing_value_is_zero_and_does_not_count():
+    X, y = with_gaps()
+    h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
+    learner = learner_of(Standardizer(D, True, allow_nan=True))
+    for i, row in enumerate(X):
+        seen, counted = X[:i], h[:i]
+        expected = np.zeros(D)
+        for j in range(D):
+            there = np.isfinite(seen[:, j]) & (counted > 0)
+            if np.isfinite(row[j]) and there.any():
+                values, weights = seen[there, j], counted[there]
+                mean = np.average(values, weights=weights)
+                deviation = np.sqrt(np.average((values - mean) ** 2, weights=weights))
+                expected[j] = np.clip((row[j] - mean) / deviation, -5, 5) if deviation > 1e-14 * abs(mean) else 0.0
+        assert_allclose(learner.standardizer.transform(X[i : i + 1])[0], expected, rtol=1e-9, atol=1e-12)
+        assert learner.learn(X[i : i + 1], y[i : i + 1], h[i : i + 1]) is None
+    standardizer = learner.standardizer
+    assert_allclose(standardizer.mean[5:], [np.average(x[x == x], weights=h[x == x]) for x in X.T[5:]], rtol=1e-11)
+    assert standardizer.mean[2] == 0 and standardizer.scale[2] == 1  # always missing
+    coef, intercept = standardizer.in_units_of_data(np.arange(D), 1.0)
+    full = np.where(np.isnan(X), standardizer.mean, X)
+    near = abs(standardizer.transform(X)).max(axis=1) < 5
+    scores = standardizer.transform(X) @ np.arange(D) + 1.0
+    assert near.any()
+    assert_allclose((full @ coef + intercept)[near], scores[near], rtol=1e-9, atol=1e-9)
+
+
+def test_rows_without_missing_values_get_the_same_digits():
+    X, y = stream(density=1.0)
+    plain, allowing = learner_of(Standardizer(D, True)), learner_of(Standardizer(D, True, allow_nan=True))
+    assert plain.learn(X, y) is allowing.learn(X, y) is None
+    gap = X[:1].copy()
+    gap[0, 3] = np.nan
+    assert allowing.learn(gap, y[:1]) is None and plain.learn(X[:1], y[:1]) is None
+    for _ in range(2):  # columns without gaps also do after one has been seen
+        others = np.arange(D) != 3
+        assert_array_equal(plain.standardizer.mean[others], allowing.standardizer.mean[others])
+        assert_array_equal(plain.standardizer.scale[others], allowing.standardizer.scale[others])
+        plain_image, allowing_image = (learner.standardizer.transform(X) for learner in (plain, allowing))
+        assert_array_equal(plain_image[:, others], allowing_image[:, others])
+        plain.learn(X, y), allowing.learn(X, y)
+    assert plain.standardizer.scale[3] != allowing.standardizer.scale[3]
+
+
+@pytest.mark.parametrize("cut", [1, 7, 50])
+def test_missing_values_and_cuts(cut, state):
+    X, y = with_gaps()
+    whole, parts = (learner_of(Standardizer(D, True, allow_nan=True)) for _ in range(2))
+    assert whole.learn(X, y) is None
+    for start in range(0, len(X), cut):
+        assert parts.learn(X[start : start + cut], y[start : start + cut]) is None
+        parts = pickle.loads(pickle.dumps(parts))
+    assert state(whole) == state(parts)
+
+
+@pytest.mark.parametrize("known", [3, 20])  # rows before the call: without missing values, or with some
+def test_a_refused_call_with_missing_values_is_undone(known, state):
+    X, y = with_gaps()
+    learner = learner_of(Standardizer(D, True, allow_nan=True))
+    X[:3] = 0.5
+    assert learner.learn(X[:known], y[:known]) is None
+    before = state(learner)
+    X[-1, 8] = np.inf
+    assert learner.learn(X[known:], y[known:]) == ("not finite", len(X) - known - 1)
+    assert state(learner) == before
