@@ -62,7 +62,7 @@ def test_what_was_one_object_is_one_object_again(file):
     model = ParameterFreeRegressor().partial_fit(X, y)
     save_model(model, file)
     again = load_model(file)
-    assert len({id(learner.standardizer) for learner in again._learner.learners}) == 1
+    assert len({id(learner.row_map) for learner in again._learner.learners}) == 1
 
 
 def test_what_is_kept_beside_the_model_comes_back(file):

@@ -219,7 +219,7 @@ def learned_by(geometry, update="implicit", standardizer=None):
     """A learner and its geometry in mid-stream, with averaging if the geometry supports it."""
     learner, d = Learner(geometry, SquaredLoss()), geometry.n_features
     learner.configure(update=update, schedule=Constant(0.1), average=not geometry.per_feature > 2, track_regret=True)
-    learner.standardize_by(standardizer)
+    learner.map_by(standardizer)
     rows = np.random.default_rng(0).uniform(0.1, 1.0, size=(5, d))
     assert learner.learn(rows, np.ones(5)) is None and learner.t == 5
     return learner
@@ -282,7 +282,7 @@ def examples():
     found[MatchingLearner].configure(forgetting=0.9)
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
-    found[Standardizer] = standardized.standardizer
+    found[Standardizer] = standardized.row_map
     found[ExponentialFamilyLearner] = ExponentialFamilyLearner(
         np.zeros(3), 1.0, "poisson", "Forward", np.ones(3), 1.0, None
     )

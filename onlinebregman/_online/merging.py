@@ -26,6 +26,7 @@ from .._kernels.geometries.adaptive import AdaGradGeometry, AdaptiveGeometry, No
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.gradient_rate import GradientRate
 from .._kernels.learners.learner import Learner
+from .._kernels.rows.row_map import RowMap
 from .._kernels.rows.standardizer import Standardizer
 
 # Smallest deviation of a column that is not constant, relative to its mean; the same as in the compiled standardizer.
@@ -80,7 +81,7 @@ def merged_learner(
     parts: Sequence[Learner],
     fractions: Sequence[float],
     geometry: Geometry,
-    standardizer: Standardizer | None = None,
+    row_map: RowMap | None = None,
 ) -> Learner:
     """A learner with the mixed geometry: `_BY_FRACTION` is averaged like the weights, everything else is added."""
     _, _, state = start.__reduce__()[1]
@@ -93,7 +94,7 @@ def merged_learner(
     run.update({name: float(mean(fractions, [each[name] for each in runs])) for name in _BY_FRACTION})
     learned = [each for each, fraction in zip(runs, fractions, strict=True) if fraction > 0]
     run.update({name: pick(each[name] for each in learned) for name, pick in _EXTREMES.items()})
-    state.update(run=run, rule=rule, limit=limit, standardizer=standardizer)
+    state.update(run=run, rule=rule, limit=limit, row_map=row_map)
     return type(start)(geometry, start.loss, state)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
-from .._kernels.rows.standardizer import Standardizer
+from .._kernels.rows.row_map import RowMap
 from ..constraints import Constraint
 from ..divergences import Divergence
 from ..divergences._numerics import TINY
@@ -140,7 +140,7 @@ class MirrorMixin(DocumentedMixin):
         start: Learner,
         parts: Sequence[Learner],
         fractions: Sequence[float],
-        standardizer: Standardizer | None = None,
+        row_map: RowMap | None = None,
     ) -> Learner:
         if start.geometry.adaptive:
             geometry = merged_adaptive(start, parts, fractions)
@@ -153,7 +153,7 @@ class MirrorMixin(DocumentedMixin):
                 "The mixed weights of parallel runs are not finite: the runs diverge, or their weights lie at opposite "
                 "ends of the domain. Use smaller learning rates."
             )
-        return merged_learner(start, parts, fractions, geometry, standardizer)
+        return merged_learner(start, parts, fractions, geometry, row_map)
 
     def _dual(self, geometry: Geometry) -> np.ndarray:
         """theta = f(w)."""

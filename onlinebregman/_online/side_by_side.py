@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
+from .._kernels.rows.row_map import RowMap
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples, LifeCycleMixin
 from .validation import check_finite, check_rows, fitted, read_only
@@ -57,12 +58,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:
-        standardize = [estimator.get_params(deep=False).get("standardize") for estimator in self.estimators_]
-        if {True, False} <= set(standardize):
-            raise ValueError(
-                "standardize must be the same for all models, as they share the statistics of the rows; got "
-                f"{standardize}."
-            )
         for estimator in self.estimators_:
             estimator.n_features_in_ = self.n_features_in_
             if "classes_" in vars(self):
@@ -71,11 +66,11 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             estimator._begin(data)
             estimator._configure()
             estimator._validated = Validated()  # of arrays: the names of features are this estimator's
-        standardizers = [estimator._learner.standardizer for estimator in self.estimators_]
-        shared = next((standardizer for standardizer in standardizers if standardizer is not None), None)
-        for estimator in self.estimators_:
-            estimator._learner.standardize_by(shared)
         learners = [estimator._learner for estimator in self.estimators_]
+        shared: dict[Any, RowMap] = {}
+        for learner in learners:
+            if learner.row_map is not None:
+                learner.map_by(shared.setdefault(learner.row_map.key(), learner.row_map))
         targets_by_class = [vars(estimator).get("_code_book") for estimator in self.estimators_]
         self._learner = MixtureLearner(learners, self._make_mixer(), targets_by_class)
 

@@ -355,8 +355,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         self._learned_with = ()
         self._learner = self._make_learner(self._first)
 
-    def _merged_learner(self, start, parts, fractions, standardizer=None) -> SpreadLearner:
-        mixed = super()._merged_learner(start, parts, fractions, standardizer)
+    def _merged_learner(self, start, parts, fractions, row_map=None) -> SpreadLearner:
+        mixed = super()._merged_learner(start, parts, fractions, row_map)
         statistics = start.statistics
         for name, value in statistics.items():
             values = [part.statistics[name] for part in parts]

@@ -244,16 +244,16 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             mixed._tracked = self._tracked.then(self.t_, **terms)
         return mixed
 
-    def _merged_learner(self, start, parts, fractions, standardizer=None) -> Learner | MultiLearner:
-        standardizer = merged_standardizer(start.standardizer, [part.standardizer for part in parts])
+    def _merged_learner(self, start, parts, fractions, row_map=None) -> Learner | MultiLearner:
+        row_map = merged_standardizer(start.row_map, [part.row_map for part in parts])
         mix = super()._merged_learner
         if not isinstance(start, MultiLearner):
-            return mix(start, parts, fractions, standardizer)
+            return mix(start, parts, fractions, row_map)
         columns = zip(start.learners, *(part.learners for part in parts), strict=True)
         mixed = type(start)(
-            [mix(first, others, fractions, standardizer) for first, *others in columns], *start.__reduce__()[1][1:]
+            [mix(first, others, fractions, row_map) for first, *others in columns], *start.__reduce__()[1][1:]
         )
-        mixed.standardize_by(standardizer)
+        mixed.map_by(row_map)
         return mixed
 
     def _geometry_at(self, theta: np.ndarray) -> Geometry:

@@ -108,8 +108,8 @@ class ForwardEstimator(StandardizeMixin, OnlineEstimator):
             )
         mixed = copy.copy(self)
         mixed._parallel = True
-        standardizer = merged_standardizer(self._learner.standardizer, [part._learner.standardizer for part in parts])
-        mixed._learner = self._learner.joined([part._learner for part in parts], standardizer)
+        row_map = merged_standardizer(self._learner.row_map, [part._learner.row_map for part in parts])
+        mixed._learner = self._learner.joined([part._learner for part in parts], row_map)
         return mixed
 
     def _intercept_alpha(self) -> float:

@@ -42,21 +42,21 @@ class StandardizeMixin(DocumentedMixin):
     def _standardize(self, learner: Any, X) -> Any:
         """The learner, which begins with rows like these, set to standardise them if `standardize` is True."""
         if self.standardize:
-            learner.standardize_by(Standardizer(learner.n_features, not issparse(X)))
+            learner.map_by(Standardizer(learner.n_features, not issparse(X)))
         return learner
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         """Weights and intercepts in units of the data."""
         learner = self._fitted_learner()
-        if learner.standardizer is None:
+        if learner.row_map is None:
             return learner.coef, learner.intercept
-        return learner.standardizer.in_units_of_data(learner.coef, learner.intercept)
+        return learner.row_map.in_units_of_data(learner.coef, learner.intercept)
 
     def _standardizer(self) -> Standardizer:
-        standardizer = self._fitted_learner().standardizer
-        if standardizer is None:
+        row_map = self._fitted_learner().row_map
+        if not isinstance(row_map, Standardizer):
             raise AttributeError("this attribute requires standardize=True, set before learning starts")
-        return standardizer
+        return row_map
 
     @read_only
     def coef_(self) -> np.ndarray:

@@ -319,9 +319,9 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         if learners[0].geometry.adaptive:  # models may rescale their weights for larger values than any before
             return np.asarray(self.estimators_[0]._learned_loss.link(self._predict(X)[:, 0]))
         X = check_rows(self, X, reset=False)
-        standardizer = learners[0].standardizer  # all have seen the same rows
-        if standardizer is not None:
-            X = standardizer.transform(X)
+        row_map = learners[0].row_map  # all have seen the same rows
+        if row_map is not None:
+            X = row_map.transform(X)
         coef = self.weights_ @ np.stack([learner.coef for learner in learners])
         scores = X @ coef + self.weights_ @ [learner.intercept for learner in learners]
         return np.asarray(self.estimators_[0]._learned_loss.link(scores))

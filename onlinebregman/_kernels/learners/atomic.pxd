@@ -1,8 +1,8 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.fields cimport Fields
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped, fetch_to_learn, shape_of
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
-from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_standardized, fetch_to_learn
 
 
 cdef struct Block:            # the arguments of a call besides its rows, and its workspace
@@ -40,7 +40,8 @@ cdef class AtomicLearner:
     cdef bint dense           # whether rows must be dense
     cdef bint looks_ahead     # whether `look_ahead` is called
     cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
-    cdef readonly Standardizer standardizer  # by which rows are standardised; None: they are learned as they come
+    cdef readonly RowMap row_map  # whose images of rows are learned; None: rows are learned as they come
+    cdef tuple maps           # of the learner, or of the learners that it consists of
 
     cdef dict learned_values(self)
     cpdef bint ready(self, dict attributes)
@@ -50,6 +51,7 @@ cdef class AtomicLearner:
     cdef bint takes(self, Py_ssize_t n_targets) noexcept
     cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1
     cdef int learn_block(self, Rows rows, Block* block) except -1
+    cdef Py_ssize_t widest(self, Rows rows) noexcept
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
     cdef int claim(self) except -1
     cdef void release(self) noexcept
@@ -103,7 +105,7 @@ cdef inline int call_learn_row(AtomicLearner learner, const Row* row, Workspace*
 
 cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, LearnRow learn_row) noexcept nogil:
     """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
-    cdef Py_ssize_t k, i, effort = learner.effort(rows.widest)
+    cdef Py_ssize_t k, i, effort = learner.effort(shape_of(learner.row_map, rows).widest)
     cdef int status
     cdef Row row
     for k in range(rows.n_rows):
@@ -112,7 +114,7 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Le
             learner.look_ahead(rows, block, k)
         if interrupted(learner, effort):
             return INTERRUPTED
-        fetch_to_learn(learner.standardizer, rows, i, weight_of(block, i), &row)
+        fetch_to_learn(learner.row_map, rows, i, weight_of(block, i), &row)
         status = learn_row(
             learner, &row, &block.work, block.y + i * block.n_targets, weight_of(block, i),
             NULL if block.scores == NULL else block.scores + i * learner.n_scores,
@@ -138,7 +140,7 @@ cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, W
     cdef double total = 0.0
     cdef Row row
     for i in range(rows.n_rows):
-        fetch_standardized(learner.standardizer, rows, i, &row)
+        fetch_mapped(learner.row_map, rows, i, &row)
         if rows.indices != NULL and i + 1 < rows.n_rows:
             learner.prefetch_to_score(rows, scorer, i + 1)
         if not linked:

@@ -24,6 +24,7 @@ from onlinebregman._kernels.learners.transaction cimport (
     check_idle, parameters_unchanged, work_between_checks, signal_raised, under_way, unnamed
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
@@ -80,30 +81,36 @@ cdef class AtomicLearner:
     """Base class: calls that learn, and undoing them; predictions; copies and files.
 
     All arguments of a constructor are given by position. Its last parameter is `state`, which this class handles: what
-    else a copy has to continue from, the standardizer and the fields declared in `learned` and `configured`.
+    else a copy has to continue from, the map of rows and the fields declared in `learned` and `configured`.
     """
 
     def __cinit__(self, *arguments):
         cdef dict state = {}
         cdef Py_ssize_t n = len(arguments)
+        cdef Standardizer standardizer = None
         if n > 0 and type(arguments[n - 1]) is dict:
             state, arguments = arguments[n - 1], arguments[:n - 1]
-            self.standardizer = state.get("standardizer")
+            standardizer = state.get("row_map")  # the only map that keeps the number of columns
+        self.row_map, self.maps = standardizer, () if standardizer is None else (standardizer,)
         self.arguments = tuple([np.array(value) if isinstance(value, np.ndarray) else value for value in arguments])
         self.learned, self.configured = Fields(state.get("fields")), Fields(state.get("fields"))
 
     def __reduce__(self):
         check_idle(self.busy)
-        state = {"standardizer": self.standardizer, "fields": {**self.configured.values(), **self.learned_values()}}
+        state = {"row_map": self.row_map, "fields": {**self.configured.values(), **self.learned_values()}}
         return type(self), (*self.arguments, state)
 
     cdef dict learned_values(self):
         """The learned numbers, in a form that does not depend on how rows were divided into calls."""
         return self.learned.values()
 
-    def standardize_by(self, Standardizer standardizer):
-        """Standardise rows before they are learned or predicted; called before the first row."""
-        self.standardizer = standardizer
+    def map_by(self, RowMap row_map):
+        """Map rows before they are learned or predicted; called before the first row."""
+        cdef Py_ssize_t n_columns = self.n_features if self.row_map is None else self.row_map.n_outputs
+        if row_map is not None:
+            check_columns(row_map.n_outputs, n_columns)
+        self.n_features = n_columns if row_map is None else row_map.n_features
+        self.row_map, self.maps = row_map, () if row_map is None else (row_map,)
 
     # --- entry points -------------------------------------------------------------------------------------------
 
@@ -246,22 +253,24 @@ cdef class AtomicLearner:
         """Learn all rows and return LEARNED, or learn none and return the `Status` that says why."""
         cdef int status
         cdef bint complete = False
+        cdef RowMap row_map
         self.claim()
         block.work.notes = NULL
         try:
             self.check(rows)
-            if self.standardizer is not None:
-                self.standardizer.open(rows)
-            make_workspace(&block.work, self.vector_length(rows.widest))
+            for row_map in self.maps:
+                row_map.open(rows)
+            make_workspace(&block.work, self.vector_length(self.widest(rows)))
             while True:
-                if self.standardizer is not None:
-                    self.standardizer.begin(rows)
+                for row_map in self.maps:
+                    row_map.begin(rows)
                 self.begin(rows, complete)
                 self.prepare()
                 with nogil:
                     status = self.loop(rows, block)
-                if status == LEARNED and self.standardizer is not None and not self.standardizer.bounded():
-                    status = TOO_LARGE
+                for row_map in self.maps:
+                    if status == LEARNED and not row_map.bounded():
+                        status = TOO_LARGE
                 error = self.interruption()
                 if status != LEARNED or error is not None:
                     self.undo_call(rows)
@@ -275,6 +284,14 @@ cdef class AtomicLearner:
         finally:
             free_workspace(&block.work)
             self.release()
+
+    cdef Py_ssize_t widest(self, Rows rows) noexcept:
+        """Most values in a row that is learned: of these rows, or of their images."""
+        cdef RowMap row_map
+        cdef Py_ssize_t widest = rows.widest
+        for row_map in self.maps:
+            widest = max(widest, row_map.shape(rows).widest)
+        return widest
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         """The length that the vectors of the workspace must have."""
@@ -357,10 +374,11 @@ cdef class AtomicLearner:
         return 0
 
     cdef int undo_call(self, Rows rows) except -1:
-        """Undo the call: `undo`, and the same for the standardizer."""
+        """Undo the call: `undo`, and the same for the maps of rows."""
+        cdef RowMap row_map
         self.undo(rows)
-        if self.standardizer is not None:
-            self.standardizer.undo()
+        for row_map in self.maps:
+            row_map.undo()
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
@@ -429,11 +447,11 @@ cdef class AtomicLearner:
         cdef bint sound
         self.check(rows)
         scorer = self.scorer(rows)
-        if self.standardizer is not None:
-            self.standardizer.open(rows)
+        if self.row_map is not None:
+            self.row_map.open(rows)
         outputs = np.empty(rows.n_rows * self.n_outputs(linked))
         out = outputs
-        make_workspace(&work, self.scoring_length(rows.widest))
+        make_workspace(&work, self.scoring_length(self.widest(rows)))
         with nogil:
             sound = self.score_rows(rows, <void*> scorer, &work, linked, &out[0])
             sound = ob_nonfinite(&out[0], out.shape[0]) == 0 and sound

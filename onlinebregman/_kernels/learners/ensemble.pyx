@@ -11,17 +11,15 @@ cdef class Ensemble(AtomicLearner):
     Parameters
     ----------
     learners : list of AtomicLearner
-        With the same number of features and the same standardizer.
+        With the same number of features.
     """
 
     def __cinit__(self, learners, *arguments, **more):
         self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
-        self.n_features, self.standardizer = self.learners[0].n_features, self.learners[0].standardizer
+        self.n_features = self.learners[0].n_features
         self.dense = any([(<AtomicLearner> learner).dense for learner in self.learners])
-        if any([learner.standardizer is not self.standardizer for learner in self.learners]):
-            raise ValueError("learners must share one standardizer; got different ones")
         for learner in self.learners:
             check_columns(learner.n_features, self.n_features)
 

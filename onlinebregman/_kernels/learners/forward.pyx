@@ -23,8 +23,8 @@ from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLO
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.row_map cimport fetch_mapped, fetch_to_learn
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
-from onlinebregman._kernels.rows.standardizer cimport fetch_standardized, fetch_to_learn
 
 cdef enum:
     MOST = 1 << 30            # bound on numbers that are squared
@@ -103,7 +103,7 @@ cdef class ForwardLearner(AtomicLearner):
         self.learned.add("state", &self.state, sizeof(self.state))
         self.configured.add("forward", &self.forward, sizeof(self.forward))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
-    def joined(self, learners, standardizer):
+    def joined(self, learners, row_map):
         """A learner of all rows that these learners, copies of this one, have learned: A, b and y'y are added."""
         cdef Py_ssize_t k, i, start
         cdef ForwardLearner joined
@@ -140,7 +140,8 @@ cdef class ForwardLearner(AtomicLearner):
         state["hindsight"] = left.sum() / 2  # the minimum of the penalised loss
         joined = ForwardLearner(*self.arguments)
         np.asarray(joined.memory)[:] = factor
-        joined.state, joined.standardizer, joined.forward, joined.gamma = state, standardizer, self.forward, self.gamma
+        joined.state, joined.forward, joined.gamma = state, self.forward, self.gamma
+        joined.map_by(row_map)
         return joined
 
     @property
@@ -252,7 +253,7 @@ cdef class ForwardLearner(AtomicLearner):
                 i = row_number(rows, k)
                 weight[n] = weight_of(block, i)
                 if weight[n] != 0:
-                    fetch_to_learn(self.standardizer, rows, i, weight[n], &row)
+                    fetch_to_learn(self.row_map, rows, i, weight[n], &row)
                     self.load(&row, z + n * width)
                     number[n], y[n] = i, block.y + i * self.m
                     n += 1
@@ -389,8 +390,8 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Row row
         cdef Workspace work
         check_columns(rows.n_columns, self.n_features)
-        if self.standardizer is not None:
-            self.standardizer.open(rows)
+        if self.row_map is not None:
+            self.row_map.open(rows)
         predictions = np.empty(rows.n_rows * m)
         out = predictions
         make_workspace(&work, width)
@@ -399,7 +400,7 @@ cdef class ForwardLearner(AtomicLearner):
             while i < rows.n_rows:
                 n = min(rows.n_rows - i, BATCH)
                 for j in range(n):
-                    fetch_standardized(self.standardizer, rows, i + j, &row)
+                    fetch_mapped(self.row_map, rows, i + j, &row)
                     self.load(&row, z + j * width)
                     if not forward:
                         for q in range(m):

@@ -23,6 +23,7 @@ from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, IMPORTANC
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
+from onlinebregman._kernels.rows.row_map cimport Shape, shape_of
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
@@ -36,10 +37,10 @@ cdef int check_loss(Loss loss) except -1:
     return 0
 
 
-cdef int check_rows(Geometry geometry, Rows rows) except -1:
+cdef int check_rows(Learner learner, Rows rows) except -1:
     """See `check_columns`; a row for a matrix may consist of several parts of its size."""
-    cdef Py_ssize_t n = geometry.n_features
-    cdef bint matrix = geometry.quadratic or isinstance(geometry, MatrixGeometry)
+    cdef Py_ssize_t n = learner.n_features
+    cdef bint matrix = learner.geometry.quadratic or isinstance(learner.geometry, MatrixGeometry)
     if rows.n_columns != n and not (matrix and rows.n_columns and rows.n_columns % n == 0):
         check_columns(rows.n_columns, n)
     return 0
@@ -51,9 +52,10 @@ cdef Geometry averaged_view(Learner learner, Rows rows):
     This is the case from the second dense row on that is predicted without learning in between.
     """
     cdef Geometry geometry = learner.geometry, view = None
-    if learner.run.averaged == 0 or rows.stored > geometry.n_features:
+    cdef Shape shape = shape_of(learner.row_map, rows)
+    if learner.run.averaged == 0 or shape.stored > geometry.n_features:
         return None
-    if rows.indices == NULL:
+    if shape.dense:
         with cython.critical_section(learner):
             known = learner.prediction_model
             if known is not None and known[0] == learner.run.t:
@@ -134,7 +136,7 @@ cdef class Learner(AtomicLearner):
         if state is not None:
             self.settings, self.run = state["settings"], state["run"]
             self.rule, self.limit, self.origin = state["rule"], state["limit"], state["origin"]
-            self.standardizer = state["standardizer"]
+            self.map_by(state["row_map"])
             self.check_rule()
             if self.run.averaged != 0 and not geometry.averaging:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
@@ -145,7 +147,7 @@ cdef class Learner(AtomicLearner):
         check_idle(self.busy)
         state = {
             "settings": self.settings, "run": self.run, "rule": self.rule, "limit": self.limit, "origin": self.origin,
-            "standardizer": self.standardizer,
+            "row_map": self.row_map,
         }
         return type(self), (self.geometry, self.loss, state)
 
@@ -290,7 +292,7 @@ cdef class Learner(AtomicLearner):
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
 
     cdef object scorer(self, Rows rows):
-        return averaged_view(self, rows) or self.model(rows.indices == NULL)
+        return averaged_view(self, rows) or self.model(shape_of(self.row_map, rows).dense)
 
     cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
         return score_rows_of(self, rows, scorer, work, linked and not self.loss.linear, out, inline_score_row)
@@ -338,25 +340,24 @@ cdef class Learner(AtomicLearner):
 
     cdef int check(self, Rows rows) except -1:
         check_loss(self.loss)
-        return check_rows(self.geometry, rows)
+        return check_rows(self, rows)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef bint dense
+        cdef Shape shape = shape_of(self.row_map, rows)
         AtomicLearner.begin(self, rows, complete)
         if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
             raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
-        dense = rows.indices == NULL or (self.standardizer is not None and self.standardizer.centred)
         self.geometry.eager = self.geometry.penalised and (
-            dense
+            shape.dense
             or self.settings.track_regret
             or not self.geometry.composes()
             or (self.geometry.averaging and not self.geometry.averages_lagging())
         )
-        if self.geometry.moves_all or self.geometry.eager or dense or rows.stored >= self.geometry.n_features:
+        if self.geometry.moves_all or self.geometry.eager or shape.dense or shape.stored >= self.geometry.n_features:
             complete = True
         self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
         self.rule.begin(self.run.t + 1.0, rows.n_rows)
-        self.before.begin(self.geometry, rows, complete or self.geometry.needs_projection())
+        self.before.begin(self.geometry, rows.n_rows, shape.stored, complete or self.geometry.needs_projection())
         self.geometry.failure = self.loss.interrupt = None
         self.descends = is_descent(self.geometry, self.loss, self.rule, &self.settings)
         self.descent = Descent(
@@ -372,7 +373,7 @@ cdef class Learner(AtomicLearner):
 
     cdef int undo(self, Rows rows) except -1:
         AtomicLearner.undo(self, rows)
-        self.before.restore(self.geometry, rows)
+        self.before.restore(self.geometry)
         if not self.before.deep:
             self.geometry.depth = None
         with cython.critical_section(self):
@@ -403,7 +404,7 @@ cdef class Learner(AtomicLearner):
         self.prefetch(rows, k + 1)
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
-        if rows.indices != NULL and k < rows.n_rows:
+        if rows.indices != NULL and k < rows.n_rows and rows.n_columns == self.geometry.n_features:
             rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
             if self.geometry.state.lagging:
                 rows.prefetch(row_number(rows, k), &self.geometry.threshold_stamp[0], self.geometry.per_feature)

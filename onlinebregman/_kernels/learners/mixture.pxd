@@ -16,6 +16,7 @@ cdef struct Part:             # a learner, as the loop over rows uses it
     Py_ssize_t n_targets
     Py_ssize_t n_scores
     Py_ssize_t start          # index of its first score among those of all learners
+    Py_ssize_t image          # which image of a row it learns
     Link link                 # of an expert
     bint scored_before        # whether an expert is scored in a separate pass before it learns the row
 

@@ -25,9 +25,9 @@ from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEAR
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
-from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.chunk cimport MAX_IMAGES, Chunk
+from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-from onlinebregman._kernels.rows.standardizer cimport fetch_standardized
 
 cdef enum:
     MAX_CHUNK_ROWS = 256
@@ -76,10 +76,14 @@ cdef class MixtureLearner(Ensemble):
         self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
         if self.parts == NULL or self.rowwise == NULL or self.chunkwise == NULL or self.outcomes == NULL:
             raise MemoryError()
-        self.lockstep, self.chunk, self.thread_pool, self.works = Lockstep(self.n), Chunk(), ThreadPool(), Workspaces()
+        row_maps = tuple({id(learner.row_map): learner.row_map for learner in self.learners}.values())
+        self.maps = tuple([row_map for row_map in row_maps if row_map is not None])
+        self.lockstep, self.thread_pool, self.works = Lockstep(self.n), ThreadPool(), Workspaces()
+        self.chunk = Chunk(row_maps)
         self.n_scores, self.n_labels = mixer.n_scores, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
-            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, IDENTITY, False)
+            image = [row_map is learner.row_map for row_map in row_maps].index(True)
+            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, image, IDENTITY, False)
             if learner.chunkwise:
                 self.chunkwise[self.n_chunkwise] = k
                 self.n_chunkwise += 1
@@ -171,22 +175,23 @@ cdef class MixtureLearner(Ensemble):
         cdef Py_ssize_t i, k, width = self.mixer.n_scores
         cdef double* scores
         cdef double* own
-        cdef Row row
+        cdef Row[MAX_IMAGES] images
+        cdef RowMap row_map
         cdef Workspace work
         cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
         check_columns(rows.n_columns, self.n_features)
-        if self.standardizer is not None:
-            self.standardizer.open(rows)
+        for row_map in self.maps:
+            row_map.open(rows)
         outputs = np.empty(rows.n_rows * width)
         out, scores = outputs, &buffer[0]
         self.mixer.weigh(scores + self.width)
-        make_workspace(&work, self.vector_length(rows.widest))
+        make_workspace(&work, self.vector_length(self.widest(rows)))
         with nogil:
             for i in range(rows.n_rows):
-                fetch_standardized(self.standardizer, rows, i, &row)
+                self.chunk.predict(rows, i, images)
                 own = scores
                 for k in range(self.n):
-                    (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, own)
+                    (<AtomicLearner> self.parts[k].learner).score_row(&images[self.parts[k].image], &work, own)
                     own += self.parts[k].n_scores
                 finite = ob_nonfinite(scores, self.width) == 0  # their probabilities always are
                 if not finite:
@@ -199,13 +204,14 @@ cdef class MixtureLearner(Ensemble):
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Py_ssize_t length = self.vector_length(rows.widest), most = 1, n_jobs = 1
+        cdef Py_ssize_t length = self.vector_length(self.widest(rows)), most = 1, n_jobs = 1
         check_n_jobs(self.n_jobs)
         Ensemble.begin(self, rows, complete)
         self.bind(length)
+        self.chunk.measure(rows)
         self.work_per_row = self.effort(rows.widest)
         if self.n_chunkwise > 0:  # otherwise chunks of one row are fastest
-            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (rows.widest + self.width))
+            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
             most = min(most, MAX_CHUNK_WORK // self.work_per_row)
             most = max(most, 1)
         self.chunk.reserve(rows, most)
@@ -217,12 +223,12 @@ cdef class MixtureLearner(Ensemble):
         return self.works.reserve(n_jobs - 1, length)
 
     cdef int bind(self, Py_ssize_t length) except -1:
-        """Divide the learners without a matrix into those that learn in lockstep, and others that learn row by row.
+        """Divide the learners without a matrix into those that learn the first image in lockstep, and the others.
 
         Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
         """
         cdef Py_ssize_t k
-        self.lockstep.gather(self.sole, length)
+        self.lockstep.gather(tuple([self.sole[k] if self.parts[k].image == 0 else None for k in range(self.n)]), length)
         self.n_rowwise = 0
         for k in range(self.n):
             if self.links is not None:
@@ -265,7 +271,7 @@ cdef class MixtureLearner(Ensemble):
         self.chunk.n = 0
         while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, i):
             if weight_of(block, i) != 0:
-                self.chunk.add(self.standardizer, rows, i, weight_of(block, i), 0.0 if block.y == NULL else block.y[i])
+                self.chunk.add(rows, i, weight_of(block, i), 0.0 if block.y == NULL else block.y[i])
             i += 1
         return i
 
@@ -323,19 +329,22 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
-        cdef const Row* row = &self.chunk.rows[i]
         cdef double y = self.chunk.y[i], weight = self.chunk.weight[i]
         cdef const double* target = &self.targets[i]
         cdef double* scores = &self.scores[i * self.width]
         cdef Part* part
         for k in range(self.n if self.links is not None else 0):
             if self.parts[k].scored_before:
-                (<AtomicLearner> self.parts[k].learner).score_row(row, work, scores + self.parts[k].start)
+                (<AtomicLearner> self.parts[k].learner).score_row(
+                    self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
+                )
         for k in range(self.lockstep.n):
             self.lockstep.y[k] = targets_of(&self.parts[self.lockstep.index[k]], y, target)[0]
         if self.lockstep.n > 0:
             outcome.turn = -1
-            status = self.lockstep.learn_row(row, weight, &outcome.refusing)
+            status = self.lockstep.learn_row(
+                self.chunk.images(0) + i, weight, &outcome.refusing
+            )
             for k in range(self.lockstep.n):
                 part = &self.parts[self.lockstep.index[k]]
                 if not part.scored_before:
@@ -346,7 +355,8 @@ cdef class MixtureLearner(Ensemble):
             part = &self.parts[self.rowwise[k]]
             outcome.turn = outcome.refusing = self.rowwise[k]
             status = (<AtomicLearner> part.learner).learn_row(
-                row, work, targets_of(part, y, target), weight, NULL if part.scored_before else scores + part.start
+                self.chunk.images(part.image) + i, work, targets_of(part, y, target), weight,
+                NULL if part.scored_before else scores + part.start,
             )
             if status != LEARNED:
                 return status
@@ -361,14 +371,14 @@ cdef class MixtureLearner(Ensemble):
             y[i] = targets_of(part, self.chunk.y[i], &self.targets[i])
         outcome.turn = outcome.refusing = k
         outcome.status = (<AtomicLearner> part.learner).learn_rows(
-            self.chunk.rows, self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start], self.width,
-            &outcome.row,
+            self.chunk.images(part.image), self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start],
+            self.width, &outcome.row,
         )
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t k, total = 0
         for k in range(self.n):
-            total += (<AtomicLearner> self.parts[k].learner).effort(n)
+            total += (<AtomicLearner> self.parts[k].learner).effort(self.chunk.widths[self.parts[k].image])
         return total
 
     cdef int check_all(self) noexcept nogil:

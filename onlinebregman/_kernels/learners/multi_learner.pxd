@@ -7,3 +7,5 @@ cdef class MultiLearner(Ensemble):
     cdef Py_ssize_t n
     cdef void** members
     cdef Lockstep lockstep      # the learners, if all of them can learn in lockstep
+
+    cdef int share_map(self) except -1

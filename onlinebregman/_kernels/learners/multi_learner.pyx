@@ -7,12 +7,12 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.lockstep cimport Lockstep
-from onlinebregman._kernels.learners.atomic cimport Block
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 
 cdef class MultiLearner(Ensemble):
@@ -26,6 +26,7 @@ cdef class MultiLearner(Ensemble):
     def __cinit__(self, learners):
         cdef Py_ssize_t k
         self.separate = True
+        self.share_map()
         [<Learner?> learner for learner in self.learners]
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.target_ndim = 2
@@ -41,6 +42,15 @@ cdef class MultiLearner(Ensemble):
 
     def __reduce__(self):
         return type(self), (self.learners,)
+
+    cdef int share_map(self) except -1:
+        """Learn rows by the map of all learners."""
+        cdef AtomicLearner learner = self.learners[0]
+        self.n_features, self.row_map, self.maps = learner.n_features, learner.row_map, learner.maps
+        for learner in self.learners:
+            if learner.row_map is not self.row_map:
+                raise ValueError("learners must share one map of rows; got different ones")
+        return 0
 
     @property
     def cumulative_losses(self):
@@ -74,11 +84,11 @@ cdef class MultiLearner(Ensemble):
         """See `Learner.failure`."""
         return next((learner.failure for learner in self.learners if learner.failure is not None), None)
 
-    def standardize_by(self, Standardizer standardizer):
-        """See `AtomicLearner.standardize_by`; the learners share it."""
+    def map_by(self, RowMap row_map):
+        """See `AtomicLearner.map_by`; the learners share the map."""
         for learner in self.learners:
-            learner.standardize_by(standardizer)
-        self.standardizer = standardizer
+            learner.map_by(row_map)
+        self.share_map()
 
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""
@@ -127,7 +137,7 @@ cdef class MultiLearner(Ensemble):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
-        self.lockstep.gather(self.learners, self.vector_length(rows.widest))
+        self.lockstep.gather(self.learners, self.vector_length(self.widest(rows)))
         self.looks_ahead = rows.indices != NULL
         return 0
 

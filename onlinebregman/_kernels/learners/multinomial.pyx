@@ -101,7 +101,7 @@ cdef class MultinomialLearner(MultiLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         MultiLearner.begin(self, rows, complete)
-        return self.works.reserve(self.n, self.vector_length(rows.widest))
+        return self.works.reserve(self.n, self.vector_length(self.widest(rows)))
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

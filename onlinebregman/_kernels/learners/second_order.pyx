@@ -91,7 +91,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         """The pending step, which rows in one call would not have left, is made."""
         return {**AtomicLearner.learned_values(self), "memory": self.updated_memory()}
 
-    def joined(self, learners, standardizer):
+    def joined(self, learners, row_map):
         """A learner of all rows that the given learners, copies of this one, have learned.
 
         Each is a normal model of the weights with precision A_s: A = A_1 + sum (A_s - A_1), and likewise for A w.
@@ -104,7 +104,8 @@ cdef class SecondOrderLearner(AtomicLearner):
         Aw = Aw + sum(A @ (<SecondOrderLearner> each).weight_rows().T - Aw for A, each in zip(others, learners))
         A = first + sum(other - first for other in others)
         learner = type(self)(*self.arguments)
-        learner.standardizer, learner.gamma = standardizer, self.gamma
+        learner.gamma = self.gamma
+        learner.map_by(row_map)
         learner.state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
         learner.weight_rows()[:] = np.linalg.solve(A, Aw).T
         # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal

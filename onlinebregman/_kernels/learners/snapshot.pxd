@@ -1,5 +1,5 @@
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class Snapshot:
@@ -9,13 +9,12 @@ cdef class Snapshot:
     cdef Py_ssize_t start     # the first weight that may move, if `complete`
     cdef double* saved        # memory reused by all calls
     cdef Py_ssize_t capacity, used
-    cdef Py_ssize_t logged    # number of rows in the log
-    cdef Py_ssize_t* numbers  # and which rows of the block they are: not all rows are logged
-    cdef Py_ssize_t room      # for how many of them there is memory
+    cdef Py_ssize_t* columns  # of the rows in the log, each followed by their number
+    cdef Py_ssize_t room, logged  # how many of these numbers there is memory for, and how many there are
 
-    cdef int begin(self, Geometry geometry, Rows rows, bint complete) except -1
+    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil
-    cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil
+    cdef void restore(self, Geometry geometry) noexcept nogil
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil
     cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,

@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.ops.row cimport ob_sparse_nonfinite
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class Snapshot:
@@ -18,14 +18,14 @@ cdef class Snapshot:
 
     def __dealloc__(self):
         free(self.saved)
-        free(self.numbers)
+        free(self.columns)
 
-    cdef int begin(self, Geometry geometry, Rows rows, bint complete) except -1:
-        """Start a backup for these rows."""
-        cdef Py_ssize_t start = geometry.first_mutable(rows.n_rows) if complete else 0
-        cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else rows.stored * geometry.per_feature
+    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete) except -1:
+        """Start a backup for rows of this number of values in all."""
+        cdef Py_ssize_t start = geometry.first_mutable(n_rows) if complete else 0
+        cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else n_values * geometry.per_feature
         cdef double* saved
-        cdef Py_ssize_t* numbers
+        cdef Py_ssize_t* columns
         self.stamped = geometry.penalised and (not geometry.eager or geometry.state.lagging)
         self.deep = geometry.depth is not None
         size *= self.vectors(geometry)
@@ -34,11 +34,11 @@ cdef class Snapshot:
             if saved == NULL:
                 raise MemoryError()
             self.saved, self.capacity = saved, size
-        if not complete and rows.n_rows > self.room:
-            numbers = <Py_ssize_t*> realloc(self.numbers, rows.n_rows * sizeof(Py_ssize_t))
-            if numbers == NULL:
+        if not complete and n_values + n_rows > self.room:
+            columns = <Py_ssize_t*> realloc(self.columns, (n_values + n_rows) * sizeof(Py_ssize_t))
+            if columns == NULL:
                 raise MemoryError()
-            self.numbers, self.room = numbers, rows.n_rows
+            self.columns, self.room = columns, n_values + n_rows
         self.complete, self.start, self.used, self.logged = complete, start, 0, 0
         geometry.backed_up, geometry.needs_backup = complete, False
         if complete:
@@ -48,17 +48,20 @@ cdef class Snapshot:
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil:
         """Save the weights of a row before it is learned."""
         self.move(geometry, row, True)
-        self.numbers[self.logged] = row.number
+        memcpy(&self.columns[self.logged], row.index, row.n * sizeof(Py_ssize_t))
+        self.logged += row.n
+        self.columns[self.logged] = row.n
         self.logged += 1
 
-    cdef void restore(self, Geometry geometry, Rows rows) noexcept nogil:
+    cdef void restore(self, Geometry geometry) noexcept nogil:
         """Restore all saved weights."""
         cdef Row row
         if self.complete:
             self.move(geometry, NULL, False)
         while self.logged > 0:
-            self.logged -= 1
-            rows.fetch(self.numbers[self.logged], &row)
+            row.n = self.columns[self.logged - 1]
+            self.logged -= 1 + row.n
+            row.index = &self.columns[self.logged]
             self.move(geometry, &row, False)
 
     cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:

@@ -67,7 +67,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         learner = SoftmaxLearner(
             self.n_features, n_classes, self.alpha, self.fit_intercept, self.features, self.intercept_alpha
         )
-        learner.standardizer, learner.gamma = copy.deepcopy(self.standardizer), self.gamma
+        learner.gamma = self.gamma
+        learner.map_by(copy.deepcopy(self.row_map))
         weights = self.weight_rows()
         learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.m == 1 else weights
         np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]

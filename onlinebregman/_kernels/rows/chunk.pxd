@@ -1,18 +1,28 @@
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-from onlinebregman._kernels.rows.standardizer cimport Standardizer
+
+
+cdef enum:
+    MAX_IMAGES = 3            # the rows themselves, and their images under one map of each kind
 
 
 cdef class Chunk:
+    cdef tuple row_maps       # of the images of each row; None: the row itself
+    cdef void* maps[MAX_IMAGES]   # the same
+    cdef Py_ssize_t n_images
+    cdef Py_ssize_t[MAX_IMAGES] widths  # most values in an image
+    cdef Py_ssize_t width     # their sum
     cdef Py_ssize_t capacity  # largest number of rows
     cdef Py_ssize_t n         # number of rows
-    cdef Row* rows
+    cdef Row* rows            # the images of each row, one after the other
     cdef Py_ssize_t* number   # of each row in its block
     cdef double[::1] numbers  # memory of weights and targets
     cdef double* weight
     cdef double* y
-    cdef double[::1] values   # copies of the rows' values, if there are several rows
+    cdef double[::1] values   # copies of the images' values, if there are several rows
     cdef Py_ssize_t[::1] columns
-    cdef Py_ssize_t width
 
+    cdef Py_ssize_t measure(self, Rows rows) noexcept
     cdef int reserve(self, Rows rows, Py_ssize_t most) except -1
-    cdef void add(self, Standardizer standardizer, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil
+    cdef void add(self, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil
+    cdef void predict(self, Rows rows, Py_ssize_t i, Row* images) noexcept nogil
+    cdef Row* images(self, Py_ssize_t image) noexcept nogil

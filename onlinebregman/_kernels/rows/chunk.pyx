@@ -1,31 +1,52 @@
-"""A chunk of rows, fetched and standardised once for all learners."""
+"""A chunk of rows, each fetched and mapped once for all learners."""
 
 import numpy as np
 
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.rows.row_map cimport RowMap, shape_of
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-from onlinebregman._kernels.rows.standardizer cimport Standardizer, fetch_to_learn
 
 
 cdef class Chunk:
-    """Rows of positive weight with their targets, filled from one block of rows after the other."""
+    """Rows of positive weight with their targets, filled from one block of rows after the other.
 
-    def __cinit__(self):
+    Parameters
+    ----------
+    row_maps : tuple of RowMap or None
+        By which rows are mapped, at most one of each kind; None: not at all.
+    """
+
+    def __cinit__(self, tuple row_maps):
+        cdef Py_ssize_t k
+        if len({type(row_map) for row_map in row_maps}) < len(row_maps) or len(row_maps) > MAX_IMAGES:
+            raise ValueError("learners must share one map of rows of each kind; got different ones")
+        self.row_maps, self.n_images = row_maps, len(row_maps)
+        for k in range(self.n_images):
+            self.maps[k] = <void*> row_maps[k]
         self.values, self.columns, self.numbers = np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)
 
     def __dealloc__(self):
         free(self.rows)
         free(self.number)
 
+    cdef Py_ssize_t measure(self, Rows rows) noexcept:
+        """Find the most values in the images of one of these rows, in all."""
+        cdef Py_ssize_t k
+        self.width = 0
+        for k in range(self.n_images):
+            self.widths[k] = shape_of(<RowMap> self.maps[k], rows).widest
+            self.width += self.widths[k]
+        return self.width
+
     cdef int reserve(self, Rows rows, Py_ssize_t most) except -1:
-        """Allocate memory for `most` of these rows; a single row is not copied when it is fetched."""
+        """Allocate memory for `most` of these rows, which are measured; a single one is not copied."""
         cdef void* memory
-        cdef Py_ssize_t copied = most if most > 1 else 0
-        self.n, self.capacity, self.width = 0, most, rows.widest
+        cdef Py_ssize_t k, copied = most * self.width if most > 1 else 0, indexed = 0
+        self.n, self.capacity = 0, most
         if self.numbers.shape[0] < 2 * most:
-            memory = realloc(self.rows, most * sizeof(Row))
+            memory = realloc(self.rows, self.n_images * most * sizeof(Row))
             if memory == NULL:
                 raise MemoryError()
             self.rows = <Row*> memory
@@ -35,23 +56,45 @@ cdef class Chunk:
             self.number, self.numbers = <Py_ssize_t*> memory, np.empty(2 * most)
         self.weight = &self.numbers[0]
         self.y = self.weight + most
-        if self.values.shape[0] < copied * self.width:
-            self.values = np.empty(copied * self.width)
-        if rows.indices != NULL and self.columns.shape[0] < copied * self.width:
-            self.columns = np.empty(copied * self.width, dtype=np.intp)
+        if self.values.shape[0] < copied:
+            self.values = np.empty(copied)
+        for k in range(self.n_images):
+            indexed = indexed or not shape_of(<RowMap> self.maps[k], rows).dense
+        if indexed and self.columns.shape[0] < copied:
+            self.columns = np.empty(copied, dtype=np.intp)
         return 0
 
-    cdef void add(self, Standardizer standardizer, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil:
-        """Add row i, and update the statistics of the standardizer with it."""
-        cdef Row* row = &self.rows[self.n]
-        cdef double* x
-        fetch_to_learn(standardizer, rows, i, weight, row)
-        if self.capacity > 1 and row.n > 0:
-            x = &self.values[self.n * self.width]
-            memcpy(x, row.x, row.n * sizeof(double))
-            row.x = x
-            if row.index != NULL:
-                memcpy(&self.columns[self.n * self.width], row.index, row.n * sizeof(Py_ssize_t))
-                row.index = &self.columns[self.n * self.width]
+    cdef void add(self, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil:
+        """Add row i, which the maps learn."""
+        cdef Py_ssize_t k, start = self.n * self.width
+        cdef Row* image
+        cdef Row row
+        rows.fetch(i, &row)
+        for k in range(self.n_images):
+            image = self.images(k) + self.n
+            image[0] = row
+            if self.maps[k] != <void*> None:
+                (<RowMap> self.maps[k]).map_to_learn(rows, weight, image)
+            if self.capacity > 1 and image.n > 0:
+                memcpy(&self.values[start], image.x, image.n * sizeof(double))
+                image.x = &self.values[start]
+                if image.index != NULL:
+                    memcpy(&self.columns[start], image.index, image.n * sizeof(Py_ssize_t))
+                    image.index = &self.columns[start]
+            start += self.widths[k]
         self.number[self.n], self.weight[self.n], self.y[self.n] = i, weight, y
         self.n += 1
+
+    cdef void predict(self, Rows rows, Py_ssize_t i, Row* images) noexcept nogil:
+        """The images of row i as it is predicted; it is not added."""
+        cdef Py_ssize_t k
+        cdef Row row
+        rows.fetch(i, &row)
+        for k in range(self.n_images):
+            images[k] = row
+            if self.maps[k] != <void*> None:
+                (<RowMap> self.maps[k]).map_row(rows, &images[k])
+
+    cdef inline Row* images(self, Py_ssize_t image) noexcept nogil:
+        """The rows of the chunk as one of the maps shows them."""
+        return self.rows + image * self.capacity

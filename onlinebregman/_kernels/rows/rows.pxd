@@ -23,8 +23,9 @@ cdef class Rows:
     cdef Py_ssize_t stored       # values in all rows
     cdef Py_buffer[4] buffers    # of one array or three (CSR), and of `order`; they keep the memory alive
     cdef int n_buffers                # number of buffers in use
-    cdef void* x_memory          # unaligned blocks that `x`, `z` and `ordered_x` point into
+    cdef void* x_memory          # unaligned blocks that `x`, `z`, `filled` and `ordered_x` point into
     cdef void* z_memory
+    cdef void* filled_memory
     cdef void* sort_memory
     cdef double* x               # a float32 row converted to float64
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t

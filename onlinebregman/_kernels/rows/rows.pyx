@@ -123,6 +123,7 @@ cdef class Rows:
         free(self.x_memory)
         free(self.index)
         free(self.z_memory)
+        free(self.filled_memory)
         free(self.sort_memory)
 
     cdef bint acquire(self, array, int ndim):
@@ -149,23 +150,23 @@ cdef class Rows:
         return 0
 
     cdef int allocate_scratch(self, bint filled) except -1:
-        """Memory for a row that is transformed before it is learned; with `filled`, sparse rows are made dense."""
-        if self.z != NULL:
-            return 0
+        """Memory for a row that is transformed before it is learned, and, with `filled`, to make sparse rows dense."""
         filled = filled and self.indices != NULL
-        if filled:
-            self.widest, self.stored = self.n_columns, self.n_rows * self.n_columns
-        self.z_memory = malloc((1 + filled) * max(self.widest, 1) * sizeof(double) + 64)
-        if self.z_memory == NULL:
-            raise MemoryError()
-        self.z = <double*> ((<size_t> self.z_memory + 63) & ~<size_t> 63)
-        if filled:
-            self.filled = self.z + self.widest
+        if self.z == NULL:
+            self.z_memory = malloc(max(self.n_columns if filled else self.widest, 1) * sizeof(double) + 64)
+            if self.z_memory == NULL:
+                raise MemoryError()
+            self.z = <double*> ((<size_t> self.z_memory + 63) & ~<size_t> 63)
+        if filled and self.filled == NULL:
+            self.filled_memory = malloc(max(self.n_columns, 1) * sizeof(double) + 64)
+            if self.filled_memory == NULL:
+                raise MemoryError()
+            self.filled = <double*> ((<size_t> self.filled_memory + 63) & ~<size_t> 63)
         return 0
 
     cdef void fill(self, Row* row) noexcept nogil:
-        """Make a sparse row dense, if memory was allocated for that."""
-        if self.filled != NULL:
+        """Make a sparse row dense, in memory that was allocated for that."""
+        if row.index != NULL:
             memset(self.filled, 0, self.n_columns * sizeof(double))
             ob_scatter(self.filled, row.x, row.index, row.n)
             row.x, row.index, row.n = self.filled, NULL, self.n_columns

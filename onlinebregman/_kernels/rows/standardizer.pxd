@@ -1,3 +1,4 @@
+from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cimport cython
@@ -9,8 +10,7 @@ cdef struct Change:           # a column and its sum of squares before a sparse 
 
 
 @cython.final
-cdef class Standardizer:
-    cdef readonly Py_ssize_t n_features
+cdef class Standardizer(RowMap):
     cdef readonly bint centred
     cdef readonly bint allow_nan
     cdef double weight        # sum of the weights of all rows so far
@@ -26,31 +26,8 @@ cdef class Standardizer:
     cdef Py_ssize_t capacity, logged
 
     cdef object inverse(self)
-    cdef int open(self, Rows rows) except -1
-    cdef int begin(self, Rows rows) except -1
-    cdef void undo(self) noexcept
-    cdef bint bounded(self) noexcept nogil
     cdef double unit(self) noexcept nogil
     cdef Py_ssize_t size(self) noexcept nogil
     cdef bint lacks_values(self, const double* x) noexcept nogil
     cdef void standardize(self, const Row* row, double* z) noexcept nogil
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil
-
-
-cdef inline void fetch_standardized(Standardizer standardizer, Rows rows, Py_ssize_t i, Row* row) noexcept nogil:
-    """Row i as it is predicted: standardised, if there is a standardizer."""
-    rows.fetch(i, row)
-    if standardizer is not None:
-        rows.fill(row)
-        standardizer.standardize(row, rows.z)
-        row.x = rows.z
-
-
-cdef inline void fetch_to_learn(Standardizer standardizer, Rows rows, Py_ssize_t i, double weight,
-                                Row* row) noexcept nogil:
-    """The same, and then the row is added to the statistics."""
-    rows.fetch(i, row)
-    if standardizer is not None:
-        rows.fill(row)
-        standardizer.learn(row, weight, rows.z)
-        row.x = rows.z

@@ -23,6 +23,7 @@ from onlinebregman._kernels.ops.standardize cimport (
     ob_standardize_present, ob_zero_missing
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.row_map cimport RowMap, Shape, fetch_mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 # Standardised values are clipped to this many deviations.
@@ -32,7 +33,7 @@ cdef double LEAST = 1e-14
 
 
 @cython.final
-cdef class Standardizer:
+cdef class Standardizer(RowMap):
     """The statistics of the rows that were learned, which standardise the next ones.
 
     Parameters
@@ -49,7 +50,8 @@ cdef class Standardizer:
     """
 
     def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False):
-        self.n_features, self.centred, self.weight = n_features, centred, weight
+        self.n_features = self.n_outputs = n_features
+        self.centred, self.weight = centred, weight
         self.allow_nan = allow_nan and self.centred
         self.state, self.before = np.zeros((4 if self.allow_nan else 3) * self.n_features), None
         if state is not None:
@@ -62,6 +64,9 @@ cdef class Standardizer:
     def __reduce__(self):
         state = np.asarray(self.state)[:self.size()].copy()
         return type(self), (self.n_features, self.centred, state, self.weight, bool(self.allow_nan))
+
+    def key(self):
+        return type(self), self.n_features, self.centred, self.allow_nan
 
     @property
     def n_samples_seen(self):
@@ -92,22 +97,23 @@ cdef class Standardizer:
     def transform(self, X):
         """Validated rows, dense or CSR, standardised: an array, or CSR with the columns of X."""
         cdef Rows rows = open_rows(X)
+        cdef Shape shape = self.shape(rows)
         cdef Row row
         cdef double[::1] values
         cdef Py_ssize_t[::1] columns, ends
         cdef Py_ssize_t i, start = 0
         self.open(rows)
-        values, columns = np.empty(rows.stored), np.empty(rows.stored, np.intp)
+        values, columns = np.empty(shape.stored), np.empty(shape.stored, np.intp)
         ends = np.zeros(rows.n_rows + 1, np.intp)
         for i in range(rows.n_rows):
-            fetch_standardized(self, rows, i, &row)
+            fetch_mapped(self, rows, i, &row)
             if row.n:
                 memcpy(&values[start], row.x, row.n * sizeof(double))
                 if row.index != NULL:  # sorted, which they may not be in X
                     memcpy(&columns[start], row.index, row.n * sizeof(Py_ssize_t))
             start += row.n
             ends[i + 1] = start
-        if self.centred or rows.indices == NULL:
+        if shape.dense:
             return np.asarray(values).reshape(X.shape)
         parts = np.asarray(values)[:start], np.asarray(columns)[:start], np.asarray(ends)
         return type(X)(parts, shape=X.shape)
@@ -115,14 +121,26 @@ cdef class Standardizer:
     # --- rows ---------------------------------------------------------------------------------------------------
 
     cdef int open(self, Rows rows) except -1:
-        """Allocate what it takes to standardise rows one by one; centring makes them dense."""
-        if rows.n_columns != self.n_features:
-            raise ValueError(
-                f"rows must have {self.n_features} features, the number in the rows learned before; got "
-                f"{rows.n_columns}"
-            )
-        rows.allocate_scratch(self.centred)
-        return 0
+        RowMap.open(self, rows)
+        return rows.allocate_scratch(self.centred)
+
+    cdef Shape shape(self, Rows rows) noexcept nogil:
+        """Centring makes rows dense."""
+        if self.centred:
+            return RowMap.shape(self, rows)
+        return Shape(rows.indices == NULL, rows.widest, rows.stored)
+
+    cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
+        if self.centred:
+            rows.fill(row)
+        self.standardize(row, rows.z)
+        row.x = rows.z
+
+    cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
+        if self.centred:
+            rows.fill(row)
+        self.learn(row, weight, rows.z)
+        row.x = rows.z
 
     cdef double unit(self) noexcept nogil:
         """The factor from 1 / sqrt(sum of squares) to 1 / deviation."""
@@ -187,7 +205,6 @@ cdef class Standardizer:
         ob_sparse_count(row.x, row.index, squares, root, weight, row.n)
 
     cdef bint bounded(self) noexcept nogil:
-        """Whether all numbers are finite that the last call may have changed."""
         cdef Py_ssize_t k
         cdef double total = self.weight
         if self.complete:
@@ -199,10 +216,9 @@ cdef class Standardizer:
     # --- undoing a call -------------------------------------------------------------------------------------------
 
     cdef int begin(self, Rows rows) except -1:
-        """Before rows are learned: save what `undo` needs."""
         cdef Change* log
         self.weight_before, self.gaps_before, self.logged = self.weight, self.gaps, 0
-        self.complete = rows.indices == NULL or rows.stored >= self.n_features
+        self.complete = self.shape(rows).stored >= self.n_features
         if self.complete:
             if self.before is None:
                 self.before = np.empty(self.state.shape[0])

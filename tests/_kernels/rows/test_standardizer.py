@@ -21,7 +21,7 @@ D = 37
 def learner_of(standardizer, d=D):
     learner = Learner(EuclideanGeometry(np.zeros(d)), SquaredLoss())
     learner.configure(update="implicit", schedule=Constant(0.1))
-    learner.standardize_by(standardizer)
+    learner.map_by(standardizer)
     return learner
 
 
@@ -66,7 +66,7 @@ def test_every_layout_gives_the_same_digits(layout, centred):
     X = X.astype(np.float32).astype(np.float64)  # exact in every layout
     expected, found = (learner_of(Standardizer(D, centred)) for _ in range(2))
     assert expected.learn(X, y) is None and found.learn(LAYOUTS[layout](X), y) is None
-    one, other = (learner.standardizer for learner in (expected, found))
+    one, other = (learner.row_map for learner in (expected, found))
     assert_array_equal(one.mean, other.mean)
     assert_array_equal(one.scale, other.scale)
     assert_array_equal(one.transform(X), np.asarray(sparse.csr_array(other.transform(LAYOUTS[layout](X))).todense()))
@@ -83,14 +83,14 @@ def test_the_statistics_are_those_of_the_rows():
     centred, about_zero = (learner_of(Standardizer(D, kind)) for kind in (True, False))
     assert centred.learn(X, y, h) is None and about_zero.learn(csr(X), y, h) is None
     mean = np.average(X, axis=0, weights=h)
-    assert_allclose(centred.standardizer.mean, mean, rtol=1e-12, atol=1e-15)
-    assert_allclose(centred.standardizer.scale, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=h)), rtol=1e-12)
-    assert_allclose(about_zero.standardizer.scale, np.sqrt(np.average(X**2, axis=0, weights=h)), rtol=1e-12)
-    assert not about_zero.standardizer.mean.any()
-    assert centred.standardizer.n_samples_seen == about_zero.standardizer.n_samples_seen == h.sum()
-    coef, intercept = centred.standardizer.in_units_of_data(np.arange(D), 1.0)
-    near = abs(centred.standardizer.transform(X)).max(axis=1) < 5
-    scores = centred.standardizer.transform(X) @ np.arange(D) + 1.0
+    assert_allclose(centred.row_map.mean, mean, rtol=1e-12, atol=1e-15)
+    assert_allclose(centred.row_map.scale, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=h)), rtol=1e-12)
+    assert_allclose(about_zero.row_map.scale, np.sqrt(np.average(X**2, axis=0, weights=h)), rtol=1e-12)
+    assert not about_zero.row_map.mean.any()
+    assert centred.row_map.n_samples_seen == about_zero.row_map.n_samples_seen == h.sum()
+    coef, intercept = centred.row_map.in_units_of_data(np.arange(D), 1.0)
+    near = abs(centred.row_map.transform(X)).max(axis=1) < 5
+    scores = centred.row_map.transform(X) @ np.arange(D) + 1.0
     assert near.any() and not near.all()
     assert_allclose((X @ coef + intercept)[near], scores[near], rtol=1e-10, atol=1e-10)
 
@@ -103,13 +103,13 @@ def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
     X, y = stream()
     if make == "forward":
         learner = ForwardLearner(D, (), 1.0, True, None, True)
-        learner.standardize_by(Standardizer(D, centred))
+        learner.map_by(Standardizer(D, centred))
         weights = (None,)
     else:
         learner, weights = learner_of(Standardizer(D, centred)), ()
     if make == "three":
         learner = MultiLearner([learner_of(None) for _ in range(3)])
-        learner.standardize_by(Standardizer(D, centred))
+        learner.map_by(Standardizer(D, centred))
         y = y[:, np.newaxis]
     learner.learn(csr(X), y, *weights)
     before = state(learner)
@@ -131,7 +131,7 @@ def test_learners_side_by_side_share_their_statistics(state):
     assert state(shared) == state(own)
     for other in (None, Standardizer(D, False), own):
         for pair in ([together.learners[0], learner_of(other)], [learner_of(other), together.learners[0]]):
-            with pytest.raises(ValueError, match="must share one standardizer"):
+            with pytest.raises(ValueError, match="must share one map of rows"):
                 MultiLearner(pair)
 
 
@@ -145,17 +145,17 @@ def test_squares_that_overflow_are_refused(state):
         assert state(learner) == before
     tiny = learner_of(Standardizer(1, True), 1)
     assert tiny.learn(np.array([[0.0], [1e-160], [3e-160], [0.0]]), np.zeros(4), np.full(4, 1e300)) is None
-    assert np.isfinite(tiny.standardizer.transform(np.array([[1e308], [-1e308], [0.0]]))).all()
+    assert np.isfinite(tiny.row_map.transform(np.array([[1e308], [-1e308], [0.0]]))).all()
 
 
 def test_what_is_not_finite_stays_so():
-    standardizer = learner_of(None).standardizer
+    standardizer = learner_of(None).row_map
     assert standardizer is None
     learner = learner_of(Standardizer(2, True), 2)
     assert learner.learn(np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 0.0]]), np.ones(3)) is None
     for value in (np.nan, np.inf, -np.inf):
-        assert np.isnan(learner.standardizer.transform(np.array([[0.0, value]]))).tolist() == [[False, True]]
-        assert np.isnan(learner.standardizer.transform(csr([[0.0, value]]))).tolist() == [[False, True]]
+        assert np.isnan(learner.row_map.transform(np.array([[0.0, value]]))).tolist() == [[False, True]]
+        assert np.isnan(learner.row_map.transform(csr([[0.0, value]]))).tolist() == [[False, True]]
 
 
 # --- missing values ---------------------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ def test_a_missing_value_is_zero_and_does_not_count():
                 mean = np.average(values, weights=weights)
                 deviation = np.sqrt(np.average((values - mean) ** 2, weights=weights))
                 expected[j] = np.clip((row[j] - mean) / deviation, -5, 5) if deviation > 1e-14 * abs(mean) else 0.0
-        assert_allclose(learner.standardizer.transform(X[i : i + 1])[0], expected, rtol=1e-9, atol=1e-12)
+        assert_allclose(learner.row_map.transform(X[i : i + 1])[0], expected, rtol=1e-9, atol=1e-12)
         assert learner.learn(X[i : i + 1], y[i : i + 1], h[i : i + 1]) is None
-    standardizer = learner.standardizer
+    standardizer = learner.row_map
     assert_allclose(standardizer.mean[5:], [np.average(x[x == x], weights=h[x == x]) for x in X.T[5:]], rtol=1e-11)
     assert standardizer.mean[2] == 0 and standardizer.scale[2] == 1  # always missing
     coef, intercept = standardizer.in_units_of_data(np.arange(D), 1.0)
@@ -206,12 +206,12 @@ def test_rows_without_missing_values_get_the_same_digits():
     assert allowing.learn(gap, y[:1]) is None and plain.learn(X[:1], y[:1]) is None
     for _ in range(2):  # columns without gaps also do after one has been seen
         others = np.arange(D) != 3
-        assert_array_equal(plain.standardizer.mean[others], allowing.standardizer.mean[others])
-        assert_array_equal(plain.standardizer.scale[others], allowing.standardizer.scale[others])
-        plain_image, allowing_image = (learner.standardizer.transform(X) for learner in (plain, allowing))
+        assert_array_equal(plain.row_map.mean[others], allowing.row_map.mean[others])
+        assert_array_equal(plain.row_map.scale[others], allowing.row_map.scale[others])
+        plain_image, allowing_image = (learner.row_map.transform(X) for learner in (plain, allowing))
         assert_array_equal(plain_image[:, others], allowing_image[:, others])
         plain.learn(X, y), allowing.learn(X, y)
-    assert plain.standardizer.scale[3] != allowing.standardizer.scale[3]
+    assert plain.row_map.scale[3] != allowing.row_map.scale[3]
 
 
 @pytest.mark.parametrize("cut", [1, 7, 50])
