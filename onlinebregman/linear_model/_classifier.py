@@ -260,6 +260,11 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
         """Whether there is one joint loss, of the softmax of all scores, and not one for each learner."""
         return len(self._code_book) > 2 and self._code_book.shape[1] == 1
 
+    @property
+    def _is_softmax(self) -> bool:
+        """Whether probabilities are the softmax of all scores."""
+        return self._joint
+
     def _predicts_probabilities(self) -> bool:
         loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have changed since learning started
         return loss.probabilistic

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._kernels.rows.standardizer import Standardizer
-from .._online.docs import DocumentedMixin
+from .._online.export import Scores, ToOnnxMixin, ToSklearnMixin
 from .._online.validation import read_only
 
 
-class StandardizeMixin(DocumentedMixin):
+class StandardizeMixin(ToSklearnMixin, ToOnnxMixin):
     """A linear model that can standardise rows online.
 
     Parameters
@@ -37,6 +37,7 @@ class StandardizeMixin(DocumentedMixin):
     """
 
     standardize: bool = False
+    _sklearn_form = _onnx_form = "linear"
     _fitted_learner: Callable[[], Any]
 
     def _standardize(self, learner: Any, X) -> Any:
@@ -44,6 +45,10 @@ class StandardizeMixin(DocumentedMixin):
         if self.standardize:
             learner.map_by(Standardizer(learner.n_features, not issparse(X)))
         return learner
+
+    def _scores(self) -> Scores:
+        """The scores as a function of the row, for exports."""
+        return Scores.of(self._fitted_learner())
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         """Weights and intercepts in units of the data."""

@@ -18,6 +18,7 @@ from .._kernels.learners.matching import MatchingLearner
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
+from .._online.export import Scores
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
@@ -341,6 +342,11 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         tags.target_tags.multi_output = loss == SquaredLoss()
         tags.target_tags.positive_only = loss.target_range[0] >= 0
         return tags
+
+    def _scores(self) -> Scores:
+        learner = self._fitted_learner()
+        forward = self.forward and isinstance(learner, ForwardLearner)
+        return Scores.of(learner, learner.inverse_root(self.forgetting) if forward else None)
 
     def _exact_learner(self, attribute: str) -> ForwardLearner:
         """The learner, if its solution for the rows is exact; AttributeError otherwise."""

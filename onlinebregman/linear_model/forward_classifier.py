@@ -13,6 +13,7 @@ from scipy.special import log_expit, log_softmax
 from .._kernels.learners.aioli import AioliLearner
 from .._kernels.learners.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
+from .._online.export import Scores
 from .._online.labels import check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows
@@ -143,6 +144,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     }
 
     _read_at_each_call = ("forgetting", "handle_unknown", "class_weight")
+    _is_softmax = True
     _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 
@@ -235,6 +237,11 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
                 "larger radius."
             )
         return float(learner.alpha * (u @ u) / 2 + learner.intercept_alpha * b**2 / 2 + learner.slack)
+
+    def _scores(self) -> Scores:
+        if isinstance(self._fitted_learner(), AioliLearner):
+            raise ValueError("Scores of update='aioli' are roots of an equation of the row, and cannot be converted.")
+        return super()._scores()
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         improper = self.update == "aioli" if call.first else isinstance(self._learner, AioliLearner)

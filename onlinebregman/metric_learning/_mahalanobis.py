@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._online.docs import DocumentedMixin
+from .._online.export import ToSklearnMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
 from .._online.validation import check_query, check_rows, dense, finite, read_only
@@ -37,7 +37,7 @@ class Factor:
         return known[1]
 
 
-class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MahalanobisTransformer(ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and defines `_metric`.
 
     Parameters
@@ -54,6 +54,7 @@ class MahalanobisTransformer(DocumentedMixin, ClassNamePrefixFeaturesOutMixin, T
 
     _transformer_constraints: dict = {"n_components": [Interval(Integral, 1, None, closed="left"), None]}
 
+    _sklearn_form = "metric"
     _factor: Factor  # a new one in each new model
 
     def _metric(self) -> np.ndarray:

@@ -18,6 +18,7 @@ from sklearn.utils import Tags, check_random_state
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, warn_caller
 from .._online.examples import LearnsUnweighted
+from .._online.export import ToSklearnMixin
 from .._online.labels import StreamClassifierMixin
 from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
@@ -37,7 +38,7 @@ class LabelledRows(Examples):
     codes: np.ndarray
 
 
-class MetricKNeighborsClassifier(StreamClassifierMixin, LearnsUnweighted, OwnCopyMixin, BaseEstimator):
+class MetricKNeighborsClassifier(ToSklearnMixin, StreamClassifierMixin, LearnsUnweighted, OwnCopyMixin, BaseEstimator):
     """k-nearest-neighbours classifier that learns its metric and its rows from one stream.
 
     Each call of `partial_fit` passes the labelled rows to a metric learner and adds them, untransformed, to a window of
@@ -143,6 +144,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, LearnsUnweighted, OwnCop
         "random_state": ["random_state"],
     }
     _fewest_classes = 1
+    _sklearn_form = "neighbors"
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
+from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
 from .._online.types import RandomState
@@ -23,7 +24,7 @@ from .._sklearn_compat import Interval
 SECOND_ORDER = 128
 
 
-class ParameterFree(HedgedMixin):
+class ParameterFree(ToOnnxMixin, HedgedMixin):
     """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters
@@ -72,6 +73,7 @@ class ParameterFree(HedgedMixin):
     }
 
     _read_at_each_call = ("n_jobs",)
+    _onnx_form = "mixture"
     members: Sequence[Any] | None
     stacking: bool
     share: float

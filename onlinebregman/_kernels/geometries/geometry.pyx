@@ -220,6 +220,14 @@ cdef class Geometry:
             now[j] = self.caught_up(j)
         return values
 
+    @property
+    def limits(self):
+        """None if scores are w.x for all x; otherwise the largest |x| up to which they are, M, and g or None.
+
+        Beyond that x stands for x M^2 (1 + g) / (x^2 + M^2 g), or without g for x M / |x|.
+        """
+        return None
+
     def coef(self, average_over=0.0):
         """The weights, or their average over a number of steps; a new array."""
         cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may discard them meanwhile

@@ -17,6 +17,8 @@ O(d^2), a prediction half of that.
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """
 
+import numpy as np
+
 from libc.math cimport isfinite
 from libc.string cimport memcpy, memset
 
@@ -120,3 +122,19 @@ cdef void solve_factor(const double* r, Py_ssize_t d, Py_ssize_t m, double* w) n
         r -= 1 + n + m
         for q in range(m):
             w[q * d + k] = r[1 + n + q] - (ob_dot(r + 1, w + q * d + k + 1, n) if n else 0.0)
+
+
+def unpacked(values, Py_ssize_t d, Py_ssize_t m):
+    """(D, U, g) of a factor, as new arrays of shapes (d,), (d, d) and (d, m)."""
+    U, g, D, start = np.eye(d), np.zeros((d, m)), np.zeros(d), 0
+    for k in range(d):
+        D[k], row = values[start], values[start + 1 : start + d - k + m]
+        U[k, k + 1:], g[k] = row[:d - k - 1], row[d - k - 1:]
+        start += d - k + m
+    return D, U, g
+
+
+def inverse_root(D, U, double gamma, double alpha):
+    """R with x'A^-1 x = |R x|^2, A being discounted as for the next row."""
+    past = np.where(gamma * D >= least_pivot(alpha), gamma * D, D)
+    return np.linalg.inv(U).T / np.sqrt(past)[:, np.newaxis]

@@ -18,6 +18,7 @@ from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
+from onlinebregman._kernels.learners.factor import inverse_root, unpacked
 from onlinebregman._kernels.learners.fields cimport Field
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -105,21 +106,18 @@ cdef class ForwardLearner(AtomicLearner):
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
     def joined(self, learners, row_map):
         """A learner of all rows that these learners, copies of this one, have learned: A, b and y'y are added."""
-        cdef Py_ssize_t k, i, start
+        cdef Py_ssize_t k, i
         cdef ForwardLearner joined
 
-        def unpacked(ForwardLearner learner):
+        def sums_of(ForwardLearner learner):
             """(A, b, y'y, state)."""
             factor, state = np.array(<double[:learner.size]> learner.factor), learner.state
-            U, g, d, start = np.eye(self.d), np.zeros((self.d, self.m)), np.zeros(self.d), 0
-            for k in range(self.d):
-                d[k], row = factor[start], factor[start + 1 : start + self.d - k + self.m]
-                U[k, k + 1:], g[k] = row[:self.d - k - 1], row[self.d - k - 1:]
-                start += self.d - k + self.m
+            d, U, g = unpacked(factor, self.d, self.m)
             weighted = d[:, np.newaxis] * g
-            return U.T @ (d[:, np.newaxis] * U), U.T @ weighted, factor[start:] + (g * weighted).sum(axis=0), state
+            squares = factor[self.size - self.m:] + (g * weighted).sum(axis=0)
+            return U.T @ (d[:, np.newaxis] * U), U.T @ weighted, squares, state
 
-        (A, b, squares, state), others = unpacked(self), [unpacked(learner) for learner in learners]
+        (A, b, squares, state), others = sums_of(self), [sums_of(learner) for learner in learners]
         states = [other[3] for other in others]
         A, b, squares = (first + sum(other[i] - first for other in others) for i, first in enumerate((A, b, squares)))
         state = {name: value + sum(each[name] - value for each in states) for name, value in state.items()}
@@ -186,6 +184,11 @@ cdef class ForwardLearner(AtomicLearner):
     def intercept(self):
         intercept = self.solve()[:, self.n_inputs] if self.fit_intercept else np.zeros(self.m)
         return intercept.copy() if self.target_shape else float(intercept[0])
+
+    def inverse_root(self, double forgetting):
+        """R with x'A^-1 x = |R x|^2 for the coordinates x of a row, A including the forgetting factor."""
+        D, U, _ = unpacked(np.asarray(<double[:self.size]> self.factor), self.d, self.m)
+        return inverse_root(D, U, forgetting, self.alpha)
 
     # --- entry points -------------------------------------------------------------------------------------------
 

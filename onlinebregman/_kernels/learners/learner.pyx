@@ -235,6 +235,11 @@ cdef class Learner(AtomicLearner):
     def coef(self):
         return self.geometry.coef(self.run.averaged)
 
+    @property
+    def limits(self):
+        """See `Geometry.limits`; averaged weights are the same for all rows."""
+        return None if self.run.averaged else self.geometry.limits
+
     def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False):
         """Set how rows are learned from the next call on.
 

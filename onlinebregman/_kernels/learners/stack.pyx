@@ -16,6 +16,7 @@ from libc.math cimport isfinite, sqrt
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.learners.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
+from onlinebregman._kernels.learners.factor import inverse_root, unpacked
 from onlinebregman._kernels.learners.fields cimport Fields
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
 
@@ -75,6 +76,18 @@ cdef class Stack:
         for j in range(self.n):
             self.solve(j, &coef[j, 0])
         return np.asarray(coef)
+
+    def inverse_roots(self):
+        """For each combination R with x'A^-1 x = |R x|^2; see `inverse_root`."""
+        factors = [unpacked(np.asarray(values), self.n_experts, 1) for values in self.factors]
+        return [
+            inverse_root(D, U, gamma, alpha)
+            for (D, U, _), (alpha, gamma) in zip(factors, COMBINATIONS, strict=True)
+        ]
+
+    def unit(self, double target_range):
+        """See `scale`."""
+        return self.scale(target_range)
 
     cdef double scale(self, double target_range) noexcept nogil:
         """The mixture's root mean squared residual so far, for targets of this range; 0 if unknown."""

@@ -72,6 +72,11 @@ cdef class CentredMixer(Mixer):
         self.stats = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0)
         self.learned.add("stats", &self.stats, sizeof(self.stats))
 
+    @property
+    def target_stats(self):
+        """A dict of the `TargetStats`."""
+        return self.stats
+
     cdef double first_loss(self) noexcept nogil:
         return self.stats.first_loss
 
@@ -235,6 +240,11 @@ cdef class ProbabilityMixer(Mixer):
         self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
         self.scales = <Calibration*> &self.calibrations[0, 0]
         self.learned.add("calibrations", self.scales, self.calibrations.nbytes)
+
+    @property
+    def scaling(self):
+        """(slopes, offsets) of the experts' logits, of shape (n_experts,) each; new arrays."""
+        return np.array(self.calibrations)[:, :2].T
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)

@@ -74,6 +74,11 @@ cdef class Standardizer(RowMap):
         return self.weight
 
     @property
+    def limit(self):
+        """The number of deviations that standardised values are clipped to."""
+        return LIMIT
+
+    @property
     def mean(self):
         """Means that are subtracted; a new array."""
         return np.asarray(self.state)[2 * self.n_features:3 * self.n_features].copy()

@@ -1,0 +1,136 @@
+"""Fitted models for other libraries: the scores of a model as a function of a row, and the methods that convert it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..losses import LogisticLoss, Loss, ModifiedHuberLoss, PoissonLoss
+from ..losses._base import ResidualLoss
+from .docs import DocumentedMixin
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_LINKS = {
+    ResidualLoss.link: "identity",
+    LogisticLoss.link: "sigmoid",
+    PoissonLoss.link: "exp",
+    ModifiedHuberLoss.link: "clip",
+}
+
+
+def link_of(loss: Loss) -> str | None:
+    """The name of a loss's link; None for that of your own loss."""
+    return _LINKS.get(type(loss).link)
+
+
+class Scores(NamedTuple):
+    """Scores of a row x, z @ coef.T + intercept with z computed by these steps, without those that are None.
+
+    z = (x - mean) * inverse, clipped to [-limit, limit]; then times M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for
+    (M, g) = `rescaled`; then the cosines of frequencies @ z + phases. In the end scores are divided by 1 + |R (z, 1)|^2
+    for R = `root`, without the 1 if no intercept is learned.
+    """
+
+    coef: np.ndarray  # of shape (n_scores, n_inputs)
+    intercept: np.ndarray
+    mean: np.ndarray | None = None
+    inverse: np.ndarray | None = None
+    limit: np.ndarray | None = None
+    rescaled: tuple[np.ndarray, np.ndarray] | None = None
+    features: tuple[np.ndarray, np.ndarray] | None = None
+    root: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, learner: Any, root: np.ndarray | None = None) -> Self:
+        """The scores of a linear learner, or of several of the same rows."""
+        steps: dict[str, Any] = {"root": root}
+        standardizer, features = learner.standardizer, getattr(learner, "features", None)
+        largest, sums = getattr(getattr(learner, "learners", [learner])[0], "limits", None) or (np.inf, None)
+        if standardizer is not None:
+            ones = np.ones(standardizer.n_features)
+            steps |= {"mean": standardizer.mean if standardizer.centred else None}
+            steps |= {"inverse": standardizer.in_units_of_data(ones, 0.0)[0], "limit": standardizer.limit * ones}
+        if sums is not None:  # where no value was seen yet, the factor is 1 for all values
+            seen = largest < np.inf
+            steps["rescaled"] = np.where(seen, largest, 1.0), np.where(seen, sums, 1e30)
+        elif np.min(largest) < np.inf:
+            steps["limit"] = np.minimum(steps.get("limit", np.inf), largest)
+        if features is not None:
+            frequencies, phases = features.__reduce__()[1]
+            steps["features"] = 2 * np.pi * frequencies, 2 * np.pi * phases
+        return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), **steps)
+
+
+class ToSklearnMixin(DocumentedMixin):
+    """A model that can be converted to scikit-learn."""
+
+    _sklearn_form: Literal["linear", "metric", "neighbors"]
+
+    def to_sklearn(self) -> BaseEstimator:
+        """Convert the fitted model to estimators of scikit-learn alone, with the same predictions.
+
+        Linear models become `LinearRegression`, `SGDClassifier` or, if their probabilities are a softmax,
+        `LogisticRegression`; with a link other than the identity a `TransformedTargetRegressor`. Metric learners become
+        `NeighborhoodComponentsAnalysis` with their `components_`, and nearest neighbours in a metric a pipeline with
+        `KNeighborsClassifier`, several metrics a `VotingClassifier`. `standardize`, `random_features`, and values that
+        count as the largest of their column so far, take preceding steps in a pipeline.
+
+        Returns
+        -------
+        model : estimator of scikit-learn
+            Fitted; predictions differ by rounding. Scale-invariant models and the divergence "diagonal_newton" are only
+            the same for rows without values beyond the largest of their column so far.
+
+        Raises
+        ------
+        ValueError
+            If scikit-learn has no such model.
+        """
+        from . import to_sklearn
+
+        check_is_fitted(self)
+        convert = {"linear": to_sklearn.linear, "metric": to_sklearn.metric, "neighbors": to_sklearn.neighbors}
+        return convert[self._sklearn_form](self)
+
+
+class ToOnnxMixin(DocumentedMixin):
+    """A model that can be converted to ONNX."""
+
+    _onnx_form: Literal["linear", "mixture"]
+
+    def to_onnx(self, dtype: Literal["float64", "float32"] = "float64") -> ModelProto:
+        """Convert the fitted model to ONNX, to predict without Python; requires the package onnx.
+
+        The input is "X" of shape (n_samples, n_features). The outputs of a regressor are "prediction", those of a
+        classifier "label", "scores" (`decision_function`), unless it has only probabilities, and "probabilities" if it
+        has them. All steps from the row to the prediction are included (standardisation, random features, links, labels
+        of any kind), in operators of ONNX without extensions.
+
+        Parameters
+        ----------
+        dtype : {"float64", "float32"}, default="float64"
+            Type of the numbers. In float64 predictions differ from those of the model by rounding only.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            To be saved with `onnx.save`, or run with `onnxruntime.InferenceSession(model.SerializeToString())`.
+            Scale-invariant models predict the same for rows without values beyond the largest of their column so far.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If the model has a link that ONNX does not know, or predicts with update="aioli".
+        """
+        from . import mixture_to_onnx, to_onnx
+
+        check_is_fitted(self)
+        convert = {"linear": to_onnx.linear, "mixture": mixture_to_onnx.mixture}
+        return convert[self._onnx_form](self, dtype)

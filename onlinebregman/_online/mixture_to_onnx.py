@@ -1,0 +1,108 @@
+"""Parameter-free mixtures as graphs of ONNX: when they predict, they are models with fixed weights.
+
+See `stacked_mixers.pyx` and `stack.pyx` for the formulas. With s the members' scores and v their weights: in regression
+p = clip(s + mean), m = v.p, and m + unit * forward prediction for the features (p - m) / unit; in classification
+logits a, p = sum v softmax(a), and softmax(log p + coef.(a - log p)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .._kernels.learners.mixer import MeanMixer
+from .export import Scores
+from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
+
+# The constants of `stacked_mixers.pyx`
+TINY, FAR = 1e-300, 10.0
+
+
+def mixture(model: Any, dtype: str) -> Any:
+    """A parameter-free model."""
+    graph = Graph(dtype)
+    members = [scores_of(graph, each._scores()) for each in model.estimators_]
+    if is_classifier(model):
+        p = (_two_classes if len(model.classes_) == 2 else _many_classes)(graph, model, members)
+        number = graph.add("ArgMax", p, axis=1, keepdims=0)
+        outputs = {"label": label(graph, model, number), "probabilities": (p, graph.dtype, [len(model.classes_)])}
+        return graph.model(model.n_features_in_, **outputs)
+    scores = graph.add("Concat", *members, axis=1)
+    mixer = model._fitted_mixer()
+    mean = isinstance(mixer, MeanMixer)
+    prediction = graph.add("MatMul", scores, _column(model.weights_)) if mean else _centred(graph, model, scores)
+    output: Output = flat(graph, linked(graph, model._learned_loss, prediction)), graph.dtype, []
+    return graph.model(model.n_features_in_, prediction=output)
+
+
+def _column(weights: np.ndarray) -> np.ndarray:
+    return weights[:, np.newaxis].copy()
+
+
+def _clip(graph: Graph, values: str, lo: float, hi: float) -> str:
+    return graph.add("Max", graph.add("Min", values, hi), lo)
+
+
+def _total(graph: Graph, terms: list[str]) -> str:
+    return graph.add("Sum", *terms)
+
+
+def _centred(graph: Graph, model: Any, scores: str) -> str:
+    mixer, (u, *others) = model._fitted_mixer(), model.stacking_weights_
+    stats, stack = mixer.target_stats, mixer.stack
+    lo, hi = stats["lo"], stats["hi"]
+    p = _clip(graph, graph.add("Add", scores, stats["mean"]), lo, hi)
+    m = graph.add("MatMul", p, _column(model.weights_))
+    unit = 0.0 if stack is None else stack.unit(hi - lo)
+    if unit == 0.0:
+        return graph.add("Add", m, stats["origin"])
+    x = graph.add("Div", graph.add("Sub", p, m), unit)
+    terms = [graph.add("Mul", m, u)]
+    for weight, coef, root in zip(others, model.stacking_coef_, stack.inverse_roots(), strict=True):
+        step = scores_of(graph, Scores(coef[np.newaxis], np.zeros(1), root=root), x)
+        combined = _clip(graph, graph.add("Add", m, graph.add("Mul", step, unit)), lo, hi)
+        terms.append(graph.add("Mul", combined, weight))
+    return graph.add("Add", _total(graph, terms), stats["origin"])
+
+
+def _log(graph: Graph, p: str) -> str:
+    return graph.add("Log", graph.add("Max", p, max(TINY, float(np.finfo(graph.dtype).tiny))))
+
+
+def _two_classes(graph: Graph, model: Any, members: list[str]) -> str:
+    slopes, offsets = model._fitted_mixer().scaling
+    logits = graph.add("Add", graph.add("Mul", graph.add("Concat", *members, axis=1), slopes), offsets)
+    v, (u, *others) = _column(model.weights_), model.stacking_weights_
+    yes, no = (graph.add("MatMul", sigmoid(graph, a), v) for a in (logits, graph.add("Neg", logits)))
+    mixed = graph.add("Concat", no, yes, axis=1)
+    log_odds = graph.add("Sub", _log(graph, yes), _log(graph, no))
+    x = _clip(graph, graph.add("Sub", logits, log_odds), -FAR, FAR)
+    terms = [graph.add("Mul", mixed, u)]
+    for weight, coef in zip(others, model.stacking_coef_, strict=True):
+        score = graph.add("Add", log_odds, graph.add("MatMul", x, _column(coef)))
+        terms.append(graph.add("Mul", of_both(graph, sigmoid, score), weight))
+    return _total(graph, terms)
+
+
+def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
+    """The axes are rows, members and classes."""
+    mixer, (u, *others) = model._fitted_mixer(), model.stacking_weights_
+    each = []
+    for scores, slope, offset, link in zip(members, *mixer.scaling, mixer.links, strict=True):
+        a = graph.add("Add", graph.add("Mul", scores, slope), offset)
+        a = a if link == "softmax" else _log(graph, sigmoid(graph, a))
+        each.append(graph.add("Unsqueeze", a, np.array([1])))
+    logits = graph.add("Concat", *each, axis=1)
+    weighted = graph.add("Mul", graph.add("Softmax", logits, axis=2), _column(model.weights_))
+    mixed = graph.sum_of("ReduceSum", weighted)  # of shape (n_samples, 1, n_classes)
+    largest = graph.add("ReduceMax", mixed, np.array([2]))
+    log_p = graph.add("Sub", _log(graph, mixed), graph.add("Log", largest))
+    x = graph.add("Sub", graph.add("Sub", logits, graph.add("ReduceMax", logits, np.array([2]))), log_p)
+    x = _clip(graph, x, -FAR, FAR)
+    terms = [graph.add("Mul", mixed, u)]
+    for weight, coef in zip(others, model.stacking_coef_, strict=True):
+        scores = graph.add("Add", log_p, graph.sum_of("ReduceSum", graph.add("Mul", x, _column(coef))))
+        terms.append(graph.add("Mul", graph.add("Softmax", scores, axis=2), weight))
+    return flat(graph, _total(graph, terms))

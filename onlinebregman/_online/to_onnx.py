@@ -1,0 +1,182 @@
+"""Fitted models as graphs of ONNX, in its operators of version 18."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from ..losses import Loss
+from .export import Scores, link_of
+
+OPSET, IR_VERSION = 18, 8
+
+Output = tuple[str, Any, list]  # a tensor, its dtype, and its shape after the first axis
+
+
+class Graph:
+    """Nodes and constants that are added one by one; tensors are known by their names.
+
+    Parameters
+    ----------
+    dtype : {"float64", "float32"}
+        Of all numbers with fractions.
+    """
+
+    def __init__(self, dtype: str) -> None:
+        try:
+            import onnx.helper
+            import onnx.numpy_helper
+        except ImportError as error:
+            raise ImportError('to_onnx requires the package onnx: pip install "onlinebregman[onnx]"') from error
+        if dtype not in ("float64", "float32"):
+            raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}.")
+        self.onnx, self.dtype = onnx, np.dtype(dtype)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, values: Any) -> str:
+        """The name of a constant."""
+        array, name = np.asarray(values), f"constant_{len(self.constants)}"
+        if array.dtype.kind == "f":
+            array = array.astype(self.dtype)
+        elif array.dtype.kind == "U":
+            array = array.astype(object)
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: Any, **attributes: Any) -> str:
+        """The name of what an operator gives for tensors, given by their names or as constants."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        output = f"{operator}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **attributes))
+        return output
+
+    def sum_of(self, operator: str, *tensors: str) -> str:
+        """Of the values of each row, as a column."""
+        return self.add(operator, *tensors, np.array([1]), keepdims=1)
+
+    def model(self, n_features: int, **outputs: Output) -> Any:
+        """The model with these outputs, by name."""
+        helper = self.onnx.helper
+
+        def described(name: str, dtype: Any, shape: list) -> Any:
+            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), ["n", *shape])
+
+        infos = []
+        for name, (tensor, kind, shape) in outputs.items():
+            self.nodes.append(helper.make_node("Identity", [tensor], [name]))
+            infos.append(described(name, kind, shape))
+        given = [described("X", self.dtype, [n_features])]
+        graph = helper.make_graph(self.nodes, "onlinebregman", given, infos, self.constants)
+        opset = helper.make_opsetid("", OPSET)
+        made = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="onlinebregman")
+        self.onnx.checker.check_model(made)
+        return made
+
+
+def linear(model: Any, dtype: str) -> Any:
+    """A linear model: its scores, then predictions or labels and probabilities."""
+    graph, scores = Graph(dtype), model._scores()
+    tensor = scores_of(graph, scores)
+    if is_classifier(model):
+        links = {"sigmoid": sigmoid, "clip": _clipped}
+        form = "softmax" if model._is_softmax else link_of(model._learned_loss)
+        probabilities = _softmax(graph, tensor, len(model.classes_)) if form == "softmax" else None
+        if form in links:
+            probabilities = _of_each(graph, links[form], tensor, len(model.classes_))
+        elif probabilities is None and model._learned_loss.probabilistic:
+            raise ValueError(f"The probabilities of {model._learned_loss!r} have no form in ONNX.")
+        return _classified(graph, model, tensor, probabilities)
+    prediction = linked(graph, model._learned_loss, tensor)
+    if np.ndim(model.intercept_) == 0:
+        prediction = flat(graph, prediction)
+    outputs = {"prediction": (prediction, graph.dtype, [len(scores.coef)] * np.ndim(model.intercept_))}
+    return graph.model(model.n_features_in_, **outputs)
+
+
+def linked(graph: Graph, loss: Loss, scores: str) -> str:
+    """The link of a loss, applied to scores."""
+    nodes = {"identity": "Identity", "sigmoid": "Sigmoid", "exp": "Exp"}
+    link = link_of(loss)
+    if link not in nodes:
+        raise ValueError(f"The link of {loss!r} has no form in ONNX.")
+    return graph.add(nodes[link], scores)
+
+
+def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
+    """Nodes of `Scores`, step by step, for the rows z."""
+    if scores.mean is not None:
+        z = graph.add("Sub", z, scores.mean)
+    if scores.inverse is not None:
+        z = graph.add("Mul", z, scores.inverse)
+    if scores.limit is not None:
+        z = graph.add("Max", graph.add("Min", z, scores.limit), -scores.limit)
+    if scores.rescaled is not None:
+        square, sums = scores.rescaled[0] ** 2, scores.rescaled[1]
+        divisor = graph.add("Add", graph.add("Max", graph.add("Mul", z, z), square), square * sums)
+        z = graph.add("Mul", z, graph.add("Div", square * (1 + sums), divisor))
+    if scores.features is not None:
+        frequencies, phases = scores.features
+        z = graph.add("Cos", graph.add("Add", graph.add("MatMul", z, frequencies.T), phases))
+        z = graph.add("Mul", z, np.sqrt(2 / len(phases)))
+    a = graph.add("Add", graph.add("MatMul", z, scores.coef.T), scores.intercept)
+    if scores.root is None:
+        return a
+    root, n = scores.root, scores.coef.shape[1]
+    image = graph.add("Add", graph.add("MatMul", z, root[:, :n].T), root[:, n:].sum(axis=1))
+    return graph.add("Div", a, graph.add("Add", graph.sum_of("ReduceSumSquare", image), 1.0))
+
+
+def flat(graph: Graph, column: str) -> str:
+    return graph.add("Squeeze", column, np.array([1]))
+
+
+def sigmoid(graph: Graph, scores: str) -> str:
+    return graph.add("Sigmoid", scores)
+
+
+def _clipped(graph: Graph, scores: str) -> str:
+    """(h + 1) / 2 of the score h clipped to [-1, 1]."""
+    h = graph.add("Max", graph.add("Min", scores, 1.0), -1.0)
+    return graph.add("Mul", graph.add("Add", h, 1.0), 0.5)
+
+
+def of_both(graph: Graph, probability: Any, score: str) -> str:
+    """Probabilities of two classes from the score of the second."""
+    return graph.add("Concat", probability(graph, graph.add("Neg", score)), probability(graph, score), axis=1)
+
+
+def _of_each(graph: Graph, probability: Any, scores: str, n_classes: int) -> str:
+    """Probabilities by one score per class, divided by their sum."""
+    if n_classes == 2:
+        return of_both(graph, probability, scores)
+    p = probability(graph, scores)
+    total = graph.sum_of("ReduceSum", p)
+    known = graph.add("Greater", total, 0.0)
+    return graph.add("Where", known, graph.add("Div", p, total), 1 / n_classes)
+
+
+def _softmax(graph: Graph, scores: str, n_classes: int) -> str:
+    return of_both(graph, sigmoid, scores) if n_classes == 2 else graph.add("Softmax", scores, axis=1)
+
+
+def _classified(graph: Graph, model: Any, scores: str, probabilities: str | None) -> Any:
+    """The model with the label of the largest score, the scores, and the probabilities, if any."""
+    n_classes, binary = len(model.classes_), len(model.classes_) == 2
+    if binary:
+        scores = flat(graph, scores)
+        number = graph.add("Cast", graph.add("Greater", scores, 0.0), to=graph.onnx.TensorProto.INT64)
+    else:
+        number = graph.add("ArgMax", scores, axis=1, keepdims=0)
+    outputs = {"label": label(graph, model, number), "scores": (scores, graph.dtype, [] if binary else [n_classes])}
+    if probabilities is not None:
+        outputs["probabilities"] = (probabilities, graph.dtype, [n_classes])
+    return graph.model(model.n_features_in_, **outputs)
+
+
+def label(graph: Graph, model: Any, number: str) -> Output:
+    """The output of the labels of these numbers."""
+    classes = model.classes_
+    return graph.add("Gather", classes, number), classes.dtype if classes.dtype.kind in "biuf" else object, []

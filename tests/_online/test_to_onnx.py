@@ -1,0 +1,103 @@
+"""Models as graphs of ONNX: numbers of either size, and what cannot be converted."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from onlinebregman import (
+    ForwardClassifier,
+    ForwardRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+    WinnowClassifier,
+)
+from onlinebregman.losses import LogisticLoss
+
+pytest.importorskip("onnx", reason="which is an extra")
+onnxruntime = pytest.importorskip("onnxruntime", reason="which is needed to run what is exported, for tests only")
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(100, 4)) + 2.0 * np.eye(3, 4)[np.arange(100) % 3]
+LABELS, Y = np.arange(100) % 3, X @ [1.0, 2.0, 0.0, -1.0]
+
+
+class OwnLoss(LogisticLoss):
+    def link(self, a):
+        return 0.5 + np.arctan(a) / np.pi
+
+
+def outputs(model, X, **options):
+    session = onnxruntime.InferenceSession(model.to_onnx(**options).SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ForwardRegressor(standardize=True),
+        ForwardRegressor(standardize=True, random_features=30, random_state=0),
+        MirrorDescentRegressor(divergence="diagonal_newton"),
+        ParameterFreeRegressor(),
+    ],
+    ids=repr,
+)
+def test_numbers_in_single_precision(model):
+    predictions = outputs(model.fit(X, Y), X.astype(np.float32), dtype="float32")["prediction"]
+    assert predictions.dtype == np.float32
+    assert_allclose(predictions, model.predict(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_in_single_precision(n_classes):
+    model = ParameterFreeClassifier().fit(X, LABELS % n_classes)
+    p = outputs(model, X.astype(np.float32), dtype="float32")["probabilities"]
+    assert_allclose(p, model.predict_proba(X), atol=1e-3)
+
+
+def test_several_targets():
+    model = ForwardRegressor(forgetting=0.9).fit(X, np.c_[Y, -Y, LABELS])
+    assert_allclose(outputs(model, X)["prediction"], model.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [[0, 7], [-1.0, 2.0], [False, True]], ids=str)
+def test_labels_keep_their_type(classes):
+    model = WinnowClassifier().fit(X, np.array(classes)[LABELS % 2])
+    label = outputs(model, X)["label"]
+    assert label.dtype == model.classes_.dtype and (label == model.predict(X)).all()
+
+
+def test_mixtures_without_combinations_and_with_calibrated_members():
+    members = [MirrorDescentClassifier(loss="hinge"), ForwardClassifier()]
+    for options in ({"stacking": False}, {"members": members}):
+        for y in (LABELS, LABELS % 2):
+            model = ParameterFreeClassifier(**options).fit(X, y)
+            assert_allclose(outputs(model, 2 * X)["probabilities"], model.predict_proba(2 * X), rtol=1e-9, atol=1e-12)
+    for options in ({"stacking": False}, {"loss": "poisson"}):
+        model = ParameterFreeRegressor(**options).fit(X, np.exp(Y / 5))
+        assert_allclose(outputs(model, X)["prediction"], model.predict(X), rtol=1e-9)
+
+
+def test_what_has_no_form():
+    regressor = MirrorDescentRegressor(loss=OwnLoss(), divergence="squared_euclidean").fit(X, LABELS / 2)
+    classifier = MirrorDescentClassifier(loss=OwnLoss(), divergence="squared_euclidean").fit(X, LABELS)
+    for model, match in (
+        (regressor, "link of OwnLoss.* has no form"),
+        (classifier, "probabilities of OwnLoss.* have no form"),
+        (ForwardClassifier(update="aioli").fit(X, LABELS % 2), "update='aioli'"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.to_onnx()
+    with pytest.raises(ValueError, match="dtype must be 'float64' or 'float32'; got 'float16'"):
+        ForwardRegressor().fit(X, Y).to_onnx(dtype="float16")
+
+
+def test_without_onnx_the_error_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx.helper", None)
+    with pytest.raises(ImportError, match=r'pip install "onlinebregman\[onnx\]"'):
+        ForwardRegressor().fit(X, Y).to_onnx()

@@ -1,0 +1,128 @@
+"""Every public estimator that can be converted predicts the same in scikit-learn, and in ONNX."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+
+OUTPUTS = {"prediction": "predict", "label": "predict", "scores": "decision_function"}
+OUTPUTS |= {"probabilities": "predict_proba"}
+
+
+def is_exact_everywhere(estimator, onnx):
+    """Whether scores of rows outside of the range of those learned are converted, too."""
+    parameters = estimator.get_params()
+    unknown = () if onnx else ("diagonal_newton",)
+    return parameters.get("divergence") not in unknown and not type(estimator).__name__.startswith("ScaleInvariant")
+
+
+def queries(estimator, X, onnx):
+    """Rows that were learned, and rows far outside of their range."""
+    return np.vstack([X, 3.0 * X[::-1]]) if is_exact_everywhere(estimator, onnx) else X
+
+
+def assert_same(outputs, model, X):
+    """`outputs` by the names of the methods of the model."""
+    assert outputs
+    for name, values in outputs.items():
+        expected = getattr(model, name)(X)
+        assert values.shape == expected.shape, name
+        if expected.dtype.kind == "f":
+            assert_allclose(values, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+        else:
+            assert_array_equal(values, expected)
+
+
+def has_form(estimator):
+    """Whether scikit-learn has such a model: neither forward predictions nor those of AIOLI are linear."""
+    if getattr(estimator, "update", None) == "aioli":
+        return False
+    return not getattr(estimator, "forward", False) or estimator.loss != "squared_error"
+
+
+def converts(estimator):
+    return hasattr(estimator, "to_sklearn") and has_form(estimator)
+
+
+def reads_sparse(estimator):
+    """Whether its counterpart in scikit-learn does, too."""
+    return converts(estimator) and get_tags(estimator).input_tags.sparse and not hasattr(estimator, "metric_learner")
+
+
+def converts_to_onnx(estimator):
+    return hasattr(estimator, "to_onnx") and getattr(estimator, "update", None) != "aioli"
+
+
+def sklearn_outputs(converted, model, X):
+    names = [name for name in (*OUTPUTS.values(), "transform") if hasattr(model, name) and hasattr(converted, name)]
+    return {name: np.asarray(getattr(converted, name)(X)) for name in names}
+
+
+@pytest.mark.only(where=converts)
+def test_the_same_in_scikit_learn(estimator, rows, learn):
+    X, y = rows
+    model = learn(estimator, X, y)
+    converted = model.to_sklearn()
+    assert type(converted).__module__.startswith("sklearn.") and b"onlinebregman" not in pickle.dumps(converted)
+    Z = queries(model, X, onnx=False)
+    assert hasattr(converted, "predict_proba") == hasattr(model, "predict_proba")
+    assert_same(sklearn_outputs(converted, model, Z), model, Z)
+    assert_same(sklearn_outputs(pickle.loads(pickle.dumps(converted)), model, Z), model, Z)
+
+
+@pytest.mark.only(where=reads_sparse)
+def test_sparse_rows_in_scikit_learn(estimator, rows, learn):
+    X, y = rows
+    X = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
+    model = learn(estimator, X, y)
+    for Z in (X, X.toarray()):
+        if not (Z is X and hasattr(model, "transform")):  # the map of scikit-learn reads dense rows alone
+            assert_same(sklearn_outputs(model.to_sklearn(), model, Z), model, Z)
+
+
+@pytest.mark.only(where=converts)
+def test_scikit_learn_models_check_the_names_of_features(estimator, rows, learn):
+    X, y = rows
+    frame = pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+    model = learn(estimator, frame, y)
+    converted = model.to_sklearn()
+    assert_same(sklearn_outputs(converted, model, frame), model, frame)
+    with pytest.raises(ValueError, match="feature names"):
+        getattr(converted, "predict" if hasattr(converted, "predict") else "transform")(frame[frame.columns[::-1]])
+
+
+@pytest.mark.only(where=lambda estimator: hasattr(estimator, "to_sklearn") and not has_form(estimator))
+def test_what_scikit_learn_cannot_predict_is_refused(estimator, rows, learn, unchanged):
+    model = learn(estimator, *rows)
+    with unchanged(model, match="forward=False|update='aioli'"):
+        model.to_sklearn()
+
+
+@pytest.mark.only(where=converts_to_onnx)
+@pytest.mark.parametrize("words", [False, True])
+def test_the_same_in_onnx(estimator, rows, words):
+    pytest.importorskip("onnx", reason="which is an extra")
+    runtime = pytest.importorskip("onnxruntime", reason="which is needed to run what is exported, for tests only")
+    X, y = rows
+    if words:  # labels
+        y = np.array(["a", "bc", "d"])[y] if is_classifier(estimator) else y
+        estimator.set_params(**{"class_weight": {"bc": 2.0}} if getattr(estimator, "class_weight", None) else {})
+    model = estimator.partial_fit(X, y, **{"classes": np.unique(y)} if is_classifier(estimator) else {})
+    session = runtime.InferenceSession(model.to_onnx().SerializeToString())
+    names = [output.name for output in session.get_outputs()]
+    assert ("probabilities" in names) == hasattr(model, "predict_proba")
+    Z = queries(model, X, onnx=True)
+    assert_same(dict(zip([OUTPUTS[name] for name in names], session.run(None, {"X": Z}), strict=True)), model, Z)
+
+
+@pytest.mark.only(where=lambda estimator: hasattr(estimator, "to_sklearn") or hasattr(estimator, "to_onnx"))
+def test_only_fitted_models_are_converted(estimator):
+    for name in ("to_sklearn", "to_onnx"):
+        if hasattr(estimator, name):
+            with pytest.raises(ValueError, match=r"not fitted|not learned"):
+                getattr(clone(estimator), name)()
