@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._kernels.rows.standardizer import Standardizer
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss, PoissonLoss
 from ..losses._base import ResidualLoss
 from .docs import DocumentedMixin
@@ -49,9 +50,11 @@ class Scores(NamedTuple):
     def of(cls, learner: Any, root: np.ndarray | None = None) -> Self:
         """The scores of a linear learner, or of several of the same rows."""
         steps: dict[str, Any] = {"root": root}
-        standardizer, features = learner.standardizer, getattr(learner, "features", None)
+        standardizer, features = learner.row_map, getattr(learner, "features", None)
         largest, sums = getattr(getattr(learner, "learners", [learner])[0], "limits", None) or (np.inf, None)
         if standardizer is not None:
+            if not isinstance(standardizer, Standardizer):
+                raise ValueError(f"The {type(standardizer).__name__} of the model's rows cannot be converted.")
             ones = np.ones(standardizer.n_features)
             steps |= {"mean": standardizer.mean if standardizer.centred else None}
             steps |= {"inverse": standardizer.in_units_of_data(ones, 0.0)[0], "limit": standardizer.limit * ones}
