@@ -1,0 +1,99 @@
+"""Comparisons with other packages that measure errors: the protocol of one pass, and the whole scripts on few rows."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+PEERS = Path(__file__).parents[1] / "benchmarks" / "peers"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A script by its name, and how to run it; benchmarks are not installed."""
+    monkeypatch.syspath_prepend(str(PEERS))
+
+    def run(name, *arguments):
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        importlib.import_module(name).main()
+
+    return run
+
+
+class SaysWhatItLearnedLast:
+    def partial_fit(self, row, y, classes=None):
+        self.last = y
+
+    def predict(self, row):
+        return self.last
+
+
+def test_each_row_is_predicted_before_it_is_learned_and_the_first_is_an_error(monkeypatch):
+    pytest.importorskip("river")
+    monkeypatch.syspath_prepend(str(PEERS))
+    progressive = importlib.import_module("generators").progressive
+    labels, numbers = np.array([0, 0, 1, 1, 0]), np.array([2.0, 5.0, 4.0])
+    loss, us = progressive(SaysWhatItLearnedLast(), list(range(5)), labels, classes=[0, 1])
+    assert loss.tolist() == [100, 0, 100, 0, 100] and us > 0
+    loss, _ = progressive(SaysWhatItLearnedLast(), list(range(3)), numbers)
+    assert loss.tolist() == [4.0, 9.0, 1.0]
+
+
+def test_streams_drift_at_their_middle_and_are_those_of_their_seeds(monkeypatch):
+    pytest.importorskip("river")
+    monkeypatch.syspath_prepend(str(PEERS))
+    generators = importlib.import_module("generators")
+    for name, stream in (generators.LABELS | generators.NUMBERS).items():
+        (X, dictionaries, y), (again, _, _) = (generators.table_of(stream(0, 60), 60) for _ in range(2))
+        assert len(y) == len(dictionaries) == len(X) and (again == X).all(), name
+        assert (generators.table_of(stream(1, 60), 60)[0] != X).any(), name
+    assert sum("," in name for name in generators.LABELS | generators.NUMBERS) >= 9
+    X, _, y = generators.table_of(generators.LABELS["Mixed, abrupt"](0, 3000), 3000)
+    still, _, of_still = generators.table_of(generators.LABELS["Mixed"](0, 3000), 1000)
+    assert (X[:1000] == still).all() and (y[:1000] == of_still).all()
+    conditions = np.column_stack([X[:, :2], X[:, 3] < 0.5 + 0.3 * np.sin(3 * np.pi * X[:, 2])])
+    of_old_concept = (conditions.sum(axis=1) >= 2) == (y == 0)
+    assert of_old_concept[:1000].all() and not of_old_concept[2000:].any()
+
+
+def test_generators_are_learned_and_shown(script, capsys, tmp_path):
+    pytest.importorskip("river")
+    results = tmp_path / "results.json"
+    for _ in range(2):  # the second time from the results
+        script("generators", "--rows", "50", "--only", "Sine", "Mv", "--learners", "Param", "river, HAT",
+               "--results", str(results))  # fmt: skip
+        out = capsys.readouterr().out
+        assert len(json.loads(results.read_text())) == 6
+        assert out.count("mean rank") == 4 and out.count("| Sine, gradual ") == 3 and out.count("| Mv ") == 3
+        assert "river, HAT is ahead of ours on " in out
+
+
+def test_batch_learners_are_compared_on_the_same_rows(script, capsys, tmp_path, monkeypatch):
+    monkeypatch.delenv("ONLINEBREGMAN_DATA", raising=False)
+    results = tmp_path / "results.json"
+    script("batch", "--only", "wdbc", "car", "--splits", "2", "--rows", "200", "--learners", "Param", "lin",
+           "--results", str(results))  # fmt: skip
+    out = capsys.readouterr().out
+    assert "car is left out: ONLINEBREGMAN_DATA names no folder" in out and "| wdbc (200 x 30)" in out
+    found = json.loads(results.read_text())
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = (values[np.random.default_rng(0).permutation(len(y))] for values in (X, y))  # the order of streams.py
+    errors = []
+    for seed in range(2):
+        order = np.random.default_rng(seed).permutation(len(y))[:200]
+        model.fit(X[order[:140]], y[order[:140]])
+        errors.append(100 - 100 * model.score(X[order[140:]], y[order[140:]]))
+    linear = found["wdbc; linear; 200 rows; 2 splits"]["error"]
+    ours = found["wdbc; ParameterFree, one pass; 200 rows; 2 splits"]["error"]
+    assert linear == pytest.approx(np.mean(errors)) and 0 < ours < 15
+    ranks = [f"{1.0 + worse:.2f}" for worse in (ours > linear, linear > ours)]
+    assert [cell.strip() for cell in re.search(r"all, 1 sets +\|(.*)\|", out)[1].split("|")] == ranks
