@@ -51,11 +51,12 @@ def test_streams_drift_at_their_middle_and_are_those_of_their_seeds(monkeypatch)
     pytest.importorskip("river")
     monkeypatch.syspath_prepend(str(PEERS))
     generators = importlib.import_module("generators")
-    for name, stream in (generators.LABELS | generators.NUMBERS).items():
+    streams = generators.LABELS | generators.NUMBERS | generators.OTHER_LABELS | generators.OTHER_NUMBERS
+    for name, stream in streams.items():
         (X, dictionaries, y), (again, _, _) = (generators.table_of(stream(0, 60), 60) for _ in range(2))
         assert len(y) == len(dictionaries) == len(X) and (again == X).all(), name
         assert (generators.table_of(stream(1, 60), 60)[0] != X).any(), name
-    assert sum("," in name for name in generators.LABELS | generators.NUMBERS) >= 9
+    assert sum("," in name for name in streams) >= 20
     X, _, y = generators.table_of(generators.LABELS["Mixed, abrupt"](0, 3000), 3000)
     still, _, of_still = generators.table_of(generators.LABELS["Mixed"](0, 3000), 1000)
     assert (X[:1000] == still).all() and (y[:1000] == of_still).all()

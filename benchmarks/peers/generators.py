@@ -1,6 +1,7 @@
 """One pass over synthetic streams with and without drift: our parameter-free learners compared with river's trees.
 
     python benchmarks/peers/generators.py [--rows 6000] [--seed 0] [--only Agrawal] [--learners river] [--results FILE]
+    python benchmarks/peers/generators.py --others
 
 The streams are river's generators, each row predicted before it is learned. `--seed` is added to the seeds of all of
 them. An abrupt drift is in the middle of the stream, within 200 rows; a gradual one takes a third of it; some streams
@@ -76,6 +77,10 @@ def random_tree(seed):
     return synth.RandomTree(seed_tree=seed, seed_sample=seed, n_classes=3, n_num_features=5, n_cat_features=3)
 
 
+def random_rbf(seed):
+    return synth.RandomRBF(seed, seed, n_classes=4)
+
+
 def friedman(kind, positions, seed, rows):
     """Drifts at these twelfths of the rows."""
     positions = tuple(rows * twelfths // 12 for twelfths in positions)
@@ -89,7 +94,7 @@ LABELS = {  # name -> the stream, given what is added to seeds, and the number o
     "SEA, abrupt": lambda s, rows: drift(partial(sea, seed=s + 3), 0, 2, s + 1, rows),
     "Hyperplane": lambda s, rows: hyperplane(0.0, s + 4),
     "Hyperplane, each row": lambda s, rows: hyperplane(0.001, s + 4),
-    "RandomRBF": lambda s, rows: synth.RandomRBF(s + 5, s + 5, n_classes=4),
+    "RandomRBF": lambda s, rows: random_rbf(s + 5),
     "RandomRBF, each row": lambda s, rows: synth.RandomRBFDrift(s + 5, s + 5, n_classes=4, change_speed=0.001),
     "LED": lambda s, rows: led(0, s + 6),
     "LED, abrupt": lambda s, rows: drift(partial(led, seed=s + 6), 0, 4, s + 1, rows),
@@ -110,6 +115,26 @@ NUMBERS = {
     "Friedman, gradual": lambda s, rows: friedman("gsg", (4, 8), s + 1, rows),
     "Planes2D": lambda s, rows: synth.Planes2D(seed=s + 2),
     "Mv": lambda s, rows: synth.Mv(seed=s + 3),
+}
+OTHER_LABELS = {  # kept aside: no choice was made on these
+    **{f"Agrawal, function {k}": lambda s, rows, k=k: agrawal(k, s + 20 + k) for k in range(1, 10)},
+    "Agrawal, gradual": lambda s, rows: drift(partial(agrawal, seed=s + 30), 6, 2, s + 1, rows, rows // 3),
+    "SEA, gradual": lambda s, rows: drift(partial(sea, seed=s + 31), 1, 3, s + 1, rows, rows // 3),
+    "RandomRBF, abrupt": lambda s, rows: drift(random_rbf, s + 32, s + 33, s + 1, rows),
+    "LED, gradual": lambda s, rows: drift(partial(led, seed=s + 34), 2, 7, s + 1, rows, rows // 3),
+    "Mixed, gradual": lambda s, rows: drift(partial(mixed, seed=s + 35), 1, 0, s + 1, rows, rows // 3),
+    "Sine, function 3": lambda s, rows: sine(3, s + 36),
+    "Sine, abrupt": lambda s, rows: drift(partial(sine, seed=s + 37), 2, 3, s + 1, rows),
+    "STAGGER, gradual": lambda s, rows: drift(partial(stagger, seed=s + 38), 2, 0, s + 1, rows, rows // 3),
+    "Waveform with noise": lambda s, rows: synth.Waveform(seed=s + 39, has_noise=True),
+    "RandomTree, other": lambda s, rows: synth.RandomTree(s + 40, s + 40, n_num_features=10, n_cat_features=5),
+    "RandomTree, abrupt": lambda s, rows: drift(random_tree, s + 41, s + 42, s + 1, rows),
+}
+OTHER_NUMBERS = {
+    "Friedman, other": lambda s, rows: synth.Friedman(seed=s + 20),
+    "Friedman, gradual, other": lambda s, rows: friedman("gsg", (2, 7), s + 21, rows),
+    "Planes2D, other": lambda s, rows: synth.Planes2D(seed=s + 22),
+    "Mv, other": lambda s, rows: synth.Mv(seed=s + 23),
 }
 
 
@@ -167,15 +192,12 @@ def progressive(model, rows, y, classes=None):
     return loss, 1e6 * spent / (len(y) - 1)
 
 
-def measured(name, learner, n, seed):
+def measured(stream, n, learner, make, labelled):
     """Errors over all rows and after the first 2 %, and the time of a row."""
-    X, dictionaries, y = table_of((LABELS | NUMBERS)[name](seed, n), n)
+    X, dictionaries, y = table_of(stream, n)
+    y = np.unique(y, return_inverse=True)[1] if labelled else scale(y)
     rows = np.split(X, n) if learner == OURS else dictionaries
-    if name in LABELS:
-        y = np.unique(y, return_inverse=True)[1]
-        loss, us = progressive(CLASSIFIERS[learner](), rows, y, np.unique(y))
-    else:
-        loss, us = progressive(REGRESSORS[learner](), rows, scale(y))
+    loss, us = progressive(make(), rows, y, np.unique(y) if labelled else None)
     return {"error": loss.mean(), "later": loss[n // 50 :].mean(), "us": us}
 
 
@@ -217,6 +239,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=6000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--others", action="store_true", help="the streams that were kept aside")
     parser.add_argument("--only", nargs="*", default=[""], help="how the names of the streams begin")
     parser.add_argument("--learners", nargs="*", default=[""], help="how the names of the learners begin")
     parser.add_argument("--results", type=Path)
@@ -227,17 +250,20 @@ def main():
         f"Python {platform.python_version()}, {platform.machine()}; {options.rows} rows, seeds of {options.seed}"
     )
     known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
+    labels, numbers = (OTHER_LABELS, OTHER_NUMBERS) if options.others else (LABELS, NUMBERS)
     for unit, form, streams, learners in (
-        ("errors in %", "{:.2f}", LABELS, CLASSIFIERS),
-        ("squared error / variance", "{:.4f}", NUMBERS, REGRESSORS),
+        ("errors in %", "{:.2f}", labels, CLASSIFIERS),
+        ("squared error / variance", "{:.4f}", numbers, REGRESSORS),
     ):
         found = {}
-        for learner in learners:
-            for name in streams:
+        for learner, make in learners.items():
+            for name, stream in streams.items():
                 key = f"{name}; {learner}; {options.rows} rows; seeds of {options.seed}"
                 wanted = name.startswith(tuple(options.only)) and learner.startswith(tuple(options.learners))
                 if wanted and key not in known:
-                    known[key] = measured(name, learner, options.rows, options.seed)
+                    known[key] = measured(
+                        stream(options.seed, options.rows), options.rows, learner, make, streams is labels
+                    )
                     print(key, known[key], file=sys.stderr, flush=True)
                     if options.results:
                         options.results.write_text(json.dumps(known, indent=1))
