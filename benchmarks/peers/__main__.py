@@ -7,8 +7,8 @@ Each script runs in a separate process, with one thread of BLAS; the tables that
 docstring. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
 error. If only some scripts are given, the other parts of an existing page are unchanged.
 
-The errors on streams and of k-NN take hours: their results are stored in FOLDER, and not measured again. --tuned and
---metric-learn are their options, see `streams.py` and `knn_uci.py`.
+The errors on streams, of batch learners and of k-NN take hours: their results are stored in FOLDER, and not measured
+again. --tuned and --metric-learn are options of the first and the last, see `streams.py` and `knn_uci.py`.
 """
 
 import argparse
@@ -21,15 +21,16 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FIRST = ("streams", "knn_uci")  # errors come before speed
+FIRST = ("streams", "generators", "batch", "knn_uci")  # errors come before speed
 SCRIPTS = sorted(
     (path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_")),
     key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name),
 )
 HEAD = """# Comparisons with other packages
 
-Errors on streams and of k-NN in learned metrics, then speed: medians of several runs, both sides in turn in one process
-on one thread, and the median of the ratios; above 1, ours is faster. `python -m benchmarks.peers` makes this page.
+Errors on streams, of batch learners and of k-NN in learned metrics, then speed: medians of several runs, both sides in
+turn in one process on one thread, and the median of the ratios; above 1, ours is faster. `python -m benchmarks.peers`
+makes this page.
 """
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -65,7 +66,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[[], *SCRIPTS], default=[], metavar="NAME", help=", ".join(SCRIPTS))
     parser.add_argument("--page", type=Path, default=HERE / "RESULTS.md")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="what was found on streams and by k-NN")
+    parser.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="what was found on streams, by batch learners and by k-NN"
+    )
     parser.add_argument("--tuned", action="store_true", help="tune SGD and Vowpal Wabbit on each stream, too")
     parser.add_argument("--metric-learn", metavar="PYTHON", help="an interpreter that has metric-learn")
     options = parser.parse_args()
@@ -73,7 +76,8 @@ def main() -> None:
     if options.results:
         options.results.mkdir(parents=True, exist_ok=True)
         arguments["streams"] += ["--results", str(options.results / "streams.csv")]
-        arguments["knn_uci"] += ["--results", str(options.results / "knn_uci.json")]
+        for name in ("generators", "batch", "knn_uci"):
+            arguments[name] += ["--results", str(options.results / f"{name}.json")]
     if options.tuned:
         arguments["streams"] += ["--tuned"]
     if options.metric_learn:

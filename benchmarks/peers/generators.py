@@ -4,13 +4,13 @@
     python benchmarks/peers/generators.py --others
 
 The streams are river's generators, each row predicted before it is learned. `--seed` is added to the seeds of all of
-them. An abrupt drift is in the middle of the stream, within 200 rows; a gradual one takes a third of it; some streams
-drift with every row. Learners have their default parameters and see columns as they are, text as a column for each of
-its values. Those of river are preceded by its `StandardScaler` where this matters to them: k-NN, Mondrian forests
-(AMF), and all regressors, whose leaves have linear models. Errors in %, or mean squared errors of targets of mean 0 and
-variance 1, are over all rows; the first row, of which nobody knows anything, is an error. The second table is without
-the first 2 % of the rows. Times are those of predicting and learning one row a call, an array for ours, a
-dictionary with the generator's names of the columns for river's.
+them. An abrupt drift is in the middle of the stream, within 200 rows (333 of 100 000), a gradual one takes a third of
+it, and some streams drift with every row. Learners have their default parameters and see columns as they are, text as a
+column for each of its values. Those of river are preceded by its `StandardScaler` where this matters to them: k-NN,
+Mondrian forests (AMF), and all regressors, whose leaves have linear models. Errors in %, or mean squared errors of
+targets of mean 0 and variance 1, are over all rows; the first row, of which nobody knows anything, is an error. The
+second table is without the first 2 % of the rows. Times are those of predicting and learning one row a call, an array
+for ours, a dictionary with the generator's names of the columns for river's.
 
 --results is a file of results: those in it are not measured again.
 """
@@ -37,11 +37,10 @@ from streams import one_hot
 import onlinebregman
 from onlinebregman import ParameterFreeClassifier, ParameterFreeRegressor
 
-ABRUPT = 200  # rows
 
-
-def drift(make, old, new, seed, rows, width=ABRUPT):
-    """From one concept to another in the middle of the rows."""
+def drift(make, old, new, seed, rows, width=200):
+    """From one concept to another in the middle of the rows, within about `width` of them."""
+    width = max(width, rows // 300)  # the exponential in river's probability of the new concept must not overflow
     return synth.ConceptDriftStream(make(old), make(new), position=rows // 2, width=width, seed=seed)
 
 
