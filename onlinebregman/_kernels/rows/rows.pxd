@@ -31,6 +31,8 @@ cdef class Rows:
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
     cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
     cdef double* filled          # a sparse row converted to dense
+    cdef double* ones            # of an image of indicators; see `allocate_indicators`
+    cdef Py_ssize_t* indicators  # its columns
     cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass
@@ -40,6 +42,7 @@ cdef class Rows:
     cdef bint acquire(self, array, int ndim)
     cdef int allocate(self) except -1
     cdef int allocate_scratch(self, bint filled) except -1
+    cdef int allocate_indicators(self, Py_ssize_t n) except -1
     cdef int set_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void fill(self, Row* row) noexcept nogil

@@ -124,6 +124,7 @@ cdef class Rows:
         free(self.index)
         free(self.z_memory)
         free(self.filled_memory)
+        free(self.ones)
         free(self.sort_memory)
 
     cdef bint acquire(self, array, int ndim):
@@ -162,6 +163,17 @@ cdef class Rows:
             if self.filled_memory == NULL:
                 raise MemoryError()
             self.filled = <double*> ((<size_t> self.filled_memory + 63) & ~<size_t> 63)
+        return 0
+
+    cdef int allocate_indicators(self, Py_ssize_t n) except -1:
+        """Memory for images of at most n indicators: values 1, as many values NaN, and columns."""
+        cdef Py_ssize_t k
+        self.ones = <double*> malloc(max(n, 1) * (2 * sizeof(double) + sizeof(Py_ssize_t)))
+        if self.ones == NULL:
+            raise MemoryError()
+        self.indicators = <Py_ssize_t*> (self.ones + 2 * n)
+        for k in range(n):
+            self.ones[k], self.ones[n + k] = 1.0, NAN
         return 0
 
     cdef void fill(self, Row* row) noexcept nogil:

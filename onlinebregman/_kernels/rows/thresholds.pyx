@@ -1,0 +1,323 @@
+"""Rows as indicators of bins: of each column at three resolutions, and of pairs of columns at the two coarser ones.
+
+At a resolution of b bins, the first b different values of a column get a bin each. If there are more, the bins are the
+intervals that begin at these values. When a column has had 4, 8, 16, ... values, each bin that holds more than twice as
+many of them as two neighbours together is split at its median, and the neighbours are united, as long as there are such
+bins. The numbers of values are estimated from a uniform sample of the column.
+
+A bin keeps its number, and with it the weights that were learned for it: where bins lie matters less than that they do
+not move. They depend on the order of a column's values alone, which no increasing function changes, not on other
+columns, weights of rows, or how rows are divided into calls. A missing value (NaN) has a bin of its own.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, isinf, isnan
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memmove
+
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.row_map cimport RowMap, Shape
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+
+BINS = (COARSE, MEDIUM, FINE)
+STATE = np.dtype([
+    ("kept", np.int64), ("different", np.int64, RESOLUTIONS), ("number", np.int64, ALL_BINS),
+    ("lower", np.float64, ALL_BINS), ("sample", np.float64, SAMPLE),
+])
+
+cdef Py_ssize_t[RESOLUTIONS] SIZE = BINS
+cdef Py_ssize_t[RESOLUTIONS] START = [0, COARSE, COARSE + MEDIUM]  # of each resolution among the bins of a column
+cdef enum:
+    PAIR = (COARSE + 1) * (COARSE + 1) + (MEDIUM + 1) * (MEDIUM + 1)  # indicators
+
+
+def draw_pairs(n_features, n_pairs, random_state):
+    """All pairs of columns, or `n_pairs` of them, shape (n, 2), in lexicographic order."""
+    total = n_features * (n_features - 1) // 2
+    rank = np.arange(total) if total <= n_pairs else \
+        np.sort(np.random.default_rng(random_state).choice(total, n_pairs, replace=False))
+    firsts = np.cumsum(np.arange(n_features)[::-1])  # pairs whose first column is 0, or at most 1, ...
+    first = np.searchsorted(firsts, rank, side="right")
+    return np.column_stack([first, rank - firsts[first] + n_features]).astype(np.intp).reshape(-1, 2)
+
+
+@cython.final
+cdef class ThresholdMap(RowMap):
+    """Indicators of the bins of columns and of pairs of them; the bins follow the rows that are learned.
+
+    Parameters
+    ----------
+    n_features : int
+    n_pairs : int, default=64
+        Most pairs of columns. If there are more, as many are drawn.
+    random_state : int, default=0
+        For drawing them.
+    state : tuple, default=None
+        The columns of another map, to continue from: the number of values of each, and its bins.
+    """
+
+    def __cinit__(self, n_features, n_pairs=64, random_state=0, state=None):
+        cdef Py_ssize_t d = n_features
+        self.n_features, self.n_pairs, self.random_state = d, n_pairs, random_state
+        self.pairs = self.pair = draw_pairs(d, n_pairs, random_state)
+        self.n_outputs = d * WIDTH + self.pair.shape[0] * PAIR
+        self.widest = d * RESOLUTIONS + self.pair.shape[0] * OF_PAIRS
+        columns = np.zeros(d, STATE)
+        columns["lower"] = INFINITY
+        if state is not None:
+            columns[:] = state[1]
+        self.columns, self.before = columns, np.empty(d, STATE)
+        self.counted = np.zeros(d, np.int64) if state is None else np.array(state[0], np.int64)
+        self.counted_before, self.saved_in = np.empty(d, np.int64), np.zeros(d, np.int64)
+
+    def __reduce__(self):
+        return type(self), (self.n_features, self.n_pairs, self.random_state, self.state)
+
+    @property
+    def state(self):
+        """Copies of the number of values of each column, and of its bins."""
+        return np.asarray(self.counted).copy(), np.asarray(self.columns).view(STATE).copy()
+
+    def key(self):
+        return type(self), self.n_features, self.n_pairs, self.random_state
+
+    def transform(self, X):
+        """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, widest)."""
+        cdef Rows rows = open_rows(X)
+        cdef Py_ssize_t i
+        cdef Py_ssize_t[:, ::1] columns = np.empty((rows.n_rows, self.widest), np.intp)
+        cdef Row row
+        self.open(rows)
+        for i in range(rows.n_rows if self.widest else 0):
+            rows.fetch(i, &row)
+            rows.fill(&row)
+            self.apply(&row, &columns[i, 0])
+        return np.asarray(columns)
+
+    def learn_rows(self, X, const double[::1] sample_weight=None):
+        """Learn validated rows, dense or CSR; those of weight 0 do not count."""
+        cdef Rows rows = open_rows(X)
+        cdef Py_ssize_t i
+        cdef Row row
+        self.open(rows)
+        self.begin(rows)
+        for i in range(rows.n_rows):
+            rows.fetch(i, &row)
+            rows.fill(&row)
+            self.learn(&row, 1.0 if sample_weight is None else sample_weight[i])
+
+    # --- rows -------------------------------------------------------------------------------------------------------
+
+    cdef int open(self, Rows rows) except -1:
+        RowMap.open(self, rows)
+        rows.allocate_scratch(True)
+        return rows.allocate_indicators(self.widest)
+
+    cdef Shape shape(self, Rows rows) noexcept nogil:
+        return Shape(False, self.widest, rows.n_rows * self.widest)
+
+    cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
+        """Values that no row may have make all indicators NaN, so that learners refuse it."""
+        cdef bint sparse = row.index != NULL
+        cdef Py_ssize_t j
+        cdef bint sound
+        rows.fill(row)
+        sound = ob_nonfinite(row.x, row.n) == 0
+        if not sound and not sparse:
+            sound = True
+            for j in range(row.n):
+                sound = sound and not isinf(row.x[j])
+        self.apply(row, rows.indicators)
+        row.x, row.index, row.n = rows.ones if sound else rows.ones + self.widest, rows.indicators, self.widest
+
+    cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
+        cdef Row given
+        rows.fill(row)
+        given = row[0]
+        self.map_row(rows, row)
+        self.learn(&given, weight)
+
+    cdef void apply(self, const Row* row, Py_ssize_t* columns) noexcept nogil:
+        """The columns of the indicators that are 1 for a dense row."""
+        cdef Py_ssize_t j, k, p, start, width
+        cdef const Py_ssize_t* left
+        cdef const Py_ssize_t* right
+        for j in range(self.n_features):
+            for k in range(RESOLUTIONS):
+                columns[RESOLUTIONS * j + k] = bin_of(&self.columns[j], k, row.x[j]) + j * WIDTH + START[k] + k
+        start = self.n_features * WIDTH
+        for p in range(self.pair.shape[0]):
+            left = columns + RESOLUTIONS * self.pair[p, 0]
+            right = columns + RESOLUTIONS * self.pair[p, 1]
+            for k in range(OF_PAIRS):
+                width = SIZE[k] + 1
+                columns[RESOLUTIONS * self.n_features + OF_PAIRS * p + k] = (
+                    start
+                    + (left[k] - self.pair[p, 0] * WIDTH - START[k] - k) * width
+                    + right[k] - self.pair[p, 1] * WIDTH - START[k] - k
+                )
+                start += width * width
+
+    cdef void learn(self, const Row* row, double weight) noexcept nogil:
+        """Count a dense row, unless its weight is 0."""
+        cdef Py_ssize_t j, k
+        cdef int64_t n
+        cdef double x, position
+        for j in range(self.n_features if weight > 0 else 0):
+            x = row.x[j]
+            if isnan(x):
+                continue
+            for k in range(RESOLUTIONS):
+                if is_new(&self.columns[j], k, x):
+                    add_value(self.to_change(j), k, x)
+            self.counted[j] += 1
+            n = self.counted[j]
+            position = uniform(n) * n
+            if position < SAMPLE or self.columns[j].kept < SAMPLE:
+                sample(self.to_change(j), <Py_ssize_t> position, x)
+            if n >= 4 and n & (n - 1) == 0:
+                for k in range(RESOLUTIONS):
+                    if self.columns[j].different[k] > SIZE[k]:
+                        balance(self.to_change(j), k)
+
+    # --- undoing a call ---------------------------------------------------------------------------------------------
+
+    cdef int begin(self, Rows rows) except -1:
+        self.call += 1
+        self.counted_before[:] = self.counted
+        return 0
+
+    cdef Column* to_change(self, Py_ssize_t j) noexcept nogil:
+        """A column that is going to change: saved, if it was not yet in this call."""
+        if self.saved_in[j] != self.call:
+            self.before[j], self.saved_in[j] = self.columns[j], self.call
+        return &self.columns[j]
+
+    cdef void undo(self) noexcept:
+        cdef Py_ssize_t j
+        self.counted[:] = self.counted_before
+        for j in range(self.n_features):
+            if self.saved_in[j] == self.call:
+                self.columns[j] = self.before[j]
+
+
+# --- one column -------------------------------------------------------------------------------------------------------
+
+
+cdef inline Py_ssize_t rank(const double* values, Py_ssize_t n, double x) noexcept nogil:
+    """How many of n > 0 values in order are at most x."""
+    cdef const double* first = values
+    cdef Py_ssize_t half
+    while n > 1:
+        half = n // 2
+        first += half if first[half - 1] <= x else 0
+        n -= half
+    return first - values + (first[0] <= x)
+
+
+cdef inline bint is_new(const Column* column, Py_ssize_t k, double x) noexcept nogil:
+    """Whether x is a value that the column has not had, and it has not had more than there are bins."""
+    cdef const double* lower = &column.lower[START[k]]
+    cdef Py_ssize_t place
+    if column.different[k] > SIZE[k]:
+        return False
+    place = rank(lower, SIZE[k], x)
+    return place == 0 or lower[place - 1] != x
+
+
+cdef inline Py_ssize_t bin_of(const Column* column, Py_ssize_t k, double x) noexcept nogil:
+    """The number of the bin of x at a resolution; that of a new value is the next one, if there is one left."""
+    cdef const double* lower = &column.lower[START[k]]
+    cdef Py_ssize_t place
+    if isnan(x):
+        return SIZE[k]
+    place = rank(lower, SIZE[k], x)
+    if column.different[k] < SIZE[k] and (place == 0 or lower[place - 1] != x):
+        return column.different[k]
+    return column.number[START[k] + max(place, 1) - 1]
+
+
+cdef void add_value(Column* column, Py_ssize_t k, double x) noexcept nogil:
+    """Count a new value, which gets the next bin, if there is one left."""
+    cdef Py_ssize_t n = column.different[k]
+    column.different[k] += 1
+    if n < SIZE[k]:
+        insert_bin(&column.lower[START[k]], &column.number[START[k]], n, x, n)
+
+
+cdef void insert_bin(double* lower, int64_t* number, Py_ssize_t n, double x, int64_t new) noexcept nogil:
+    """Insert a bin, which begins at x, into n bins."""
+    cdef Py_ssize_t place = rank(lower, n, x) if n > 0 else 0
+    memmove(lower + place + 1, lower + place, (n - place) * sizeof(double))
+    memmove(number + place + 1, number + place, (n - place) * sizeof(int64_t))
+    lower[place], number[place] = x, new
+
+
+cdef void sample(Column* column, Py_ssize_t place, double x) noexcept nogil:
+    """Add x to the sample; if that is full, the value at `place` leaves it."""
+    cdef double* values = column.sample
+    cdef Py_ssize_t n = column.kept
+    if n == SAMPLE:
+        n -= 1
+        memmove(values + place, values + place + 1, (n - place) * sizeof(double))
+    else:
+        column.kept += 1
+    place = rank(values, n, x) if n > 0 else 0
+    memmove(values + place + 1, values + place, (n - place) * sizeof(double))
+    values[place] = x
+
+
+cdef void balance(Column* column, Py_ssize_t k) noexcept nogil:
+    """Split bins that hold too many values of the sample, and unite neighbours that hold few."""
+    cdef double* lower = &column.lower[START[k]]
+    cdef int64_t* number = &column.number[START[k]]
+    cdef const double* values = column.sample
+    cdef Py_ssize_t n = SIZE[k], i, pass_, largest, pair, median
+    cdef Py_ssize_t[FINE + 1] first  # the number of values in the bins before each
+    cdef int64_t free
+    for pass_ in range(n):
+        for i in range(1, n):
+            first[i] = below(values, column.kept, lower[i])
+        first[0], first[n] = 0, column.kept
+        largest = -1
+        for i in range(n):  # bins of one value cannot be split
+            if first[i + 1] > first[i] and values[first[i]] < values[first[i + 1] - 1] and \
+                    (largest < 0 or first[i + 1] - first[i] > first[largest + 1] - first[largest]):
+                largest = i
+        pair = -1
+        for i in range(n - 1):
+            if i != largest and i + 1 != largest and \
+                    (pair < 0 or first[i + 2] - first[i] < first[pair + 2] - first[pair]):
+                pair = i
+        if largest < 0 or pair < 0 or first[largest + 1] - first[largest] <= 2 * (first[pair + 2] - first[pair]):
+            return
+        median = (first[largest] + first[largest + 1]) // 2
+        while values[median] == values[first[largest]]:
+            median += 1
+        free = number[pair + 1]
+        if first[pair + 1] - first[pair] < first[pair + 2] - first[pair + 1]:  # the one with more keeps its number
+            free, number[pair] = number[pair], free
+        memmove(lower + pair + 1, lower + pair + 2, (n - pair - 2) * sizeof(double))
+        memmove(number + pair + 1, number + pair + 2, (n - pair - 2) * sizeof(int64_t))
+        insert_bin(lower, number, n - 1, values[median], free)
+
+
+cdef inline Py_ssize_t below(const double* values, Py_ssize_t n, double x) noexcept nogil:
+    """How many of n > 0 values in order are less than x."""
+    cdef const double* first = values
+    cdef Py_ssize_t half
+    while n > 1:
+        half = n // 2
+        first += half if first[half - 1] < x else 0
+        n -= half
+    return first - values + (first[0] < x)
+
+
+cdef inline double uniform(uint64_t n) noexcept nogil:
+    """The n-th of fixed numbers that look independent and uniform in [0, 1): SplitMix64 (Steele, Lea, Flood, 2014)."""
+    cdef uint64_t z = n * 0x9E3779B97F4A7C15ULL
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL
+    return <double> ((z ^ (z >> 31)) >> 11) * 2.0 ** -53
