@@ -72,6 +72,7 @@ from onlinebregman._kernels.matrices.reservoir import Reservoir
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from onlinebregman._kernels.rows.fourier import FourierFeatures
 from onlinebregman._kernels.rows.standardizer import Standardizer
+from onlinebregman._kernels.rows.thresholds import ThresholdMap
 from sklearn.base import clone
 
 import onlinebregman._kernels
@@ -283,6 +284,8 @@ def examples():
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.row_map
+    found[ThresholdMap] = ThresholdMap(4, 3)
+    found[ThresholdMap].learn_rows(np.random.default_rng(0).normal(size=(20, 4)))
     found[ExponentialFamilyLearner] = ExponentialFamilyLearner(
         np.zeros(3), 1.0, "poisson", "Forward", np.ones(3), 1.0, None
     )

@@ -43,6 +43,17 @@ def draw_pairs(n_features, n_pairs, random_state):
     return np.column_stack([first, rank - firsts[first] + n_features]).astype(np.intp).reshape(-1, 2)
 
 
+def checked(columns, n_features):
+    """The columns of a map, whose numbers may be of a damaged file."""
+    bounds = {"kept": SAMPLE, "different": [size + 1 for size in BINS], "number": np.repeat(BINS, BINS) - 1}
+    if columns.shape != (n_features,):
+        raise ValueError(f"state must be of {n_features} columns; got shape {columns.shape}")
+    for name, bound in bounds.items():
+        if np.any((columns[name] < 0) | (columns[name] > bound)):
+            raise ValueError(f"state is damaged: {name} must be from 0 to {bound}; got {columns[name]}")
+    return columns
+
+
 @cython.final
 cdef class ThresholdMap(RowMap):
     """Indicators of the bins of columns and of pairs of them; the bins follow the rows that are learned.
@@ -64,12 +75,11 @@ cdef class ThresholdMap(RowMap):
         self.pairs = self.pair = draw_pairs(d, n_pairs, random_state)
         self.n_outputs = d * WIDTH + self.pair.shape[0] * PAIR
         self.widest = d * RESOLUTIONS + self.pair.shape[0] * OF_PAIRS
-        columns = np.zeros(d, STATE)
-        columns["lower"] = INFINITY
-        if state is not None:
-            columns[:] = state[1]
-        self.columns, self.before = columns, np.empty(d, STATE)
-        self.counted = np.zeros(d, np.int64) if state is None else np.array(state[0], np.int64)
+        if state is None:
+            state = np.zeros(d, np.int64), np.zeros(d, STATE)
+            state[1]["lower"] = INFINITY
+        self.counted, self.columns = np.array(state[0], np.int64), checked(np.array(state[1], STATE), d)
+        self.before = np.empty(d, STATE)
         self.counted_before, self.saved_in = np.empty(d, np.int64), np.zeros(d, np.int64)
 
     def __reduce__(self):
@@ -120,12 +130,11 @@ cdef class ThresholdMap(RowMap):
 
     cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
         """Values that no row may have make all indicators NaN, so that learners refuse it."""
-        cdef bint sparse = row.index != NULL
         cdef Py_ssize_t j
         cdef bint sound
         rows.fill(row)
         sound = ob_nonfinite(row.x, row.n) == 0
-        if not sound and not sparse:
+        if not sound and rows.indices == NULL:
             sound = True
             for j in range(row.n):
                 sound = sound and not isinf(row.x[j])
@@ -166,7 +175,7 @@ cdef class ThresholdMap(RowMap):
         cdef int64_t n
         cdef double x, position
         for j in range(self.n_features if weight > 0 else 0):
-            x = row.x[j]
+            x = row.x[j] + 0.0  # not -0.0
             if isnan(x):
                 continue
             for k in range(RESOLUTIONS):

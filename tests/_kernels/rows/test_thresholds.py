@@ -1,0 +1,313 @@
+"""The map to indicators of bins: plain Python bins beside it, and laws (cuts, units, columns, undoing, files)."""
+
+import pickle
+from bisect import bisect_left, bisect_right, insort
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from onlinebregman._kernels.rows.thresholds import BINS, ThresholdMap, draw_pairs
+from scipy import sparse
+
+from onlinebregman.schedules import Constant
+
+SAMPLE = 256
+
+# --- the bins of one column in plain Python ---------------------------------------------------------------------------
+
+
+def uniform(n):
+    """SplitMix64."""
+    z = n * 0x9E3779B97F4A7C15 % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return ((z ^ (z >> 31)) >> 11) / 2**53
+
+
+class Bins:
+    """Bins at a resolution: their least values in order, and their numbers."""
+
+    def __init__(self, size):
+        self.size, self.lower, self.number, self.different = size, [], [], set()
+
+    @property
+    def few(self):
+        return len(self.different) <= self.size
+
+    def bin_of(self, x):
+        if np.isnan(x):
+            return self.size
+        if x not in self.different and len(self.different) < self.size:
+            return len(self.different)
+        return self.number[max(bisect_right(self.lower, x) - 1, 0)]
+
+    def learn(self, x):
+        if self.few and x not in self.different:
+            self.different.add(x)
+            if self.few:
+                self.insert(x, len(self.lower))
+
+    def insert(self, x, number):
+        place = bisect_right(self.lower, x)
+        self.lower.insert(place, x)
+        self.number.insert(place, number)
+
+    def balance(self, sample):
+        for _ in range(self.size):
+            edges = [0, *(bisect_left(sample, x) for x in self.lower[1:]), len(sample)]
+            inside = [sample[start:end] for start, end in pairwise(edges)]
+            large = [i for i, values in enumerate(inside) if values and values[0] < values[-1]]
+            if not large:
+                return
+            largest = max(large, key=lambda i: (len(inside[i]), -i))
+            pairs = [i for i in range(self.size - 1) if largest not in (i, i + 1)]
+            if not pairs:
+                return
+            pair = min(pairs, key=lambda i: (len(inside[i]) + len(inside[i + 1]), i))
+            if len(inside[largest]) <= 2 * (len(inside[pair]) + len(inside[pair + 1])):
+                return
+            values = inside[largest]
+            median = next(x for x in values[len(values) // 2 :] if x > values[0])
+            lighter = pair if len(inside[pair]) < len(inside[pair + 1]) else pair + 1
+            free = self.number.pop(lighter)
+            self.lower.pop(pair + 1)
+            self.insert(median, free)
+
+
+class Column:
+    def __init__(self):
+        self.bins, self.sample, self.n = [Bins(size) for size in BINS], [], 0
+
+    def bins_of(self, x):
+        return [bins.bin_of(x) for bins in self.bins]
+
+    def learn(self, x):
+        if np.isnan(x):
+            return
+        for bins in self.bins:
+            bins.learn(x)
+        self.n += 1
+        place = int(uniform(self.n) * self.n)
+        if len(self.sample) == SAMPLE and place < SAMPLE:
+            self.sample.pop(place)
+        if len(self.sample) < SAMPLE:
+            insort(self.sample, x)
+        if self.n >= 4 and self.n.bit_count() == 1:
+            for bins in self.bins:
+                if not bins.few:
+                    bins.balance(self.sample)
+
+
+def progressive(threshold_map, X, weights=None):
+    """The indicators of each row before it was learned."""
+    found = np.empty((len(X), threshold_map.widest), np.intp)
+    for i in range(len(X)):
+        found[i] = threshold_map.transform(X[i : i + 1])[0]
+        threshold_map.learn_rows(X[i : i + 1], None if weights is None else weights[i : i + 1])
+    return found
+
+
+def bins_in(columns, n_features):
+    """The bins, shape (n_rows, n_features, 3), of the single columns among the indicators."""
+    start = np.cumsum([0, *(size + 1 for size in BINS)])
+    bins = columns[:, : 3 * n_features].reshape(-1, n_features, 3)
+    return bins - start[-1] * np.arange(n_features)[:, None] - start[:-1]
+
+
+def stream(rows=3000, seed=0):
+    """Many values, few, integers with a heavy one, one that starts late, one that moves, and one with gaps."""
+    rng = np.random.default_rng(seed)
+    late = np.where(np.arange(rows) < rows // 2, 0.0, rng.normal(size=rows))
+    gaps = np.where(rng.uniform(size=rows) < 0.4, np.nan, rng.exponential(size=rows))
+    return np.column_stack([
+        rng.normal(size=rows), rng.integers(5, size=rows), rng.poisson(0.7, size=rows) * rng.integers(9, size=rows),
+        late, np.sort(rng.normal(size=rows)), gaps, rng.integers(60, size=rows), np.full(rows, 7.0),
+    ])  # fmt: skip
+
+
+COLUMNS = ("many", "few", "heavy", "late", "moving", "gaps", "integers", "constant")
+
+
+@pytest.fixture(scope="module")
+def found():
+    return bins_in(progressive(ThresholdMap(len(COLUMNS)), stream()), len(COLUMNS))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_bins_are_those_of_plain_python(found, name):
+    values, column = stream()[:, COLUMNS.index(name)], Column()
+    for i, x in enumerate(values):
+        assert list(found[i, COLUMNS.index(name)]) == column.bins_of(x), i
+        column.learn(x)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_value_has_one_bin_where_there_are_few(found, name):
+    """From the first occurrence on, for ever."""
+    values = stream()[:, COLUMNS.index(name)]
+    for k, size in enumerate(BINS):
+        order = list(dict.fromkeys(values[~np.isnan(values)].tolist()))
+        if len(order) <= size:
+            assert_array_equal(found[:, COLUMNS.index(name), k], [order.index(x) for x in values])
+
+
+@pytest.mark.parametrize("name", ["many", "moving", "gaps"])
+def test_bins_hold_similar_numbers_of_values(found, name):
+    """Also of a column that moves, where the first bins are far from later values; NaN is alone in the last bin."""
+    values, bins = stream()[:, COLUMNS.index(name)], found[:, COLUMNS.index(name)]
+    missing, threshold_map = np.isnan(values), ThresholdMap(1)
+    balanced = values[~missing, None][:1024]
+    threshold_map.learn_rows(balanced)
+    final = bins_in(threshold_map.transform(balanced), 1)[:, 0]
+    for k, size in enumerate(BINS):
+        assert_array_equal(bins[:, k] == size, missing)
+        assert np.bincount(final[:, k], minlength=size).max() < 4 * 1024 / size
+
+
+def test_indicators_are_of_all_columns_and_pairs():
+    X = stream(400)
+    threshold_map = ThresholdMap(len(COLUMNS), n_pairs=10, random_state=3)
+    columns = progressive(threshold_map, X)
+    assert (np.diff(columns, axis=1) > 0).all()
+    assert columns.min() >= 0 and columns.max() < threshold_map.n_outputs == 8 * 85 + 10 * (7**2 + 13**2)
+    assert threshold_map.widest == 3 * 8 + 2 * 10
+    bins, start = bins_in(columns, 8), 8 * 85
+    for number, (i, j) in enumerate(threshold_map.pairs):
+        for k in range(2):
+            assert_array_equal(columns[:, 24 + 2 * number + k] - start, bins[:, i, k] * (BINS[k] + 1) + bins[:, j, k])
+            start += (BINS[k] + 1) ** 2
+
+
+def test_pairs_are_all_or_drawn():
+    assert draw_pairs(4, 6, 0).tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    assert draw_pairs(1, 6, 0).shape == draw_pairs(5, 0, 0).shape == (0, 2)
+    drawn = [[tuple(pair) for pair in draw_pairs(40, 64, seed)] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] == sorted(set(drawn[0])) != drawn[2]
+    assert len(drawn[0]) == 64 and all(0 <= i < j < 40 for i, j in drawn[0])
+    assert {number for seed in range(60) for pair in draw_pairs(20, 64, seed) for number in pair} == set(range(20))
+    wide = draw_pairs(100_000, 64, 0)
+    assert len(wide) == 64 and (wide[:, 0] < wide[:, 1]).all() and wide.max() < 100_000
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+values = st.floats(-1e300, 1e300) | st.integers(-9, 9).map(float) | st.just(np.nan)
+rows = st.lists(st.tuples(values, values), min_size=1, max_size=90)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows, st.lists(st.integers(0, 90)), st.data())
+def test_the_same_bins_however_the_stream_is_cut(given, cuts, data):
+    X = np.array(given)
+    weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 3.0]), min_size=len(X), max_size=len(X))))
+    whole, parts, counted = ThresholdMap(2), ThresholdMap(2), ThresholdMap(2)
+    whole.learn_rows(X, weights)
+    counted.learn_rows(np.ascontiguousarray(X[weights > 0]))
+    edges = sorted({0, len(X), *(cut for cut in cuts if cut < len(X))})
+    for start, end in pairwise(edges):
+        parts = pickle.loads(pickle.dumps(parts))
+        parts.learn_rows(X[start:end], weights[start:end])
+    assert pickle.dumps(whole) == pickle.dumps(parts) == pickle.dumps(counted)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(-40, 40), min_size=1, max_size=150), st.floats(0.1, 2.0))
+@example(list(range(80)), 0.5)
+def test_increasing_functions_of_a_column_and_the_order_of_columns_change_nothing(given, power):
+    x = np.array(given, dtype=float)
+    other = np.sign(x) * np.abs(x) ** power * 1e-5 + 3.0
+    there, back = (progressive(ThresholdMap(2, 0), np.column_stack(pair)) for pair in ((x, other), (other, x)))
+    assert_array_equal(bins_in(there, 2)[:, 0], bins_in(there, 2)[:, 1])
+    assert_array_equal(there, back)
+
+
+def test_a_late_column_does_not_depend_on_when_it_starts():
+    x = np.random.default_rng(0).normal(size=(700, 1))
+    late = np.vstack([np.full((1001, 1), np.nan), x])
+    assert_array_equal(progressive(ThresholdMap(1), late)[1001:], progressive(ThresholdMap(1), x))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_rows_have_zeros(kind):
+    X = np.random.default_rng(0).normal(size=(300, 7)) * (np.random.default_rng(1).uniform(size=(300, 7)) < 0.3)
+    dense, found = ThresholdMap(7), ThresholdMap(7)
+    dense.learn_rows(X)
+    found.learn_rows(kind(X))
+    assert pickle.dumps(dense) == pickle.dumps(found)
+    assert_array_equal(dense.transform(X), found.transform(kind(X)))
+
+
+def learner_of(threshold_map):
+    learner = Learner(EuclideanGeometry(np.zeros(threshold_map.n_outputs)), SquaredLoss())
+    learner.configure(update="implicit", schedule=Constant(0.1))
+    learner.map_by(threshold_map)
+    return learner
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 20, 300, 600])
+def test_a_refused_call_leaves_the_map_unchanged(n):
+    """Of rows before and after the first ones, some of them at balanced counts."""
+    X, y = stream(1200)[:, :6].copy(), np.arange(1200.0)
+    learner = learner_of(ThresholdMap(6))
+    for start in (0, 3, 60, 250, 508, 599):
+        assert learner.learn(X[learner.row_map.state[0][0] : start], y[: start - learner.row_map.state[0][0]]) is None
+        before = pickle.dumps(learner.row_map)
+        broken = y[:n].copy()
+        broken[-1] = np.inf
+        assert learner.learn(X[start : start + n], broken) == ("bad target", n - 1)
+        assert pickle.dumps(learner.row_map) == before
+
+
+def test_a_learner_learns_the_indicators_of_rows():
+    X, y = stream(900), np.random.default_rng(0).normal(size=900)
+    alone = ThresholdMap(8)
+    columns = progressive(alone, X)
+    ones = sparse.csr_array((np.ones(columns.size), columns.ravel(), np.arange(901) * alone.widest))
+    ones.resize(900, alone.n_outputs)
+    mapped, plain = learner_of(ThresholdMap(8)), learner_of(ThresholdMap(8))
+    plain.map_by(None)
+    assert mapped.learn(X, y) is None and plain.learn(ones, y) is None
+    assert_array_equal(mapped.coef, plain.coef)
+    assert mapped.cumulative_loss == plain.cumulative_loss
+    assert pickle.dumps(mapped.row_map) == pickle.dumps(alone)
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf])
+def test_infinite_values_are_refused(wrong):
+    X = np.ones((3, 2))
+    X[1, 1] = wrong
+    learner = learner_of(ThresholdMap(2))
+    assert learner.learn(X, np.zeros(3)) == ("not finite", 1)
+    assert pickle.dumps(learner.row_map) == pickle.dumps(ThresholdMap(2))
+    assert_array_equal(np.isnan(learner.predict(X)), [False, True, False])
+
+
+def test_missing_values_of_sparse_rows_are_refused():
+    X = sparse.csr_array(np.array([[1.0, 0.0], [np.nan, 1.0]]))
+    assert learner_of(ThresholdMap(2)).learn(X, np.zeros(2)) == ("not finite", 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [("kept", 257), ("kept", -1), ("different", 7), ("different", -1), ("number", 6), ("number", -1)],
+)
+def test_damaged_states_are_refused(field, wrong):
+    threshold_map = ThresholdMap(3)
+    threshold_map.learn_rows(stream(40)[:, :3].copy())
+    counted, columns = threshold_map.state
+    columns[field].reshape(3, -1)[1, 0] = wrong if field != "different" or wrong < 0 else 8
+    with pytest.raises(ValueError, match=f"damaged: {field}"):
+        ThresholdMap(3, 64, 0, (counted, columns))
+
+
+def test_maps_have_the_same_images_if_their_keys_are_equal():
+    first, same = ThresholdMap(20, 10, 1), ThresholdMap(20, 10, 1)
+    assert first.key() == same.key()
+    for other in (ThresholdMap(21, 10, 1), ThresholdMap(20, 9, 1), ThresholdMap(20, 10, 2)):
+        assert first.key() != other.key()
