@@ -31,8 +31,11 @@ cdef class Rows:
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
     cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
     cdef double* filled          # a sparse row converted to dense
-    cdef double* ones            # of an image of indicators; see `allocate_indicators`
-    cdef Py_ssize_t* indicators  # its columns
+    cdef void* indicator_memory
+    cdef Py_ssize_t* indicators  # columns of an image of indicators; see `allocate_indicators`
+    cdef const double* ones      # its values
+    cdef const double* nans      # those of a row with a value that is not finite
+    cdef Py_ssize_t n_indicators  # for how many there is memory
     cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass

@@ -124,7 +124,7 @@ cdef class Rows:
         free(self.index)
         free(self.z_memory)
         free(self.filled_memory)
-        free(self.ones)
+        free(self.indicator_memory)
         free(self.sort_memory)
 
     cdef bint acquire(self, array, int ndim):
@@ -166,14 +166,19 @@ cdef class Rows:
         return 0
 
     cdef int allocate_indicators(self, Py_ssize_t n) except -1:
-        """Memory for images of at most n indicators: values 1, as many values NaN, and columns."""
+        """Memory for images of at most n indicators: their columns, and their values, all 1 or all NaN."""
+        cdef double* values
         cdef Py_ssize_t k
-        self.ones = <double*> malloc(max(n, 1) * (2 * sizeof(double) + sizeof(Py_ssize_t)))
-        if self.ones == NULL:
-            raise MemoryError()
-        self.indicators = <Py_ssize_t*> (self.ones + 2 * n)
-        for k in range(n):
-            self.ones[k], self.ones[n + k] = 1.0, NAN
+        if n > self.n_indicators:
+            free(self.indicator_memory)
+            self.n_indicators, self.indicator_memory = 0, malloc(n * (sizeof(Py_ssize_t) + 2 * sizeof(double)))
+            if self.indicator_memory == NULL:
+                raise MemoryError()
+            self.n_indicators, self.indicators = n, <Py_ssize_t*> self.indicator_memory
+            values = <double*> (self.indicators + n)
+            for k in range(n):
+                values[k], values[n + k] = 1.0, NAN
+            self.ones, self.nans = values, values + n
         return 0
 
     cdef void fill(self, Row* row) noexcept nogil:

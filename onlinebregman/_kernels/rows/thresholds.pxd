@@ -28,6 +28,7 @@ cdef struct Column:          # what is known of a column; the bins of all resolu
 cdef class ThresholdMap(RowMap):
     cdef readonly Py_ssize_t widest
     cdef readonly Py_ssize_t n_pairs
+    cdef readonly bint allow_nan
     cdef readonly object pairs
     cdef object random_state
     cdef Py_ssize_t[:, ::1] pair

@@ -65,13 +65,15 @@ cdef class ThresholdMap(RowMap):
         Most pairs of columns. If there are more, as many are drawn.
     random_state : int, default=0
         For drawing them.
+    allow_nan : bool, default=False
+        Whether dense rows with missing values may be learned.
     state : tuple, default=None
         The columns of another map, to continue from: the number of values of each, and its bins.
     """
 
-    def __cinit__(self, n_features, n_pairs=64, random_state=0, state=None):
+    def __cinit__(self, n_features, n_pairs=64, random_state=0, allow_nan=False, state=None):
         cdef Py_ssize_t d = n_features
-        self.n_features, self.n_pairs, self.random_state = d, n_pairs, random_state
+        self.n_features, self.n_pairs, self.random_state, self.allow_nan = d, n_pairs, random_state, allow_nan
         self.pairs = self.pair = draw_pairs(d, n_pairs, random_state)
         self.n_outputs = d * WIDTH + self.pair.shape[0] * PAIR
         self.widest = d * RESOLUTIONS + self.pair.shape[0] * OF_PAIRS
@@ -83,7 +85,7 @@ cdef class ThresholdMap(RowMap):
         self.counted_before, self.saved_in = np.empty(d, np.int64), np.zeros(d, np.int64)
 
     def __reduce__(self):
-        return type(self), (self.n_features, self.n_pairs, self.random_state, self.state)
+        return type(self), (self.n_features, self.n_pairs, self.random_state, bool(self.allow_nan), self.state)
 
     @property
     def state(self):
@@ -91,7 +93,7 @@ cdef class ThresholdMap(RowMap):
         return np.asarray(self.counted).copy(), np.asarray(self.columns).view(STATE).copy()
 
     def key(self):
-        return type(self), self.n_features, self.n_pairs, self.random_state
+        return type(self), self.n_features, self.n_pairs, self.random_state, self.allow_nan
 
     def transform(self, X):
         """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, widest)."""
@@ -134,12 +136,12 @@ cdef class ThresholdMap(RowMap):
         cdef bint sound
         rows.fill(row)
         sound = ob_nonfinite(row.x, row.n) == 0
-        if not sound and rows.indices == NULL:
+        if not sound and self.allow_nan and rows.indices == NULL:
             sound = True
             for j in range(row.n):
                 sound = sound and not isinf(row.x[j])
         self.apply(row, rows.indicators)
-        row.x, row.index, row.n = rows.ones if sound else rows.ones + self.widest, rows.indicators, self.widest
+        row.x, row.index, row.n = rows.ones if sound else rows.nans, rows.indicators, self.widest
 
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
         cdef Row given

@@ -254,7 +254,7 @@ def learner_of(threshold_map):
 def test_a_refused_call_leaves_the_map_unchanged(n):
     """Of rows before and after the first ones, some of them at balanced counts."""
     X, y = stream(1200)[:, :6].copy(), np.arange(1200.0)
-    learner = learner_of(ThresholdMap(6))
+    learner = learner_of(ThresholdMap(6, allow_nan=True))
     for start in (0, 3, 60, 250, 508, 599):
         assert learner.learn(X[learner.row_map.state[0][0] : start], y[: start - learner.row_map.state[0][0]]) is None
         before = pickle.dumps(learner.row_map)
@@ -266,11 +266,11 @@ def test_a_refused_call_leaves_the_map_unchanged(n):
 
 def test_a_learner_learns_the_indicators_of_rows():
     X, y = stream(900), np.random.default_rng(0).normal(size=900)
-    alone = ThresholdMap(8)
+    alone = ThresholdMap(8, allow_nan=True)
     columns = progressive(alone, X)
     ones = sparse.csr_array((np.ones(columns.size), columns.ravel(), np.arange(901) * alone.widest))
     ones.resize(900, alone.n_outputs)
-    mapped, plain = learner_of(ThresholdMap(8)), learner_of(ThresholdMap(8))
+    mapped, plain = (learner_of(ThresholdMap(8, allow_nan=True)) for _ in range(2))
     plain.map_by(None)
     assert mapped.learn(X, y) is None and plain.learn(ones, y) is None
     assert_array_equal(mapped.coef, plain.coef)
@@ -278,19 +278,19 @@ def test_a_learner_learns_the_indicators_of_rows():
     assert pickle.dumps(mapped.row_map) == pickle.dumps(alone)
 
 
-@pytest.mark.parametrize("wrong", [np.inf, -np.inf])
-def test_infinite_values_are_refused(wrong):
+@pytest.mark.parametrize(("wrong", "allow_nan"), [(np.inf, True), (-np.inf, True), (np.inf, False), (np.nan, False)])
+def test_infinite_values_are_refused_and_missing_ones_unless_allowed(wrong, allow_nan):
     X = np.ones((3, 2))
     X[1, 1] = wrong
-    learner = learner_of(ThresholdMap(2))
+    learner = learner_of(ThresholdMap(2, allow_nan=allow_nan))
     assert learner.learn(X, np.zeros(3)) == ("not finite", 1)
-    assert pickle.dumps(learner.row_map) == pickle.dumps(ThresholdMap(2))
+    assert pickle.dumps(learner.row_map) == pickle.dumps(ThresholdMap(2, allow_nan=allow_nan))
     assert_array_equal(np.isnan(learner.predict(X)), [False, True, False])
 
 
 def test_missing_values_of_sparse_rows_are_refused():
     X = sparse.csr_array(np.array([[1.0, 0.0], [np.nan, 1.0]]))
-    assert learner_of(ThresholdMap(2)).learn(X, np.zeros(2)) == ("not finite", 1)
+    assert learner_of(ThresholdMap(2, allow_nan=True)).learn(X, np.zeros(2)) == ("not finite", 1)
 
 
 @pytest.mark.parametrize(
@@ -303,11 +303,16 @@ def test_damaged_states_are_refused(field, wrong):
     counted, columns = threshold_map.state
     columns[field].reshape(3, -1)[1, 0] = wrong if field != "different" or wrong < 0 else 8
     with pytest.raises(ValueError, match=f"damaged: {field}"):
-        ThresholdMap(3, 64, 0, (counted, columns))
+        ThresholdMap(3, 64, 0, True, (counted, columns))
 
 
 def test_maps_have_the_same_images_if_their_keys_are_equal():
     first, same = ThresholdMap(20, 10, 1), ThresholdMap(20, 10, 1)
     assert first.key() == same.key()
-    for other in (ThresholdMap(21, 10, 1), ThresholdMap(20, 9, 1), ThresholdMap(20, 10, 2)):
+    for other in (
+        ThresholdMap(21, 10, 1),
+        ThresholdMap(20, 9, 1),
+        ThresholdMap(20, 10, 2),
+        ThresholdMap(20, 10, 1, True),
+    ):
         assert first.key() != other.key()
