@@ -38,6 +38,7 @@ from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, 
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
+from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
 from onlinebregman._kernels.learners.rule import LossRates, OwnRates, PowerLaw
 from onlinebregman._kernels.learners.softmax import SoftmaxLearner
 from onlinebregman._kernels.learners.spreads import SpreadLearner
@@ -297,7 +298,7 @@ def examples():
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)
     rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.3]])
-    found[MeanMixer] = MeanMixer(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), SquaredLoss(), True)
+    found[MeanMixer] = MeanMixer(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), SquaredLoss(), True, None)
     found[AggregatingMixer] = AggregatingMixer(Hedge(3, 0.5, 0.1), 0.0, 2.0)
     found[LogMixer] = LogMixer(Hedge(3, prior=np.array([0.5, 0.3, 0.2])), False, False)
     found[BrierMixer] = BrierMixer(Hedge(1), False, 3)
@@ -305,8 +306,8 @@ def examples():
         found[kind].learn(rows, np.array([1.0, 2.0]))
     found[Unmixed] = Unmixed(3)
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
-    found[Stack] = Stack(3, None, 0.1)
-    found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack])
+    found[Stack], found[QuantileTracker] = Stack(3, None, 0.1), QuantileTracker()
+    found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack], found[QuantileTracker])
     found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"], None)
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])

@@ -194,7 +194,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         if self.strategy == "aggregating":
             return AggregatingMixer(hedge, *self._bounds("strategy='aggregating'", {"y"})[:2])
         loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
-        return MeanMixer(hedge, make_loss(loss), self.strategy == "eg")
+        return MeanMixer(hedge, make_loss(loss), self.strategy == "eg", None)
 
     def _n_columns_of_experts(self, n_features: int) -> int:
         return n_features

@@ -5,7 +5,6 @@ Second-order steps extend it to the other matching losses, such as that of Poiss
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Literal, overload
 
 import numpy as np
@@ -19,6 +18,7 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.export import Scores
+from .._online.intervals import check_coverage
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
@@ -269,9 +269,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
         Parameters
         ----------
-        {X}
-        coverage : float
-            Share of the targets that should lie within their intervals; 0 < coverage < 1.
+        {X, coverage}
 
         Returns
         -------
@@ -285,8 +283,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         ValueError
             If a prediction overflows, `coverage` is not between 0 and 1, or the loss is not the squared one.
         """
-        if not (isinstance(coverage, Real) and 0 < coverage < 1):
-            raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}.")
+        check_coverage(coverage)
         center, std = self._predict_normal(X, False, "predict_interval")
         freedom = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()

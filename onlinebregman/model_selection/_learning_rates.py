@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import MeanMixer, Unmixed
+from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.examples import LearnsTargets
+from .._online.intervals import ConformalMixin
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, finite, read_only
@@ -225,7 +227,7 @@ class LearningRatePath(_LearningRates):
         return self.best_estimator_
 
 
-class LearningRateMixture(HedgedMixin, _LearningRates):
+class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     """One online model with many learning rates, learned side by side and mixed according to progressive losses.
 
     For a regressor, the prediction is that of the mean score of the models with weights v_k ~ exp(-rate L_k), L_k the
@@ -317,14 +319,14 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         check_is_fitted(self)
         learners = [estimator._learner for estimator in self.estimators_]
         if learners[0].geometry.adaptive:  # models may rescale their weights for larger values than any before
-            return np.asarray(self.estimators_[0]._learned_loss.link(self._predict(X)[:, 0]))
+            return np.asarray(self._learned_loss.link(self._predict(X)[:, 0]))
         X = check_rows(self, X, reset=False)
         row_map = learners[0].row_map  # all have seen the same rows
         if row_map is not None:
             X = row_map.transform(X)
         coef = self.weights_ @ np.stack([learner.coef for learner in learners])
         scores = X @ coef + self.weights_ @ [learner.intercept for learner in learners]
-        return np.asarray(self.estimators_[0]._learned_loss.link(scores))
+        return np.asarray(self._learned_loss.link(scores))
 
     @available_if(_LearningRates._classifies)
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
@@ -371,4 +373,5 @@ class LearningRateMixture(HedgedMixin, _LearningRates):
         if self._classifies():
             links = [estimator._link for estimator in self.estimators_]
             return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links, None)
-        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False)
+        self._learned_loss = self.estimators_[0]._learned_loss
+        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False, QuantileTracker())

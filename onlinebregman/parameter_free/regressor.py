@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import CentredMixer
 from .._online.compiled import make_loss
 from .._online.examples import LearnsTargets
+from .._online.intervals import ConformalMixin
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
@@ -23,7 +25,7 @@ from ._base import ParameterFree
 
 
 @list_losses
-class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
+class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, ParameterFree):
     """Regression on a stream with nothing to tune: many online regressors in one pass, mixed by their losses.
 
     The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
@@ -67,6 +69,12 @@ class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
     >>> model = ParameterFreeRegressor().fit(X, y)
     >>> print(f"{model.score(X, y):.2f}")
     0.52
+
+    Intervals for 90 % of the targets, whatever their distribution:
+
+    >>> lower, upper = model.predict_interval(X[:3], coverage=0.9)
+    >>> print(lower.round(), upper.round())
+    [128.  -1. 101.] [279. 150. 253.]
     """
 
     _parameter_constraints: dict = {
@@ -128,4 +136,5 @@ class ParameterFreeRegressor(RegressorMixin, LearnsTargets, ParameterFree):
         centred = self._learned_loss.translation_invariant
         hedge, stack = self._make_hedge(None, stacked=centred)
         loss = make_loss(self._learned_loss)
-        return CentredMixer(hedge, loss, stack) if centred else MeanMixer(hedge, loss, False)
+        tracker = QuantileTracker()
+        return CentredMixer(hedge, loss, stack, tracker) if centred else MeanMixer(hedge, loss, False, tracker)

@@ -1,5 +1,6 @@
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 
@@ -7,6 +8,8 @@ from onlinebregman._kernels.losses.loss cimport Loss
 cdef class Mixer(AtomicLearner):
     cdef readonly Hedge hedge           # the weights of the experts
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
+    cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions of numbers, or None
+    cdef double error                   # |target - prediction| of a row, if it is tracked; negative: do not count it
     cdef readonly bint gradient         # whether costs are the gradient of the mixture's loss, not the experts' losses
     cdef double[::1] memory             # of which the following are parts
     cdef double* v                      # weights of the experts

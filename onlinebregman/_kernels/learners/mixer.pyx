@@ -8,13 +8,14 @@ of their mixture.
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, NAN, exp, isfinite, log
+from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, log
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
@@ -83,6 +84,8 @@ cdef class Mixer(AtomicLearner):
             self.hedge.save(rows.n_rows)
         if self.stack is not None:
             self.stack.save(rows.n_rows)
+        if self.tracker is not None:
+            self.tracker.save()
         return 0
 
     cdef int undo(self, Rows rows) except -1:
@@ -90,6 +93,8 @@ cdef class Mixer(AtomicLearner):
             self.hedge.restore()
         if self.stack is not None:
             self.stack.restore()
+        if self.tracker is not None:
+            self.tracker.restore()
         return AtomicLearner.undo(self, rows)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -113,7 +118,11 @@ cdef class Mixer(AtomicLearner):
             self.hedge.count(self.losses, weight * loss, self.v, self.costs, cost)
         else:
             self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
-        return LEARNED if self.settle(scores, y, weight) and self.hedge.finite() else LOSS_OVERFLOWED
+        if not (self.settle(scores, y, weight) and self.hedge.finite()):
+            return LOSS_OVERFLOWED
+        if self.tracker is not None and self.error >= 0 and not self.tracker.learn(self.error):
+            return LOSS_OVERFLOWED
+        return LEARNED
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
 
@@ -128,7 +137,8 @@ cdef class Mixer(AtomicLearner):
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
 
-        Also computes the losses of the experts and, if `gradient`, the gradient with respect to the weights.
+        Also computes the losses of the experts, if `gradient` the gradient with respect to the weights, and with a
+        `tracker` the error.
         """
         return 0.0
 
@@ -186,10 +196,12 @@ cdef class MeanMixer(Mixer):
     loss : Loss
     gradient : bool
         Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
+    tracker : QuantileTracker or None
+        Of the errors of the link of the mean.
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, state=None):
-        self.loss, self.gradient = loss, gradient
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, state=None):
+        self.loss, self.gradient, self.tracker = loss, gradient, tracker
         self.allocate(hedge, hedge.n_experts, 1)
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
@@ -199,6 +211,8 @@ cdef class MeanMixer(Mixer):
         slope = self.loss.derivative(mean, y) if self.gradient else 0.0
         for k in range(self.hedge.n_experts):
             self.losses[k], self.costs[k] = self.loss.value(scores[k], y), slope * scores[k]
+        if self.tracker is not None:
+            self.error = fabs(y - self.loss.link(mean))
         return self.loss.value(mean, y)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:

@@ -12,13 +12,14 @@ Either may have a `stack` of linear combinations of the experts, which are mixed
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, exp, isfinite, log
+from libc.math cimport INFINITY, exp, fabs, isfinite, log
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
     CALIBRATED, SOFTMAX, Calibration, calibrate, link_of, log_sigmoid, sigmoid
 )
 from onlinebregman._kernels.learners.mixer cimport Mixer
+from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
@@ -61,11 +62,13 @@ cdef class CentredMixer(Mixer):
     loss : Loss
     stack : Stack or None
         Of combinations of the scores.
+    tracker : QuantileTracker or None
+        Of the errors of all predictions but the first, 0.
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, state=None):
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker, state=None):
         cdef Py_ssize_t n = hedge.n_experts
-        self.loss, self.stack = loss, stack
+        self.loss, self.stack, self.tracker = loss, stack, tracker
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 2 * stack.hedge.lanes))
@@ -129,6 +132,7 @@ cdef class CentredMixer(Mixer):
             self.stats.first_loss = weight * (self.loss.value(0.0, y) - self.loss.value(y, y))
         y = from_origin(&self.stats, y)
         mixed = self.predict_both(scores, self.v, self.work, &m)
+        self.error = fabs(y - mixed) if self.stats.weight > 0 else -1.0
         if self.stack is not None and not self.learn_stack(self.work + n, m, mixed, y, weight):
             return INFINITY
         for k in range(n):

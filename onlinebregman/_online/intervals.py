@@ -1,0 +1,64 @@
+"""Mixin of mixtures of regressors: intervals for targets, from the errors of the predictions so far."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .._kernels.learners.mixer import Mixer
+from .._sklearn_compat import available_if
+from ..losses import Loss
+from .docs import DocumentedMixin
+from .types import MatrixLike
+
+
+def check_coverage(coverage: float) -> None:
+    """Check the argument of `predict_interval`."""
+    if not (isinstance(coverage, Real) and 0 < coverage < 1):
+        raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}.")
+
+
+class ConformalMixin(DocumentedMixin):
+    """Intervals whose share of misses tends to the one asked for, whatever the rows (adaptive conformal inference)."""
+
+    if TYPE_CHECKING:
+        _learned_loss: Loss
+
+        def predict(self, X: MatrixLike) -> np.ndarray: ...
+
+        def _fitted_mixer(self) -> Mixer: ...
+
+    @available_if(lambda self: not is_classifier(self))
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Predict an interval for the target of each row, as the next one of the stream.
+
+        The intervals are predictions plus or minus one radius, within the range of targets that the loss admits. The
+        radius for each coverage is learned from the errors of the predictions of past rows, each made before the row
+        was learned: it grows after an error outside of its interval and shrinks after one inside. So no distribution is
+        assumed: if the next interval is predicted before each row is learned, the share of the targets within their
+        intervals tends to `coverage` for any sequence of rows, also if it drifts (see :ref:`coverage`).
+
+        Parameters
+        ----------
+        {X, coverage}
+
+        Returns
+        -------
+        lower, upper : ndarrays of shape (n_samples,)
+            Infinite until a row was predicted and then learned. Larger coverages have wider intervals. Weights of rows
+            do not matter, except that rows of weight 0 are not counted.
+
+        Raises
+        ------
+        ValueError
+            If a prediction overflows, or `coverage` is not between 0 and 1.
+        """
+        check_coverage(coverage)
+        center = self.predict(X)
+        radius = self._fitted_mixer().tracker.radius(coverage)
+        least, largest = self._learned_loss.target_range
+        with np.errstate(over="ignore"):
+            return np.maximum(center - radius, least), np.minimum(center + radius, largest)

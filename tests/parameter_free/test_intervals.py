@@ -1,0 +1,314 @@
+"""Conformal intervals of mixtures: against plain NumPy, their laws, and their coverage on any stream."""
+
+import copy
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.learners.hedge import Hedge
+from onlinebregman._kernels.learners.mixer import MeanMixer
+from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from scipy.stats import norm
+from sklearn.preprocessing import scale
+
+from onlinebregman import (
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeRegressor,
+)
+from onlinebregman.datasets import load_dataset
+
+DATA = os.environ.get("ONLINEBREGMAN_DATA")
+LEVELS = np.array([*(k / 100 for k in range(1, 100)), 0.995, 0.999])
+ASKED = [0.001, 0.01, 0.055, 0.5, 0.9, 0.95, 0.99, 0.992, 0.999, 0.9999]
+RATE = 0.1
+seeds = st.integers(0, 2**32 - 1)
+MEMBERS = [ImplicitGDRegressor(eta0=0.1), ImplicitGDRegressor()]
+
+
+def mean_of(z):
+    """Quantiles of |z| relative to its mean, z normal."""
+    return norm.ppf((1 + z) / 2) / np.sqrt(2 / np.pi)
+
+
+class Tracker:
+    """ln q of each level, by the formula of docs/regret.rst."""
+
+    def __init__(self):
+        self.n, self.mean, self.logs = 0, 0.0, np.log(mean_of(LEVELS))
+
+    @property
+    def radii(self):
+        return np.maximum.accumulate(np.exp(self.logs)) * self.mean
+
+    def radius(self, coverage):
+        if self.n == 0:
+            return np.inf
+        at, levels = np.log(mean_of(coverage)), np.log(mean_of(LEVELS))
+        largest = np.maximum.accumulate(self.logs)
+        inside = np.interp(at, levels, largest)
+        return self.mean * np.exp(inside + max(at - levels[-1], 0) + min(at - levels[0], 0))
+
+    def learn(self, error):
+        """Returns which levels' intervals missed."""
+        missed = error > self.radii
+        if self.n:
+            least = np.log(mean_of(LEVELS) / 1000)
+            self.logs = np.maximum(self.logs + RATE * (missed - (1 - LEVELS)), np.where(missed, -np.inf, least))
+        self.n += 1
+        self.mean += max(1 / 64, 4 / (self.n + 3)) * (error - self.mean)
+        return missed
+
+
+def learner_of_errors():
+    """A mixer of one expert that predicts 0, so that the targets are the errors."""
+    return MeanMixer(Hedge(1), SquaredLoss(), False, QuantileTracker())
+
+
+def stream(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, 5.0 + X @ [1.0, 2.0, -1.0] + rng.normal(size=n) * np.exp(np.sin(np.arange(n) / 20))
+
+
+# --- plain NumPy ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ParameterFreeRegressor(members=MEMBERS),
+        ParameterFreeRegressor(members=MEMBERS, loss="absolute_error", stacking=False),
+        ParameterFreeRegressor(members=[MirrorDescentRegressor(loss="poisson")], loss="poisson"),
+        LearningRateMixture(eta0s=3),
+        LearningRateMixture(MirrorDescentRegressor(loss="log_loss"), eta0s=3),
+    ],
+    ids=str,
+)
+def test_radii_are_those_of_the_formula_for_errors_of_progressive_predictions(model):
+    X, y = stream()
+    loss = model.get_params().get("loss", getattr(model, "estimator", None) and model.estimator.loss)
+    least, largest = {"poisson": (0, np.inf), "log_loss": (0, 1)}.get(loss, (-np.inf, np.inf))
+    if largest == 1:
+        y = (y > 5.0).astype(float)
+    y = np.maximum(y, least)
+    weights, tracker = np.tile([1.0, 0.0, 3.0, 0.1], 50), Tracker()
+    for i in range(len(y)):
+        if weights[i] and i and not (i == 1 and isinstance(model, ParameterFreeRegressor) and loss != "poisson"):
+            tracker.learn(abs(y[i] - model.predict(X[i : i + 1])[0]))
+        elif weights[i] and i == 0 and (loss == "poisson" or isinstance(model, LearningRateMixture)):
+            tracker.learn(abs(y[0] - {"poisson": 1.0, "log_loss": 0.5}.get(loss, 0.0)))
+        model = model.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1])
+    center = model.predict(X)
+    for coverage in ASKED:
+        lower, upper = model.predict_interval(X, coverage)
+        radius = tracker.radius(coverage)
+        assert_allclose(lower, np.maximum(center - radius, least), rtol=1e-9, atol=1e-9)
+        assert_allclose(upper, np.minimum(center + radius, largest), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_a_tracker_is_that_of_the_formula_for_errors_of_all_magnitudes(seed):
+    rng = np.random.default_rng(seed)
+    mixer, tracker = learner_of_errors(), Tracker()
+    errors = 10.0 ** rng.uniform(-3, 3, size=300) * rng.choice([0.0, 1.0, 1.0], size=300)
+    errors[100:200] *= rng.choice([0.0, 1e-3, 1e6])
+    for block in np.split(errors, np.sort(rng.integers(0, 300, size=4))):
+        if len(block):
+            assert mixer.learn(np.zeros((len(block), 1)), block) is None
+        for error in block:
+            tracker.learn(error)
+        found = [mixer.tracker.radius(coverage) for coverage in ASKED]
+        assert_allclose(found, [tracker.radius(coverage) for coverage in ASKED], rtol=1e-10)
+
+
+# --- coverage ---------------------------------------------------------------------------------------------------------
+
+
+def errors_of(manner, rng, tracker, level):
+    """The next error between 1e-3 and 1e3, by an adversary that knows the radii, or without one."""
+    radii = np.clip(tracker.radii, 2e-3, 500)
+    if manner == "just outside":
+        return radii[level] * 1.0001
+    if manner == "just inside":
+        return radii[level] * 0.9999
+    if manner == "between levels":
+        return radii[rng.integers(len(LEVELS))] * rng.choice([0.9999, 1.0001])
+    if manner == "alternating":
+        return [1e-3, 1e3][tracker.n % 2]
+    if manner == "jumps":
+        return np.clip(10.0 ** [-2, 2, 0][tracker.n // 100 % 3] * abs(rng.standard_cauchy()), 1e-3, 1e3)
+    if manner == "growing":
+        return 1e-3 * 1e6 ** (tracker.n / 1000)
+    return 1e3 / 1e6 ** (tracker.n / 1000)
+
+
+@pytest.mark.parametrize(
+    "manner", ["just outside", "just inside", "between levels", "alternating", "jumps", "growing", "shrinking"]
+)
+@pytest.mark.parametrize("level", [4, 49, 89, 98])
+def test_the_share_of_misses_is_bounded_on_adversarial_streams(manner, level):
+    rng, tracker, T = np.random.default_rng(level), Tracker(), 1000
+    mixer, start = learner_of_errors(), mean_of(LEVELS)
+    misses, ratios = np.zeros(len(LEVELS)), []
+    for t in range(T):
+        error = errors_of(manner, rng, tracker, level) if t else 1.0
+        if t:
+            assert mixer.tracker.radius(LEVELS[level]) == pytest.approx(tracker.radii[level], rel=1e-9)
+            ratios.append(error / tracker.mean)
+        mixer.learn(np.zeros((1, 1)), np.array([error]))
+        missed = tracker.learn(error)
+        misses += missed * (t > 0)
+    excess = misses - (1 - LEVELS) * (T - 1)
+    above = np.log(np.maximum(max(ratios) / start, 1)) / RATE + LEVELS
+    below = np.log(start / min(min(ratios), start[0])) / RATE + np.arange(1, 1 + len(LEVELS))
+    assert (excess <= above + 1e-6).all()
+    if (tracker.logs > np.log(start / 999)).all():
+        assert (excess >= -below - 1e-6).all()
+    assert (np.diff(misses) <= 0).all()
+
+
+def progressive(model, X, y, asked, skip=20):
+    """Shares of the targets within intervals that are predicted before the row is learned, and mean widths."""
+    hits, widths = [], []
+    for i in range(len(y)):
+        if i >= skip:
+            intervals = [model.predict_interval(X[i : i + 1], coverage) for coverage in asked]
+            hits.append([low[0] <= y[i] <= high[0] for low, high in intervals])
+            widths.append([high[0] - low[0] for low, high in intervals])
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    return np.mean(hits, axis=0), np.mean(widths, axis=0)
+
+
+@pytest.mark.parametrize("noise", ["jumps", "heavy tails", "drift"])
+def test_coverage_under_drift(noise):
+    rng, n = np.random.default_rng(0), 3000
+    X, t = rng.normal(size=(n, 3)), np.arange(n)
+    w = rng.normal(size=(4, 3))[t // 750] if noise == "drift" else np.ones((n, 3))
+    e = rng.standard_t(2, size=n) if noise == "heavy tails" else rng.normal(size=n)
+    y = (w * X).sum(axis=1) + e * (np.where(t // 750 % 2, 5.0, 0.5) if noise == "jumps" else 1.0)
+    asked = [0.5, 0.8, 0.9, 0.95, 0.99]
+    found, widths = progressive(ParameterFreeRegressor(random_features=0), X, y, asked)
+    assert_allclose(found, asked, atol=0.005)
+    if noise == "jumps":  # no fixed width is as narrow: that of the true errors has to be that of the louder half
+        assert widths[2] < 0.8 * 2 * np.quantile(np.abs(y - X.sum(axis=1)), 0.9)
+
+
+@pytest.mark.skipif(DATA is None, reason="the data sets are not here")
+@pytest.mark.parametrize("name", ["airfoil", "concrete", "mortgage", "stock", "winequality_red"])
+def test_coverage_on_real_sets(name):
+    X, y = load_dataset(name, return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order].astype(float), scale(y.astype(float))[order]
+    asked = [0.5, 0.8, 0.9, 0.95, 0.99]
+    assert_allclose(progressive(ParameterFreeRegressor(random_features=0), X, y, asked)[0], asked, atol=0.01)
+
+
+def test_after_perfect_predictions_intervals_recover():
+    """Quantiles of errors of 0 do not fall without end."""
+    mixer = learner_of_errors()
+    mixer.learn(np.zeros((100_000, 1)), np.r_[1.0, np.zeros(99_999)])
+    assert mixer.tracker.radius(0.9) < 1e-300
+    errors = np.abs(np.random.default_rng(0).normal(size=100))
+    mixer.learn(np.zeros((100, 1)), errors)
+    assert mixer.tracker.radius(0.9) > np.quantile(errors, 0.7)
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(seeds, st.floats(-30, 30), st.floats(-1e3, 1e3))
+def test_units_and_origin_of_targets(seed, power, shift):
+    X, y = stream(80, seed)
+    factor = 2.0 ** round(power)
+    one = ParameterFreeRegressor(members=MEMBERS).fit(X, y)
+    other = ParameterFreeRegressor(members=MEMBERS).fit(X, factor * y)
+    moved = ParameterFreeRegressor(members=MEMBERS).fit(X, y + shift)
+    for coverage in ASKED:
+        low, high = one.predict_interval(X, coverage)
+        assert_allclose(other.predict_interval(X, coverage), [factor * low, factor * high], rtol=1e-9)
+        assert_allclose(moved.predict_interval(X, coverage), [low + shift, high + shift], rtol=1e-6, atol=1e-6)
+
+
+@settings(max_examples=20)
+@given(seeds, st.lists(st.floats(0.001, 0.9999), min_size=2, max_size=6))
+def test_larger_coverages_have_wider_intervals(seed, asked):
+    X, y = stream(60, seed)
+    y = np.exp(y)
+    model = ParameterFreeRegressor(members=MEMBERS)
+    for start in range(0, 60, 7):
+        model.partial_fit(X[start : start + 7], y[start : start + 7])
+        lower, upper = np.transpose([model.predict_interval(X[:2], coverage) for coverage in sorted(asked)], (1, 0, 2))
+        assert (np.diff(lower, axis=0) <= 0).all() and (np.diff(upper, axis=0) >= 0).all()
+
+
+@pytest.mark.parametrize("model", [ParameterFreeRegressor(), LearningRateMixture()], ids=str)
+def test_intervals_do_not_depend_on_cuts_weights_copies_and_refused_rows(model):
+    X, y = stream(80)
+    whole = copy.deepcopy(model).partial_fit(X, y)
+    for i in range(80):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        with pytest.raises(ValueError):
+            model.partial_fit(np.r_[X[:3], [[1e300, np.nan, 0.0]]], np.ones(4))
+        if i == 40:
+            model = copy.deepcopy(model)
+            model.partial_fit(X[:5], 1e3 * y[:5], sample_weight=np.zeros(5))
+    for coverage in ASKED:
+        assert_array_equal(model.predict_interval(X, coverage), whole.predict_interval(X, coverage))
+
+
+def test_weights_do_not_matter():
+    rng = np.random.default_rng(0)
+    trackers = []
+    for weights in (np.ones(100), rng.uniform(0.1, 10.0, size=100)):
+        mixer = learner_of_errors()
+        mixer.learn(np.zeros((100, 1)), np.arange(100.0), weights)
+        trackers.append(mixer.tracker.radius(0.9))
+    assert trackers[0] == trackers[1]
+
+
+# --- the start, and errors --------------------------------------------------------------------------------------------
+
+
+def test_intervals_are_infinite_until_a_prediction_was_checked():
+    X, y = stream(3)
+    model = ParameterFreeRegressor()
+    for i in range(2):  # the first prediction, 0, says nothing
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert np.isinf(model.predict_interval(X)).all() == (i == 0)
+    radius = abs(y[1] - y[0]) * mean_of(0.9)
+    assert_allclose(np.diff(model.predict_interval(X), axis=0), np.full((1, 3), 2 * radius))
+    others = LearningRateMixture().fit(X[:1], y[:1]).predict_interval(X)
+    assert_allclose(np.diff(others, axis=0), np.full((1, 3), 2 * y[0] * mean_of(0.9)))
+
+
+def test_intervals_of_constant_targets_have_no_width():
+    X = stream(50)[0]
+    lower, upper = ParameterFreeRegressor().fit(X, np.full(50, 3.0)).predict_interval(X)
+    assert_array_equal([lower, upper], 3.0)
+
+
+@pytest.mark.parametrize("coverage", [0, 1, -0.5, 1.5, 90, np.nan, "0.9", None])
+def test_invalid_coverages(coverage):
+    model = ParameterFreeRegressor(members=MEMBERS).fit(*stream(20))
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
+        model.predict_interval(stream(20)[0], coverage)
+
+
+def test_classifiers_have_no_intervals():
+    assert hasattr(LearningRateMixture(), "predict_interval")
+    assert not hasattr(LearningRateMixture(MirrorDescentClassifier()), "predict_interval")
+
+
+@pytest.mark.parametrize("model", [ParameterFreeRegressor(), LearningRateMixture()], ids=str)
+def test_intervals_before_the_first_row(model):
+    with pytest.raises(AttributeError, match="not fitted"):
+        model.predict_interval(stream(5)[0])
