@@ -275,6 +275,11 @@ def _check_comparator(parameters: dict[str, Any], coef, intercept) -> None:
             "With standardize=True comparators are weights of columns whose scale changes with each row; standardize "
             "the rows beforehand (sklearn.preprocessing.StandardScaler)."
         )
+    if parameters.get("thresholds"):
+        raise ValueError(
+            "With thresholds comparators are weights of indicators, whose bins move with each row; give the rows "
+            "of indicators to a model without thresholds."
+        )
     if intercept is not None and coef is None:
         raise ValueError("There is an intercept, but no coef; give both, or neither.")
 

@@ -25,7 +25,7 @@ from .._online.validation import check_rows, check_weights
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
-from ._standardize import StandardizeMixin
+from ._row_map import MapsRows
 
 Update = Literal["implicit", "explicit", "importance"]
 
@@ -47,7 +47,7 @@ class _Theory(NamedTuple):
     upper: float  # bound on the weights
 
 
-class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
+class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts.
 
     Parameters
@@ -144,14 +144,14 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
             "rows": rows,
         }
         if self._learned_penalty is None:
-            return theory_rate(*run, terms.data_bounds, self.n_features_in_, upper=terms.upper, **run_options)
+            return theory_rate(*run, terms.data_bounds, self._n_weights, upper=terms.upper, **run_options)
         _, init, constraint = self._start
-        contains_zero = constraint is None or constraint.contains(np.zeros(self.n_features_in_))
+        contains_zero = constraint is None or constraint.contains(np.zeros(self._n_weights))
         return penalised_rate(
             *run,
             self._learned_penalty,
             terms.data_bounds,
-            self.n_features_in_,
+            self._n_weights,
             around_zero=init is None and contains_zero,
             **run_options,
         )
@@ -235,9 +235,20 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        self._learner = self._standardize(self._make_learner(data.X.shape[1]), data.X)
+        row_map = self._make_row_map(data.X)
+        self._learner = self._make_learner(data.X.shape[1] if row_map is None else row_map.n_outputs)
+        self._learner.map_by(row_map)
+
+    @property
+    def _n_weights(self) -> int:
+        """The number of weights of a learner: of features, or of what is learned instead."""
+        return self._learner.n_features
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
+        if self.thresholds:
+            raise TypeError(
+                f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self.thresholds!r}, as each has its own bins."
+            )
         mixed = super()._merged(parts, fractions)
         if _parts(mixed._learner)[0].origin is not None:
             terms = self._terms_of_certificate(self._learner) | {"fraction": _common(fractions)}
@@ -334,7 +345,7 @@ class OnlineLinearModel(StandardizeMixin, MirrorMixin, EpochEstimator):
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
-        n, (signed, _, constraint) = self.n_features_in_, self._start
+        n, (signed, _, constraint) = self._n_weights, self._start
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
             coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)

@@ -85,7 +85,7 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> np.ndarray:
         """A bound for each learner, from its row of coef and its entry of the others; their sum for a joint loss."""
         n = len(self._fitted_learner().learners)
-        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (n, self.n_features_in_))
+        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (n, self._n_weights))
         return self._each(lambda number, *others: bound(number, coefs[number], *others), *others)
 
     def _each(self, bound: Callable, *arguments: ArrayLike | None) -> np.ndarray:

@@ -18,12 +18,12 @@ from .._online.merging import merged_standardizer
 from .._online.types import RandomState
 from .._online.validation import fitted
 from .._sklearn_compat import Interval
-from ._standardize import StandardizeMixin
+from ._row_map import MapsRows
 
 LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
 
 
-class ForwardEstimator(StandardizeMixin, OnlineEstimator):
+class ForwardEstimator(MapsRows, OnlineEstimator):
     """Second-order steps on a penalised loss, one pass over the rows, no learning rate.
 
     Parameters

@@ -395,7 +395,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         else:
             least = self._intercept_alpha()
             learner = MatchingLearner(n_features, make_loss(loss), self.alpha, self.fit_intercept, features, least)
-        self._learned_loss, self._learner = loss, self._standardize(learner, data.X)
+        learner.map_by(self._make_row_map(data.X))
+        self._learned_loss, self._learner = loss, learner
 
     def _configure(self) -> None:
         forward = {"forward": self.forward} if isinstance(self._learner, ForwardLearner) else {}

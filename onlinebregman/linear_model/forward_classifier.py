@@ -264,7 +264,8 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         start = n_features, n_classes, scale * self.alpha, self.fit_intercept
         others = self._features(n_features), scale * self._intercept_alpha()
         learner = AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others)
-        self._learner = self._standardize(learner, data.X)
+        learner.map_by(self._make_row_map(data.X))
+        self._learner = learner
 
     def _configure(self) -> None:
         self._learner.configure(forgetting=self.forgetting)

@@ -25,6 +25,7 @@ from ._regressor import OnlineLinearRegressor
 _PARAMETERS: dict = {
     "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
     "standardize": ["boolean"],
+    "thresholds": [StrOptions({"pairwise", "no_interactions"}), None],
     "signed": ["boolean"],
     "constraint": [Constraint, None],
     "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
@@ -159,7 +160,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction is exp(X w + b) for
         "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b for the others.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle}
+    {fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, shuffle}
     {average, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -232,6 +233,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        thresholds: Literal["pairwise", "no_interactions"] | None = None,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
@@ -271,8 +273,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         probabilities before the step or after it. "multinomial" requires "log_loss" and implicit or explicit steps, and
         works in every divergence. For two classes both are the same. Read when learning starts.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {class_weight, fit_intercept, standardize, max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
-    {warm_start, random_state, verbose}
+    {class_weight, fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, shuffle, average}
+    {track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
@@ -333,6 +335,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        thresholds: Literal["pairwise", "no_interactions"] | None = None,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,

@@ -46,6 +46,10 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         and one with twice as many, for up to 128 columns. The cost of each is quadratic in its number of features, in
         time and memory: three with 128 and one with 256 take 10 to 15 microseconds per row and a megabyte. 0: only
         linear members.
+    thresholds : bool
+        For the default set, on streams that start with dense rows: also include models of indicators of bins, for targets
+        that depend on thresholds of columns or of pairs of columns; see :ref:`thresholds`. Their cost is linear in the
+        number of columns.
     n_jobs : int or None
         Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
         each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
@@ -68,6 +72,7 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         "share": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
+        "thresholds": ["boolean"],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
@@ -79,6 +84,7 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
     share: float
     standardize: bool
     random_features: int
+    thresholds: bool
     n_jobs: int | None
     random_state: RandomState
 

@@ -35,7 +35,8 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
 
     Parameters
     ----------
-    {members, stacking, share, standardize, random_features, class_weight, n_jobs, random_state}
+    {members, stacking, share, standardize, random_features, thresholds, class_weight, n_jobs}
+    {random_state}
 
     Attributes
     ----------
@@ -79,6 +80,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 128,
+        thresholds: bool = True,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -145,6 +147,11 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
             ]
         else:
             members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
+            if self.thresholds:
+                members += [
+                    MirrorDescentClassifier(divergence=divergence, thresholds=True)
+                    for divergence in ("diagonal_newton", "normalized_adagrad")
+                ]
         if second_order:
             members += [
                 ForwardClassifier(alpha=alpha, forgetting=forgetting, **scaled)

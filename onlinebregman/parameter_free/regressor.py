@@ -39,7 +39,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     {members}
     loss : {<regression losses>} or Loss
         The loss of the mixture and of the members of the default set.
-    {stacking, share, standardize, random_features, n_jobs, random_state}
+    {stacking, share, standardize, random_features, thresholds, n_jobs, random_state}
 
     Attributes
     ----------
@@ -92,6 +92,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 128,
+        thresholds: bool = True,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
@@ -120,8 +121,14 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]
         members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
         members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
+        without_rate = ["normalized_adagrad"]
         if min(loss.curvature_range[1], loss.lipschitz) < np.inf:
             members += [make(divergence="diagonal_newton")]
+            without_rate += ["diagonal_newton"]
+        if self.thresholds and not sparse:
+            members += [
+                MirrorDescentRegressor(divergence=each, loss=self.loss, thresholds=True) for each in without_rate
+            ]
         if second_order and loss.translation_invariant:
             members += [
                 ForwardRegressor(alpha=alpha, forgetting=forgetting, **scaled)

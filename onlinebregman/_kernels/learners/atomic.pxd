@@ -27,7 +27,7 @@ cdef class AtomicLearner:
     cdef tuple arguments      # of the constructor
     cdef Fields learned       # what rows change
     cdef Fields configured    # what `configure` changes
-    cdef readonly Py_ssize_t n_features
+    cdef readonly Py_ssize_t n_features  # columns of what is learned: of rows, or of their images
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
     cdef readonly Py_ssize_t n_scores  # number of scores of a row
@@ -86,6 +86,11 @@ cdef class AtomicLearner:
 
 
 cdef object reason(int status)
+
+
+cdef inline Py_ssize_t row_width(AtomicLearner learner) noexcept nogil:
+    """The number of columns of rows, before they are mapped."""
+    return learner.n_features if learner.row_map is None else learner.row_map.n_features
 
 
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:

@@ -26,7 +26,6 @@ from onlinebregman._kernels.learners.transaction cimport (
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
-from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef extern from "learners/claim.h":
     bint ob_claim(long* flag) noexcept nogil
@@ -87,11 +86,10 @@ cdef class AtomicLearner:
     def __cinit__(self, *arguments):
         cdef dict state = {}
         cdef Py_ssize_t n = len(arguments)
-        cdef Standardizer standardizer = None
         if n > 0 and type(arguments[n - 1]) is dict:
             state, arguments = arguments[n - 1], arguments[:n - 1]
-            standardizer = state.get("row_map")  # the only map that keeps the number of columns
-        self.row_map, self.maps = standardizer, () if standardizer is None else (standardizer,)
+        self.row_map = state.get("row_map")
+        self.maps = () if self.row_map is None else (self.row_map,)
         self.arguments = tuple([np.array(value) if isinstance(value, np.ndarray) else value for value in arguments])
         self.learned, self.configured = Fields(state.get("fields")), Fields(state.get("fields"))
 
@@ -106,10 +104,6 @@ cdef class AtomicLearner:
 
     def map_by(self, RowMap row_map):
         """Map rows before they are learned or predicted; called before the first row."""
-        cdef Py_ssize_t n_columns = self.n_features if self.row_map is None else self.row_map.n_outputs
-        if row_map is not None:
-            check_columns(row_map.n_outputs, n_columns)
-        self.n_features = n_columns if row_map is None else row_map.n_features
         self.row_map, self.maps = row_map, () if row_map is None else (row_map,)
 
     # --- entry points -------------------------------------------------------------------------------------------
@@ -243,7 +237,7 @@ cdef class AtomicLearner:
         if not unnamed(attributes):
             return None
         rows = try_rows(X)
-        if rows is None or rows.n_rows == 0 or rows.n_columns != self.n_features:
+        if rows is None or rows.n_rows == 0 or rows.n_columns != row_width(self):
             return None
         return None if self.dense and rows.indices != NULL else rows
 
@@ -307,8 +301,11 @@ cdef class AtomicLearner:
 
     cdef int check(self, Rows rows) except -1:
         """Check the width of rows that are learned or predicted, and that the learner is complete."""
-        if rows.n_columns != self.n_features:
-            check_columns(rows.n_columns, self.n_features)
+        cdef Py_ssize_t width = row_width(self)
+        if rows.n_columns != width:
+            check_columns(rows.n_columns, width)
+        if self.row_map is not None and self.row_map.n_outputs != self.n_features:
+            raise ValueError(f"rows must be mapped to {self.n_features} columns; got {self.row_map.n_outputs}")
         if self.dense and rows.indices != NULL:
             raise ValueError("X must be a dense array; got a sparse matrix")
         return 0

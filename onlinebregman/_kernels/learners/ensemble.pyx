@@ -1,6 +1,6 @@
 """Learners of the same rows as one learner."""
 
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, row_width
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.rows.rows cimport Rows
 
@@ -18,10 +18,10 @@ cdef class Ensemble(AtomicLearner):
         self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
-        self.n_features = self.learners[0].n_features
+        self.n_features = row_width(self.learners[0])
         self.dense = any([(<AtomicLearner> learner).dense for learner in self.learners])
         for learner in self.learners:
-            check_columns(learner.n_features, self.n_features)
+            check_columns(row_width(learner), self.n_features)
 
     @property
     def t(self):

@@ -392,7 +392,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef double* z
         cdef Row row
         cdef Workspace work
-        check_columns(rows.n_columns, self.n_features)
+        self.check(rows)
         if self.row_map is not None:
             self.row_map.open(rows)
         predictions = np.empty(rows.n_rows * m)

@@ -41,6 +41,8 @@ cdef int check_rows(Learner learner, Rows rows) except -1:
     """See `check_columns`; a row for a matrix may consist of several parts of its size."""
     cdef Py_ssize_t n = learner.n_features
     cdef bint matrix = learner.geometry.quadratic or isinstance(learner.geometry, MatrixGeometry)
+    if learner.row_map is not None:
+        return AtomicLearner.check(learner, rows)
     if rows.n_columns != n and not (matrix and rows.n_columns and rows.n_columns % n == 0):
         check_columns(rows.n_columns, n)
     return 0
@@ -136,7 +138,6 @@ cdef class Learner(AtomicLearner):
         if state is not None:
             self.settings, self.run = state["settings"], state["run"]
             self.rule, self.limit, self.origin = state["rule"], state["limit"], state["origin"]
-            self.map_by(state["row_map"])
             self.check_rule()
             if self.run.averaged != 0 and not geometry.averaging:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")

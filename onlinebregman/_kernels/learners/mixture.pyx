@@ -25,8 +25,8 @@ from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEAR
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
-from onlinebregman._kernels.rows.chunk cimport MAX_IMAGES, Chunk
-from onlinebregman._kernels.rows.row_map cimport RowMap
+from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
@@ -172,10 +172,9 @@ cdef class MixtureLearner(Ensemble):
 
     cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
         """Outputs for rows, shape (n_rows, n_scores); None if they are not finite."""
-        cdef Py_ssize_t i, k, width = self.mixer.n_scores
+        cdef Py_ssize_t i, j, k, width = self.mixer.n_scores
         cdef double* scores
-        cdef double* own
-        cdef Row[MAX_IMAGES] images
+        cdef Row row
         cdef RowMap row_map
         cdef Workspace work
         cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
@@ -188,15 +187,15 @@ cdef class MixtureLearner(Ensemble):
         make_workspace(&work, self.vector_length(self.widest(rows)))
         with nogil:
             for i in range(rows.n_rows):
-                self.chunk.predict(rows, i, images)
-                own = scores
-                for k in range(self.n):
-                    (<AtomicLearner> self.parts[k].learner).score_row(&images[self.parts[k].image], &work, own)
-                    own += self.parts[k].n_scores
+                for j in range(self.chunk.n_images):
+                    fetch_mapped(<RowMap> self.chunk.maps[j], rows, i, &row)
+                    for k in range(self.n):
+                        if self.parts[k].image == j:
+                            (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, scores + self.parts[k].start)
                 finite = ob_nonfinite(scores, self.width) == 0  # their probabilities always are
                 if not finite:
                     break
-                self.mixer.mix(scores, &out[i * width], own)
+                self.mixer.mix(scores, &out[i * width], scores + self.width)
             free_workspace(&work)
             finite = finite and ob_nonfinite(&out[0], out.shape[0]) == 0
         return outputs.reshape(-1, width) if finite else None

@@ -2,7 +2,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef enum:
-    MAX_IMAGES = 3            # the rows themselves, and their images under one map of each kind
+    MAX_IMAGES = 8
 
 
 cdef class Chunk:
@@ -18,11 +18,11 @@ cdef class Chunk:
     cdef double[::1] numbers  # memory of weights and targets
     cdef double* weight
     cdef double* y
-    cdef double[::1] values   # copies of the images' values, if there are several rows
+    cdef double[::1] values   # copies of the images' values
     cdef Py_ssize_t[::1] columns
 
     cdef Py_ssize_t measure(self, Rows rows) noexcept
     cdef int reserve(self, Rows rows, Py_ssize_t most) except -1
     cdef void add(self, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil
-    cdef void predict(self, Rows rows, Py_ssize_t i, Row* images) noexcept nogil
+    cdef bint copied(self, Py_ssize_t k) noexcept nogil
     cdef Row* images(self, Py_ssize_t image) noexcept nogil

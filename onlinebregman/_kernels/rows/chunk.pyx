@@ -15,13 +15,13 @@ cdef class Chunk:
     Parameters
     ----------
     row_maps : tuple of RowMap or None
-        By which rows are mapped, at most one of each kind; None: not at all.
+        By which rows are mapped, all different; None: not at all.
     """
 
     def __cinit__(self, tuple row_maps):
         cdef Py_ssize_t k
-        if len({type(row_map) for row_map in row_maps}) < len(row_maps) or len(row_maps) > MAX_IMAGES:
-            raise ValueError("learners must share one map of rows of each kind; got different ones")
+        if len(row_maps) > MAX_IMAGES:
+            raise ValueError(f"learners must share their maps of rows, at most {MAX_IMAGES} of them; got {len(row_maps)}")
         self.row_maps, self.n_images = row_maps, len(row_maps)
         for k in range(self.n_images):
             self.maps[k] = <void*> row_maps[k]
@@ -41,10 +41,12 @@ cdef class Chunk:
         return self.width
 
     cdef int reserve(self, Rows rows, Py_ssize_t most) except -1:
-        """Allocate memory for `most` of these rows, which are measured; a single one is not copied."""
+        """Allocate memory for `most` of these rows, which are measured."""
         cdef void* memory
-        cdef Py_ssize_t k, copied = most * self.width if most > 1 else 0, indexed = 0
+        cdef Py_ssize_t k, copied
+        cdef bint indexed = False
         self.n, self.capacity = 0, most
+        copied = most * self.width if self.copied(0) else 0
         if self.numbers.shape[0] < 2 * most:
             memory = realloc(self.rows, self.n_images * most * sizeof(Row))
             if memory == NULL:
@@ -75,7 +77,7 @@ cdef class Chunk:
             image[0] = row
             if self.maps[k] != <void*> None:
                 (<RowMap> self.maps[k]).map_to_learn(rows, weight, image)
-            if self.capacity > 1 and image.n > 0:
+            if self.copied(k) and image.n > 0:
                 memcpy(&self.values[start], image.x, image.n * sizeof(double))
                 image.x = &self.values[start]
                 if image.index != NULL:
@@ -85,15 +87,9 @@ cdef class Chunk:
         self.number[self.n], self.weight[self.n], self.y[self.n] = i, weight, y
         self.n += 1
 
-    cdef void predict(self, Rows rows, Py_ssize_t i, Row* images) noexcept nogil:
-        """The images of row i as it is predicted; it is not added."""
-        cdef Py_ssize_t k
-        cdef Row row
-        rows.fetch(i, &row)
-        for k in range(self.n_images):
-            images[k] = row
-            if self.maps[k] != <void*> None:
-                (<RowMap> self.maps[k]).map_row(rows, &images[k])
+    cdef inline bint copied(self, Py_ssize_t k) noexcept nogil:
+        """Whether the k-th image is copied: unless neither the next row nor the next map overwrites it."""
+        return self.capacity > 1 or k + 1 < self.n_images
 
     cdef inline Row* images(self, Py_ssize_t image) noexcept nogil:
         """The rows of the chunk as one of the maps shows them."""

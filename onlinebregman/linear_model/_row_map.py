@@ -1,20 +1,22 @@
-"""Online standardisation of columns, by statistics that are learned with the model."""
+"""Maps of rows that are learned with the model: columns standardised online, or indicators of their bins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
 
+from .._kernels.rows.row_map import RowMap
 from .._kernels.rows.standardizer import Standardizer
+from .._kernels.rows.thresholds import ThresholdMap
 from .._online.export import Scores, ToOnnxMixin, ToSklearnMixin
 from .._online.validation import read_only
 
 
-class StandardizeMixin(ToSklearnMixin, ToOnnxMixin):
-    """A linear model that can standardise rows online.
+class MapsRows(ToSklearnMixin, ToOnnxMixin):
+    """A linear model that can learn images of the rows: standardised online, or as indicators of bins.
 
     Parameters
     ----------
@@ -25,6 +27,12 @@ class StandardizeMixin(ToSklearnMixin, ToOnnxMixin):
         or sparse. Everything that concerns weights (penalty, `init`, constraints, bounds, certificates) refers to
         standardised columns, except for `coef_` and `intercept_`, which are in units of the data. Read when learning
         starts.
+    thresholds : {"pairwise", "no_interactions"} or None
+        Learn, instead of the columns, indicators of bins: of each column at several resolutions, and with "pairwise" of
+        pairs of columns as well, so that the model is a sum of step functions of one column, and of two. Bins are
+        computed online from the rows learned before, and do not depend on the units of the columns, so that
+        `standardize` has no effect; see :ref:`thresholds`. Everything that concerns weights refers to the indicators,
+        `coef_` as well. Read when learning starts.
 
     Attributes
     ----------
@@ -37,14 +45,15 @@ class StandardizeMixin(ToSklearnMixin, ToOnnxMixin):
     """
 
     standardize: bool = False
+    thresholds: Literal["pairwise", "no_interactions"] | None = None
     _sklearn_form = _onnx_form = "linear"
     _fitted_learner: Callable[[], Any]
 
-    def _standardize(self, learner: Any, X) -> Any:
-        """The learner, which begins with rows like these, set to standardise them if `standardize` is True."""
-        if self.standardize:
-            learner.map_by(Standardizer(learner.n_features, not issparse(X)))
-        return learner
+    def _make_row_map(self, X) -> RowMap | None:
+        """The map of rows like these, with which learning starts; None: they are learned as they are."""
+        if self.thresholds:
+            return ThresholdMap(X.shape[1], **{} if self.thresholds == "pairwise" else {"n_pairs": 0})
+        return Standardizer(X.shape[1], not issparse(X)) if self.standardize else None
 
     def _scores(self) -> Scores:
         """The scores as a function of the row, for exports."""
