@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -108,6 +108,20 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             )
             for width, number, alpha in ((0.1, n, 0.1), (0.3, n, 0.1), (1.0, n, 0.1), (0.3, 2 * n, 0.01))
             if n > 0
+        ]
+
+    def _of_thresholds(self, make: Callable[..., Any], newton: bool = True) -> list[Any]:
+        """Models of indicators of bins, if any; `newton`: whether the loss has bounded curvature or slope."""
+        return [
+            make(divergence=divergence, eta0=eta, thresholds=thresholds)
+            for thresholds, divergence, eta in (
+                ("pairwise", "normalized_adagrad", 3.0),
+                ("pairwise", "diagonal_newton", 4.0),
+                ("pairwise", "diagonal_newton", 1.0),
+                ("no_interactions", "normalized_adagrad", 3.0),
+                ("no_interactions", "diagonal_newton", 4.0),
+            )
+            if self.thresholds and (newton or divergence != "diagonal_newton")
         ]
 
     def _make_estimators(self, X) -> list[Any]:

@@ -147,11 +147,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
             ]
         else:
             members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
-            if self.thresholds:
-                members += [
-                    MirrorDescentClassifier(divergence=divergence, thresholds=True)
-                    for divergence in ("diagonal_newton", "normalized_adagrad")
-                ]
+            members += self._of_thresholds(partial(MirrorDescentClassifier, multi_class="multinomial"))
         if second_order:
             members += [
                 ForwardClassifier(alpha=alpha, forgetting=forgetting, **scaled)

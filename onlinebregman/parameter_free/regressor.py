@@ -121,14 +121,11 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]
         members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
         members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
-        without_rate = ["normalized_adagrad"]
-        if min(loss.curvature_range[1], loss.lipschitz) < np.inf:
+        newton = min(loss.curvature_range[1], loss.lipschitz) < np.inf
+        if newton:
             members += [make(divergence="diagonal_newton")]
-            without_rate += ["diagonal_newton"]
-        if self.thresholds and not sparse:
-            members += [
-                MirrorDescentRegressor(divergence=each, loss=self.loss, thresholds=True) for each in without_rate
-            ]
+        if not sparse:
+            members += self._of_thresholds(partial(MirrorDescentRegressor, loss=self.loss), newton)
         if second_order and loss.translation_invariant:
             members += [
                 ForwardRegressor(alpha=alpha, forgetting=forgetting, **scaled)
