@@ -17,6 +17,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, f
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.links cimport IDENTITY, link_of, probability
 from onlinebregman._kernels.learners.lockstep cimport Lockstep
 from onlinebregman._kernels.learners.mixer cimport Mixer
@@ -24,6 +25,7 @@ from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
+from onlinebregman._kernels.losses.numpy_loss cimport NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped
@@ -84,7 +86,7 @@ cdef class MixtureLearner(Ensemble):
         for k, learner in enumerate(self.learners):
             image = [row_map is learner.row_map for row_map in row_maps].index(True)
             self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, image, IDENTITY, False)
-            if learner.chunkwise:
+            if learns_chunks(learner):
                 self.chunkwise[self.n_chunkwise] = k
                 self.n_chunkwise += 1
             start += learner.n_scores
@@ -227,12 +229,18 @@ cdef class MixtureLearner(Ensemble):
         Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
         """
         cdef Py_ssize_t k
-        self.lockstep.gather(tuple([self.sole[k] if self.parts[k].image == 0 else None for k in range(self.n)]), length)
+        self.lockstep.gather(
+            tuple([
+                None if self.parts[k].image > 0 or learns_chunks(<AtomicLearner> self.parts[k].learner) else self.sole[k]
+                for k in range(self.n)
+            ]),
+            length,
+        )
         self.n_rowwise = 0
         for k in range(self.n):
             if self.links is not None:
                 self.parts[k].scored_before = not (<AtomicLearner> self.parts[k].learner).scores_predict()
-            if not (<AtomicLearner> self.parts[k].learner).chunkwise and not self.lockstep.has(k):
+            if not learns_chunks(<AtomicLearner> self.parts[k].learner) and not self.lockstep.has(k):
                 self.rowwise[self.n_rowwise] = k
                 self.n_rowwise += 1
         return 0
@@ -412,6 +420,17 @@ cdef int check_n_jobs(n_jobs) except -1:
 
 cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
     return a.row < b.row or (a.row == b.row and a.turn < b.turn)
+
+
+cdef bint learns_chunks(AtomicLearner learner):
+    """Whether a learner learns a whole chunk at once, so that its matrix, or its many weights, stay in the cache."""
+    cdef Learner each
+    if learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
+        return learner.chunkwise
+    for each in learner.learners if isinstance(learner, MultiLearner) else [learner]:
+        if not each.geometry.adaptive or isinstance(each.loss, NumPyLoss):  # others may call Python
+            return False
+    return True
 
 
 cdef AtomicLearner sole_learner(AtomicLearner learner):
