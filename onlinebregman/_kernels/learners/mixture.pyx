@@ -25,7 +25,7 @@ from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
-from onlinebregman._kernels.losses.numpy_loss cimport NumPyLoss
+from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped
@@ -425,7 +425,7 @@ cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil
 cdef bint learns_chunks(AtomicLearner learner):
     """Whether a learner learns a whole chunk at once, so that its matrix, or its many weights, stay in the cache."""
     cdef Learner each
-    if learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
+    if learner.chunkwise or learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
         return learner.chunkwise
     for each in learner.learners if isinstance(learner, MultiLearner) else [learner]:
         if not each.geometry.adaptive or isinstance(each.loss, NumPyLoss):  # others may call Python
