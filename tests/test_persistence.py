@@ -285,7 +285,7 @@ def examples():
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.row_map
-    found[ThresholdMap] = ThresholdMap(4, 3)
+    found[ThresholdMap] = ThresholdMap(4, [(0, 1), (2, 1)])
     found[ThresholdMap].learn_rows(np.random.default_rng(0).normal(size=(20, 4)))
     found[ExponentialFamilyLearner] = ExponentialFamilyLearner(
         np.zeros(3), 1.0, "poisson", "Forward", np.ones(3), 1.0, None

@@ -33,11 +33,20 @@ cdef enum:
     PAIR = (COARSE + 1) * (COARSE + 1) + (MEDIUM + 1) * (MEDIUM + 1)  # indicators
 
 
-def draw_pairs(n_features, n_pairs, random_state):
-    """All pairs of columns, or `n_pairs` of them, shape (n, 2), in lexicographic order."""
+def parts_of_pairs(n_features, size, n_parts, random_state):
+    """Parts of all pairs of columns, drawn at random: arrays of shape (size, 2), at most `n_parts`, in order.
+
+    If there are less than n_parts * size pairs, some are in several parts; if there are at most `size`, all are in one.
+    """
     total = n_features * (n_features - 1) // 2
-    rank = np.arange(total) if total <= n_pairs else \
-        np.sort(np.random.default_rng(random_state).choice(total, n_pairs, replace=False))
+    if total <= size:
+        size, n_parts = total, 1
+    drawn = np.random.default_rng(random_state).choice(total, min(total, n_parts * size), replace=False)
+    return [pairs_of(np.sort(part), n_features) for part in np.resize(drawn, (n_parts, size))]
+
+
+def pairs_of(rank, n_features):
+    """The pairs of columns of these ranks in lexicographic order, shape (n, 2)."""
     firsts = np.cumsum(np.arange(n_features)[::-1])  # pairs whose first column is 0, or at most 1, ...
     first = np.searchsorted(firsts, rank, side="right")
     return np.column_stack([first, rank - firsts[first] + n_features]).astype(np.intp).reshape(-1, 2)
@@ -61,22 +70,25 @@ cdef class ThresholdMap(RowMap):
     Parameters
     ----------
     n_features : int
-    n_pairs : int, default=64
-        Most pairs of columns. If there are more, as many are drawn.
-    random_state : int, default=0
-        For drawing them.
+    pairs : array-like of shape (n_pairs, 2), default=()
+        Pairs of columns.
+    singles : bool, default=True
+        Whether there are indicators of single columns as well.
     allow_nan : bool, default=False
         Whether dense rows with missing values may be learned.
     state : tuple, default=None
         The columns of another map, to continue from: the number of values of each, and its bins.
     """
 
-    def __cinit__(self, n_features, n_pairs=64, random_state=0, allow_nan=False, state=None):
+    def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, state=None):
         cdef Py_ssize_t d = n_features
-        self.n_features, self.n_pairs, self.random_state, self.allow_nan = d, n_pairs, random_state, allow_nan
-        self.pairs = self.pair = draw_pairs(d, n_pairs, random_state)
-        self.n_outputs = d * WIDTH + self.pair.shape[0] * PAIR
-        self.widest = d * RESOLUTIONS + self.pair.shape[0] * OF_PAIRS
+        self.n_features, self.singles, self.allow_nan = d, singles, allow_nan
+        self.pairs = np.array(pairs, np.intp).reshape(-1, 2)
+        if np.any((self.pairs < 0) | (self.pairs >= d)):
+            raise ValueError(f"pairs must be of columns from 0 to {d - 1}; got {pairs}")
+        self.pair, self.used = self.pairs, np.arange(d) if singles else np.unique(self.pairs)
+        self.n_outputs = d * WIDTH * singles + self.pair.shape[0] * PAIR
+        self.widest = d * RESOLUTIONS * singles + self.pair.shape[0] * OF_PAIRS
         if state is None:
             state = np.zeros(d, np.int64), np.zeros(d, STATE)
             state[1]["lower"] = INFINITY
@@ -85,7 +97,7 @@ cdef class ThresholdMap(RowMap):
         self.counted_before, self.saved_in = np.empty(d, np.int64), np.zeros(d, np.int64)
 
     def __reduce__(self):
-        return type(self), (self.n_features, self.n_pairs, self.random_state, bool(self.allow_nan), self.state)
+        return type(self), (self.n_features, self.pairs, bool(self.singles), bool(self.allow_nan), self.state)
 
     @property
     def state(self):
@@ -93,7 +105,7 @@ cdef class ThresholdMap(RowMap):
         return np.asarray(self.counted).copy(), np.asarray(self.columns).view(STATE).copy()
 
     def key(self):
-        return type(self), self.n_features, self.n_pairs, self.random_state, self.allow_nan
+        return type(self), self.n_features, self.pairs.tobytes(), self.singles, self.allow_nan
 
     def transform(self, X):
         """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, widest)."""
@@ -105,7 +117,7 @@ cdef class ThresholdMap(RowMap):
         for i in range(rows.n_rows if self.widest else 0):
             rows.fetch(i, &row)
             rows.fill(&row)
-            self.apply(&row, &columns[i, 0])
+            self.apply(&row, rows.indicators, &columns[i, 0])
         return np.asarray(columns)
 
     def learn_rows(self, X, const double[::1] sample_weight=None):
@@ -125,13 +137,14 @@ cdef class ThresholdMap(RowMap):
     cdef int open(self, Rows rows) except -1:
         RowMap.open(self, rows)
         rows.allocate_scratch(True)
-        return rows.allocate_indicators(self.widest)
+        return rows.allocate_indicators(RESOLUTIONS * self.n_features + self.widest)
 
     cdef Shape shape(self, Rows rows) noexcept nogil:
         return Shape(False, self.widest, rows.n_rows * self.widest)
 
     cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
         """Values that no row may have make all indicators NaN, so that learners refuse it."""
+        cdef Py_ssize_t* columns = rows.indicators + RESOLUTIONS * self.n_features
         cdef Py_ssize_t j
         cdef bint sound
         rows.fill(row)
@@ -140,8 +153,8 @@ cdef class ThresholdMap(RowMap):
             sound = True
             for j in range(row.n):
                 sound = sound and not isinf(row.x[j])
-        self.apply(row, rows.indicators)
-        row.x, row.index, row.n = rows.ones if sound else rows.nans, rows.indicators, self.widest
+        self.apply(row, rows.indicators, columns)
+        row.x, row.index, row.n = rows.ones if sound else rows.nans, columns, self.widest
 
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
         cdef Row given
@@ -150,33 +163,33 @@ cdef class ThresholdMap(RowMap):
         self.map_row(rows, row)
         self.learn(&given, weight)
 
-    cdef void apply(self, const Row* row, Py_ssize_t* columns) noexcept nogil:
-        """The columns of the indicators that are 1 for a dense row."""
-        cdef Py_ssize_t j, k, p, start, width
+    cdef void apply(self, const Row* row, Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil:
+        """The columns of the indicators that are 1 for a dense row; `bins` is memory for the bins of its values."""
+        cdef Py_ssize_t i, j, k, p, width, start = 0
         cdef const Py_ssize_t* left
         cdef const Py_ssize_t* right
-        for j in range(self.n_features):
+        for i in range(self.used.shape[0]):
+            j = self.used[i]
+            for k in range(RESOLUTIONS if self.singles else OF_PAIRS):
+                bins[RESOLUTIONS * j + k] = bin_of(&self.columns[j], k, row.x[j])
+        for j in range(self.n_features if self.singles else 0):
             for k in range(RESOLUTIONS):
-                columns[RESOLUTIONS * j + k] = bin_of(&self.columns[j], k, row.x[j]) + j * WIDTH + START[k] + k
-        start = self.n_features * WIDTH
+                columns[0] = start + bins[RESOLUTIONS * j + k]
+                start, columns = start + SIZE[k] + 1, columns + 1
         for p in range(self.pair.shape[0]):
-            left = columns + RESOLUTIONS * self.pair[p, 0]
-            right = columns + RESOLUTIONS * self.pair[p, 1]
+            left, right = bins + RESOLUTIONS * self.pair[p, 0], bins + RESOLUTIONS * self.pair[p, 1]
             for k in range(OF_PAIRS):
                 width = SIZE[k] + 1
-                columns[RESOLUTIONS * self.n_features + OF_PAIRS * p + k] = (
-                    start
-                    + (left[k] - self.pair[p, 0] * WIDTH - START[k] - k) * width
-                    + right[k] - self.pair[p, 1] * WIDTH - START[k] - k
-                )
-                start += width * width
+                columns[0] = start + left[k] * width + right[k]
+                start, columns = start + width * width, columns + 1
 
     cdef void learn(self, const Row* row, double weight) noexcept nogil:
         """Count a dense row, unless its weight is 0."""
-        cdef Py_ssize_t j, k
+        cdef Py_ssize_t i, j, k
         cdef int64_t n
         cdef double x, position
-        for j in range(self.n_features if weight > 0 else 0):
+        for i in range(self.used.shape[0] if weight > 0 else 0):
+            j = self.used[i]
             x = row.x[j] + 0.0  # not -0.0
             if isnan(x):
                 continue

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
-from onlinebregman._kernels.rows.thresholds import BINS, ThresholdMap, draw_pairs
+from onlinebregman._kernels.rows.thresholds import BINS, ThresholdMap, pairs_of, parts_of_pairs
 from scipy import sparse
 
 from onlinebregman.schedules import Constant
@@ -113,6 +113,11 @@ def progressive(threshold_map, X, weights=None):
     return found
 
 
+def known(threshold_map):
+    """All that it knows, bit for bit."""
+    return [part.tobytes() for part in threshold_map.state]
+
+
 def bins_in(columns, n_features):
     """The bins, shape (n_rows, n_features, 3), of the single columns among the indicators."""
     start = np.cumsum([0, *(size + 1 for size in BINS)])
@@ -131,6 +136,7 @@ def stream(rows=3000, seed=0):
     ])  # fmt: skip
 
 
+PAIRS = [(0, 1), (0, 3), (5, 2), (1, 6), (1, 4), (3, 2), (4, 6), (0, 6), (2, 3), (4, 5)]
 COLUMNS = ("many", "few", "heavy", "late", "moving", "gaps", "integers", "constant")
 
 
@@ -172,7 +178,7 @@ def test_bins_hold_similar_numbers_of_values(found, name):
 
 def test_indicators_are_of_all_columns_and_pairs():
     X = stream(400)
-    threshold_map = ThresholdMap(len(COLUMNS), n_pairs=10, random_state=3)
+    threshold_map = ThresholdMap(len(COLUMNS), PAIRS)
     columns = progressive(threshold_map, X)
     assert (np.diff(columns, axis=1) > 0).all()
     assert columns.min() >= 0 and columns.max() < threshold_map.n_outputs == 8 * 85 + 10 * (7**2 + 13**2)
@@ -184,14 +190,33 @@ def test_indicators_are_of_all_columns_and_pairs():
             start += (BINS[k] + 1) ** 2
 
 
-def test_pairs_are_all_or_drawn():
-    assert draw_pairs(4, 6, 0).tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
-    assert draw_pairs(1, 6, 0).shape == draw_pairs(5, 0, 0).shape == (0, 2)
-    drawn = [[tuple(pair) for pair in draw_pairs(40, 64, seed)] for seed in (0, 0, 1)]
-    assert drawn[0] == drawn[1] == sorted(set(drawn[0])) != drawn[2]
-    assert len(drawn[0]) == 64 and all(0 <= i < j < 40 for i, j in drawn[0])
-    assert {number for seed in range(60) for pair in draw_pairs(20, 64, seed) for number in pair} == set(range(20))
-    wide = draw_pairs(100_000, 64, 0)
+def test_pairs_alone_have_the_indicators_that_they_have_beside_single_columns():
+    X = stream(400)
+    both, alone = ThresholdMap(len(COLUMNS), PAIRS), ThresholdMap(len(COLUMNS), PAIRS, False)
+    assert alone.n_outputs == both.n_outputs - 8 * 85 and alone.widest == 20
+    assert_array_equal(progressive(alone, X), progressive(both, X)[:, 24:] - 8 * 85)
+    unused = sorted({*range(len(COLUMNS))} - {*np.ravel(PAIRS)})
+    assert len(unused) == 1 and not alone.state[0][unused].any()
+
+
+def test_pairs_are_of_columns():
+    for wrong in ([(0, 3)], [(-1, 0)]):
+        with pytest.raises(ValueError, match="pairs must be of columns from 0 to 2"):
+            ThresholdMap(3, wrong)
+
+
+def test_parts_of_pairs_are_drawn():
+    for d in (1, 2, 3, 7):
+        assert pairs_of(np.arange(d * (d - 1) // 2), d).tolist() == [[i, j] for i in range(d) for j in range(i + 1, d)]
+    for d in (0, 1, 2, 4):  # at most 6 pairs
+        (every,) = parts_of_pairs(d, 6, 4, 0)
+        assert_array_equal(every, pairs_of(np.arange(d * (d - 1) // 2), d))
+    some = parts_of_pairs(5, 6, 3, 0)  # of 10 pairs
+    assert [len({*map(tuple, part)}) for part in some] == [6, 6, 6] and len({*map(tuple, np.concatenate(some))}) == 10
+    drawn = [[tuple(pair) for part in parts_of_pairs(40, 32, 4, seed) for pair in part] for seed in (0, 0, 1)]
+    assert drawn[0] == drawn[1] != drawn[2] and len(set(drawn[0])) == 128
+    assert drawn[0][:32] == sorted(drawn[0][:32]) and all(0 <= i < j < 40 for i, j in drawn[0])
+    wide = np.concatenate(parts_of_pairs(100_000, 32, 2, 0))
     assert len(wide) == 64 and (wide[:, 0] < wide[:, 1]).all() and wide.max() < 100_000
 
 
@@ -213,7 +238,7 @@ def test_the_same_bins_however_the_stream_is_cut(given, cuts, data):
     for start, end in pairwise(edges):
         parts = pickle.loads(pickle.dumps(parts))
         parts.learn_rows(X[start:end], weights[start:end])
-    assert pickle.dumps(whole) == pickle.dumps(parts) == pickle.dumps(counted)
+    assert known(whole) == known(parts) == known(counted)
 
 
 @settings(deadline=None, max_examples=60)
@@ -222,7 +247,7 @@ def test_the_same_bins_however_the_stream_is_cut(given, cuts, data):
 def test_increasing_functions_of_a_column_and_the_order_of_columns_change_nothing(given, power):
     x = np.array(given, dtype=float)
     other = np.sign(x) * np.abs(x) ** power * 1e-5 + 3.0
-    there, back = (progressive(ThresholdMap(2, 0), np.column_stack(pair)) for pair in ((x, other), (other, x)))
+    there, back = (progressive(ThresholdMap(2), np.column_stack(pair)) for pair in ((x, other), (other, x)))
     assert_array_equal(bins_in(there, 2)[:, 0], bins_in(there, 2)[:, 1])
     assert_array_equal(there, back)
 
@@ -239,7 +264,7 @@ def test_sparse_rows_have_zeros(kind):
     dense, found = ThresholdMap(7), ThresholdMap(7)
     dense.learn_rows(X)
     found.learn_rows(kind(X))
-    assert pickle.dumps(dense) == pickle.dumps(found)
+    assert known(dense) == known(found)
     assert_array_equal(dense.transform(X), found.transform(kind(X)))
 
 
@@ -257,11 +282,11 @@ def test_a_refused_call_leaves_the_map_unchanged(n):
     learner = learner_of(ThresholdMap(6, allow_nan=True))
     for start in (0, 3, 60, 250, 508, 599):
         assert learner.learn(X[learner.row_map.state[0][0] : start], y[: start - learner.row_map.state[0][0]]) is None
-        before = pickle.dumps(learner.row_map)
+        before = known(learner.row_map)
         broken = y[:n].copy()
         broken[-1] = np.inf
         assert learner.learn(X[start : start + n], broken) == ("bad target", n - 1)
-        assert pickle.dumps(learner.row_map) == before
+        assert known(learner.row_map) == before
 
 
 def test_a_learner_learns_the_indicators_of_rows():
@@ -275,7 +300,7 @@ def test_a_learner_learns_the_indicators_of_rows():
     assert mapped.learn(X, y) is None and plain.learn(ones, y) is None
     assert_array_equal(mapped.coef, plain.coef)
     assert mapped.cumulative_loss == plain.cumulative_loss
-    assert pickle.dumps(mapped.row_map) == pickle.dumps(alone)
+    assert known(mapped.row_map) == known(alone)
 
 
 @pytest.mark.parametrize(("wrong", "allow_nan"), [(np.inf, True), (-np.inf, True), (np.inf, False), (np.nan, False)])
@@ -284,7 +309,7 @@ def test_infinite_values_are_refused_and_missing_ones_unless_allowed(wrong, allo
     X[1, 1] = wrong
     learner = learner_of(ThresholdMap(2, allow_nan=allow_nan))
     assert learner.learn(X, np.zeros(3)) == ("not finite", 1)
-    assert pickle.dumps(learner.row_map) == pickle.dumps(ThresholdMap(2, allow_nan=allow_nan))
+    assert known(learner.row_map) == known(ThresholdMap(2, allow_nan=allow_nan))
     assert_array_equal(np.isnan(learner.predict(X)), [False, True, False])
 
 
@@ -303,16 +328,16 @@ def test_damaged_states_are_refused(field, wrong):
     counted, columns = threshold_map.state
     columns[field].reshape(3, -1)[1, 0] = wrong if field != "different" or wrong < 0 else 8
     with pytest.raises(ValueError, match=f"damaged: {field}"):
-        ThresholdMap(3, 64, 0, True, (counted, columns))
+        ThresholdMap(3, (), True, True, (counted, columns))
 
 
 def test_maps_have_the_same_images_if_their_keys_are_equal():
-    first, same = ThresholdMap(20, 10, 1), ThresholdMap(20, 10, 1)
+    first, same = ThresholdMap(20, [(0, 1), (2, 3)]), ThresholdMap(20, np.array([[0, 1], [2, 3]]))
     assert first.key() == same.key()
     for other in (
-        ThresholdMap(21, 10, 1),
-        ThresholdMap(20, 9, 1),
-        ThresholdMap(20, 10, 2),
-        ThresholdMap(20, 10, 1, True),
+        ((21, [(0, 1), (2, 3)])),
+        (20, [(0, 1)]),
+        (20, [(0, 1), (2, 3)], False),
+        (20, first.pairs, True, True),
     ):
-        assert first.key() != other.key()
+        assert first.key() != ThresholdMap(*other).key()
