@@ -120,6 +120,7 @@ VARIANTS = {
         {"multi_class": "multinomial", "divergence": "relative_entropy", "signed": True, "average": True},
         {"multi_class": "multinomial", "divergence": "squared_euclidean", "penalty": "l1", "standardize": True},
         {"penalty": "l1", "alpha": 0.01},
+        {"thresholds": "pairwise", "divergence": "diagonal_newton", "multi_class": "multinomial"},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -139,6 +140,8 @@ VARIANTS = {
         {"divergence": "relative_entropy", "signed": True, "penalty": "l1", "alpha": 0.01, "track_regret": True},
         {"divergence": "p_norm", "penalty": "l1", "alpha": 0.01, "average": 3},
         {"penalty": "elasticnet", "alpha": 0.01, "constraint": Box(-1.0, 1.0), "track_regret": True},
+        {"thresholds": "pairwise", "average": 3},
+        {"thresholds": "no_interactions", "divergence": "squared_euclidean", "track_regret": True, "loss": "huber"},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},

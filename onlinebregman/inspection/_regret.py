@@ -275,7 +275,7 @@ def _check_comparator(parameters: dict[str, Any], coef, intercept) -> None:
             "With standardize=True comparators are weights of columns whose scale changes with each row; standardize "
             "the rows beforehand (sklearn.preprocessing.StandardScaler)."
         )
-    if parameters.get("thresholds"):
+    if parameters.get("thresholds") is not None:
         raise ValueError(
             "With thresholds comparators are weights of indicators, whose bins move with each row; give the rows "
             "of indicators to a model without thresholds."

@@ -245,7 +245,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         return self._learner.n_features
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
-        if self.thresholds:
+        if self.thresholds is not None:
             raise TypeError(
                 f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self.thresholds!r}, as each has its own bins."
             )

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from .._kernels.rows.row_map import RowMap
 from .._kernels.rows.standardizer import Standardizer
-from .._kernels.rows.thresholds import ThresholdMap
+from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.export import Scores, ToOnnxMixin, ToSklearnMixin
 from .._online.validation import read_only
+
+
+# Most pairs of columns with thresholds="pairwise"; if there are more, as many are drawn.
+PAIRS = 64
 
 
 class MapsRows(ToSklearnMixin, ToOnnxMixin):
@@ -27,12 +32,12 @@ class MapsRows(ToSklearnMixin, ToOnnxMixin):
         or sparse. Everything that concerns weights (penalty, `init`, constraints, bounds, certificates) refers to
         standardised columns, except for `coef_` and `intercept_`, which are in units of the data. Read when learning
         starts.
-    thresholds : {"pairwise", "no_interactions"} or None
-        Learn, instead of the columns, indicators of bins: of each column at several resolutions, and with "pairwise" of
-        pairs of columns as well, so that the model is a sum of step functions of one column, and of two. Bins are
-        computed online from the rows learned before, and do not depend on the units of the columns, so that
-        `standardize` has no effect; see :ref:`thresholds`. Everything that concerns weights refers to the indicators,
-        `coef_` as well. Read when learning starts.
+    thresholds : {"no_interactions", "pairwise"} or array-like of shape (n_pairs, 2) or None
+        Learn, instead of the columns, indicators of their bins ("no_interactions"), also of the bins of up to 64 pairs
+        of columns ("pairwise"), or only those of the given pairs of column numbers: the model is a sum of step
+        functions of one column, and of two. Bins are computed online from the rows learned before, and do not depend on
+        the units of the columns, so that `standardize` has no effect; see :ref:`thresholds`. Everything that concerns
+        weights refers to the indicators, `coef_` as well. Read when learning starts.
 
     Attributes
     ----------
@@ -45,15 +50,20 @@ class MapsRows(ToSklearnMixin, ToOnnxMixin):
     """
 
     standardize: bool = False
-    thresholds: Literal["pairwise", "no_interactions"] | None = None
+    thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
     _sklearn_form = _onnx_form = "linear"
     _fitted_learner: Callable[[], Any]
 
     def _make_row_map(self, X) -> RowMap | None:
         """The map of rows like these, with which learning starts; None: they are learned as they are."""
-        if self.thresholds:
-            return ThresholdMap(X.shape[1], **{} if self.thresholds == "pairwise" else {"n_pairs": 0})
-        return Standardizer(X.shape[1], not issparse(X)) if self.standardize else None
+        n = X.shape[1]
+        if self.thresholds == "pairwise":
+            return ThresholdMap(n, parts_of_pairs(n, PAIRS, 1, 0)[0] if n > 1 else ())
+        if self.thresholds == "no_interactions":
+            return ThresholdMap(n)
+        if self.thresholds is not None:
+            return ThresholdMap(n, _checked_pairs(self.thresholds, n), singles=False)
+        return Standardizer(n, not issparse(X)) if self.standardize else None
 
     def _scores(self) -> Scores:
         """The scores as a function of the row, for exports."""
@@ -96,3 +106,16 @@ class MapsRows(ToSklearnMixin, ToOnnxMixin):
     def n_samples_seen_(self) -> float:
         """Total weight of the rows in `mean_` and `scale_`; AttributeError without `standardize`."""
         return self._standardizer().n_samples_seen
+
+
+def _checked_pairs(thresholds: ArrayLike, n_features: int) -> np.ndarray:
+    pairs = np.asarray(thresholds)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or len(pairs) == 0:
+        raise ValueError(f"thresholds must be 'no_interactions', 'pairwise' or pairs of columns; got {thresholds!r}.")
+    wrong = (pairs < 0).any(axis=1) | (pairs >= n_features).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
+    if wrong.any():
+        raise ValueError(
+            f"thresholds must be pairs of two different columns from 0 to {n_features - 1}; got "
+            f"{pairs[wrong.argmax()].tolist()}."
+        )
+    return pairs

@@ -13,6 +13,7 @@ from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
+from .._kernels.rows.thresholds import parts_of_pairs
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
@@ -20,6 +21,8 @@ from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval
 
+# Pairs of columns whose indicators a member of the default set learns.
+PAIRS = 32
 # Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row.
 SECOND_ORDER = 128
 
@@ -47,14 +50,14 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         time and memory: three with 128 and one with 256 take 10 to 15 microseconds per row and a megabyte. 0: only
         linear members.
     thresholds : bool
-        For the default set, on streams that start with dense rows: also include models of indicators of bins, for targets
-        that depend on thresholds of columns or of pairs of columns; see :ref:`thresholds`. Their cost is linear in the
-        number of columns.
+        For the default set, on streams that start with dense rows of up to 128 columns: also include models of
+        indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (`thresholds` of
+        :class:`~onlinebregman.MirrorDescentClassifier`). Their cost is linear in the number of columns.
     n_jobs : int or None
         Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
         each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
     random_state : int, RandomState instance or None
-        For drawing the features. A number, such as the default, gives the same features every time.
+        For drawing the features, and pairs of columns. A number, such as the default, gives the same every time.
 
     Attributes
     ----------
@@ -110,18 +113,25 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             if n > 0
         ]
 
-    def _of_thresholds(self, make: Callable[..., Any], newton: bool = True) -> list[Any]:
-        """Models of indicators of bins, if any; `newton`: whether the loss has bounded curvature or slope."""
+    def _of_thresholds(self, make: Callable[..., Any], n_parts: int = 4, newton: bool = True) -> list[Any]:
+        """Models of indicators of bins, if any: of columns, and of `n_parts` times as many pairs as fit into one model.
+
+        `newton`: whether the curvature or the slope of the loss is bounded.
+        """
+        if not self.thresholds:
+            return []
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        parts = parts_of_pairs(self.n_features_in_, PAIRS, n_parts, seed)
+        ada, newton_of = ("normalized_adagrad", 3.0), "diagonal_newton"
+        settings: list[Any] = [(*ada, "no_interactions"), (newton_of, 4.0, "no_interactions")]
+        settings += [
+            ((newton_of, 1.0), ada)[number % 2] + (parts[number % len(parts)].tolist(),)
+            for number in range(max(len(parts), 2) if parts else 0)
+        ]
         return [
             make(divergence=divergence, eta0=eta, thresholds=thresholds)
-            for thresholds, divergence, eta in (
-                ("pairwise", "normalized_adagrad", 3.0),
-                ("pairwise", "diagonal_newton", 4.0),
-                ("pairwise", "diagonal_newton", 1.0),
-                ("no_interactions", "normalized_adagrad", 3.0),
-                ("no_interactions", "diagonal_newton", 4.0),
-            )
-            if self.thresholds and (newton or divergence != "diagonal_newton")
+            for divergence, eta, thresholds in settings
+            if newton or divergence != newton_of
         ]
 
     def _make_estimators(self, X) -> list[Any]:

@@ -147,7 +147,6 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
             ]
         else:
             members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
-            members += self._of_thresholds(partial(MirrorDescentClassifier, multi_class="multinomial"))
         if second_order:
             members += [
                 ForwardClassifier(alpha=alpha, forgetting=forgetting, **scaled)
@@ -155,6 +154,9 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
                 for forgetting in (1.0, 0.999)
             ]
             members += self._nonlinear(ForwardClassifier, scaled)
+            if not sparse:
+                joint = partial(MirrorDescentClassifier, multi_class="multinomial")
+                members += self._of_thresholds(joint, 4 if len(self.classes_) == 2 else 2)
         return members
 
     def _make_mixer(self) -> ProbabilityMixer:

@@ -124,8 +124,6 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         newton = min(loss.curvature_range[1], loss.lipschitz) < np.inf
         if newton:
             members += [make(divergence="diagonal_newton")]
-        if not sparse:
-            members += self._of_thresholds(partial(MirrorDescentRegressor, loss=self.loss), newton)
         if second_order and loss.translation_invariant:
             members += [
                 ForwardRegressor(alpha=alpha, forgetting=forgetting, **scaled)
@@ -133,6 +131,8 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
                 for forgetting in (1.0, 0.999, 0.99)
             ]
             members += self._nonlinear(ForwardRegressor, scaled)
+        if second_order and not sparse:
+            members += self._of_thresholds(partial(MirrorDescentRegressor, loss=self.loss), newton=newton)
         return members
 
     def _make_mixer(self) -> CentredMixer | MeanMixer:

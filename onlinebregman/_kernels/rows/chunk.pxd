@@ -2,7 +2,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef enum:
-    MAX_IMAGES = 8
+    MAX_IMAGES = 32
 
 
 cdef class Chunk:
@@ -18,7 +18,7 @@ cdef class Chunk:
     cdef double[::1] numbers  # memory of weights and targets
     cdef double* weight
     cdef double* y
-    cdef double[::1] values   # copies of the images' values
+    cdef double[::1] values   # copies of the images' values, unless all of them are 1
     cdef Py_ssize_t[::1] columns
 
     cdef Py_ssize_t measure(self, Rows rows) noexcept

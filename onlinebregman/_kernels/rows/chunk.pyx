@@ -78,8 +78,9 @@ cdef class Chunk:
             if self.maps[k] != <void*> None:
                 (<RowMap> self.maps[k]).map_to_learn(rows, weight, image)
             if self.copied(k) and image.n > 0:
-                memcpy(&self.values[start], image.x, image.n * sizeof(double))
-                image.x = &self.values[start]
+                if image.x != rows.ones:
+                    memcpy(&self.values[start], image.x, image.n * sizeof(double))
+                    image.x = &self.values[start]
                 if image.index != NULL:
                     memcpy(&self.columns[start], image.index, image.n * sizeof(Py_ssize_t))
                     image.index = &self.columns[start]
