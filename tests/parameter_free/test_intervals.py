@@ -296,6 +296,13 @@ def test_intervals_of_constant_targets_have_no_width():
     assert_array_equal([lower, upper], 3.0)
 
 
+@pytest.mark.parametrize("coverage", [5e-324, 1e-300, np.float32(0.5), 1 - 2.0**-53])
+def test_extreme_coverages(coverage):
+    model = ParameterFreeRegressor(members=MEMBERS).fit(*stream(20))
+    lower, upper = model.predict_interval(stream(20)[0], coverage)
+    assert (upper >= lower).all() and np.isfinite([lower, upper]).all()
+
+
 @pytest.mark.parametrize("coverage", [0, 1, -0.5, 1.5, 90, np.nan, "0.9", None])
 def test_invalid_coverages(coverage):
     model = ParameterFreeRegressor(members=MEMBERS).fit(*stream(20))

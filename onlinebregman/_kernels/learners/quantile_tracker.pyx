@@ -16,11 +16,12 @@ E. Candes, R. Tibshirani, "Conformal PID Control for Time Series Prediction", Ne
 """
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import erfinv
 
 from libc.math cimport INFINITY, isfinite
 
 from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.ops.quantiles cimport ob_move_quantiles
 
 LEVELS = np.append(np.arange(1, 100) / 100, [0.995, 0.999])
 
@@ -31,8 +32,10 @@ cdef double FIRST_GAINS = 4.0      # the n-th one is this / (n + this - 1), unti
 
 def normal_quantile(coverage):
     """Quantile of |z| in units of its mean, z normal: where the quantiles start, and how they are interpolated."""
-    return ndtri((1 + coverage) / 2) * np.sqrt(np.pi / 2)
+    return np.sqrt(np.pi) * erfinv(coverage)
 
+
+AT_LEVELS = np.log(normal_quantile(LEVELS))
 
 cdef double[::1] START = normal_quantile(LEVELS)
 cdef double[::1] LEAST = 1e-3 * normal_quantile(LEVELS)  # bounds how long it takes to recover from perfect predictions
@@ -60,14 +63,8 @@ cdef class QuantileTracker:
 
     cdef bint learn(self, double error) noexcept nogil:
         """Count an error; returns False if it is not finite."""
-        cdef Py_ssize_t j = 0, n = self.quantiles.shape[0]
         if self.errors.n > 0:
-            while j < n and self.quantiles[j] * self.errors.mean < error:  # so are the radii of these levels
-                self.quantiles[j] *= RISE[j]
-                j += 1
-            while j < n:
-                self.quantiles[j] = max(self.quantiles[j] * FALL[j], LEAST[j])
-                j += 1
+            ob_move_quantiles(&self.quantiles[0], self.errors.mean, error, &RISE[0], &FALL[0], &LEAST[0], START.shape[0])
         self.errors.n += 1
         self.errors.mean += max(LEAST_GAIN, FIRST_GAINS / (self.errors.n + FIRST_GAINS - 1)) * (error - self.errors.mean)
         return isfinite(error)
@@ -79,10 +76,10 @@ cdef class QuantileTracker:
         """
         if self.errors.n == 0:
             return INFINITY
-        at, levels = np.log(normal_quantile(coverage)), np.log(normal_quantile(LEVELS))
+        at = np.log(normal_quantile(coverage))
         logs = np.log(np.maximum.accumulate(self.quantiles))
-        beyond = min(at - levels[0], 0.0) + max(at - levels[-1], 0.0)
-        return float(np.exp(np.interp(at, levels, logs) + beyond)) * self.errors.mean
+        beyond = min(at - AT_LEVELS[0], 0.0) + max(at - AT_LEVELS[-1], 0.0)
+        return float(np.exp(np.interp(at, AT_LEVELS, logs) + beyond)) * self.errors.mean
 
     cdef int save(self) except -1:
         """Save what `restore` restores."""

@@ -1,0 +1,173 @@
+"""Intervals for targets, each predicted before its row is learned: coverage and width beside river's and MAPIE's.
+
+    python benchmarks/peers/intervals.py [--only stock jumps] [--learners Parameter river] [--coverage 0.9] [--rows 6000]
+
+Streams are the regression streams of `streams.py`, and three that drift: the deviation of the noise jumps between 0.5
+and 5, the weights change ten times, or the noise has heavy tails. Coverage and mean width, in deviations of the targets,
+are those of the last two thirds of the rows. Learners are ParameterFreeRegressor; ForwardRegressor, whose intervals are
+those of a normal model; river's RegressionJackknife (quantiles of all past errors, or of the last 500) of its scaled
+linear regression, of its adaptive random forest, and of the predictions of ParameterFreeRegressor, to compare intervals
+alone; and MAPIE's TimeSeriesRegressor (EnbPI and ACI with gamma 0.005), which learns a random forest of 20 trees once, in
+10 resamplings of the first third, and then updates its errors every 20 rows. What is not installed is omitted.
+"""
+
+import argparse
+import time
+import warnings
+
+import _tables as tables
+import numpy as np
+from streams import NUMBERS, OTHER_NUMBERS, load
+
+from onlinebregman import ForwardRegressor, ParameterFreeRegressor
+
+try:
+    from river import base, conf, forest, linear_model, preprocessing
+except ImportError:
+    conf = None
+try:
+    from mapie.regression import TimeSeriesRegressor
+    from mapie.subsample import BlockBootstrap
+    from sklearn.ensemble import RandomForestRegressor
+except ImportError:
+    TimeSeriesRegressor = None
+
+DRIFTING = ("jumps", "concepts", "heavy tails")
+SHARES = (0.5, 0.8, 0.9, 0.95, 0.99)
+STEP = 20  # rows between updates of MAPIE
+
+
+def drifting(name, n=6000):
+    """A stream whose noise, or whose weights, change."""
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(n, 5)), np.arange(n)
+    w = rng.normal(size=(10, 5))[t * 10 // n if name == "concepts" else 0 * t]
+    noise = rng.standard_t(1.5, size=n) if name == "heavy tails" else rng.normal(size=n)
+    if name == "jumps":
+        noise *= np.where(t // 1000 % 2, 5.0, 0.5)
+    y = (w * X).sum(axis=1) + noise
+    return X, y / y.std()
+
+
+class Progressive:
+    """Intervals of one of our models, a row at a time."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def intervals(self, X, y, coverages):
+        found = np.full((2, len(y), len(coverages)), [[[-np.inf]], [[np.inf]]])
+        for i in range(len(y)):
+            for k, coverage in enumerate(coverages if i else ()):
+                found[:, i, k] = np.ravel(self.model.predict_interval(X[i : i + 1], coverage))
+            self.model.partial_fit(X[i : i + 1], y[i : i + 1])
+        return found
+
+
+class Jackknife:
+    """river's intervals, one model for each coverage."""
+
+    def __init__(self, make, window=None):
+        self.make, self.window = make, window
+
+    def intervals(self, X, y, coverages):
+        found = np.empty((2, len(y), len(coverages)))
+        for k, coverage in enumerate(coverages):
+            model = conf.RegressionJackknife(self.make(), confidence_level=coverage, window_size=self.window)
+            for i, (row, target) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+                x = dict(enumerate(row))
+                interval = model.predict_one(x, with_interval=True)
+                found[:, i, k] = interval.lower, interval.upper
+                model.learn_one(x, target)
+        return found
+
+
+class Resampled:
+    """MAPIE's intervals, those of its first third left out."""
+
+    def __init__(self, method):
+        self.method = method
+
+    def intervals(self, X, y, coverages):
+        start, found = len(y) // 3, np.zeros((2, len(y), len(coverages)))
+        forests = RandomForestRegressor(n_estimators=20, random_state=0)
+        cv = BlockBootstrap(n_resamplings=10, n_blocks=10, random_state=0)
+        model = TimeSeriesRegressor(forests, method=self.method, cv=cv, agg_function="mean")
+        model = model.fit(X[:start], y[:start])
+        adapts = {"gamma": 0.005, "confidence_level": list(coverages)} if self.method == "aci" else {}
+        for i in range(start, len(y), STEP):
+            rows = slice(i, i + STEP)
+            intervals = model.predict(X[rows], ensemble=True, confidence_level=list(coverages))[1]
+            found[:, rows] = np.moveaxis(intervals, 1, 0)
+            model.update(X[rows], y[rows], ensemble=True, **adapts)
+        return found
+
+
+def learners():
+    """Name -> intervals."""
+    ours = {
+        "ParameterFreeRegressor": Progressive(ParameterFreeRegressor()),
+        "ForwardRegressor(standardize=True)": Progressive(ForwardRegressor(standardize=True)),
+    }
+    if conf is not None:
+
+        class Ours(base.Regressor):
+            def __init__(self):
+                self.model = ParameterFreeRegressor()
+
+            def learn_one(self, x, y):
+                self.model.partial_fit(np.array([list(x.values())]), np.array([y]))
+
+            def predict_one(self, x):
+                known = hasattr(self.model, "estimators_")
+                return float(self.model.predict(np.array([list(x.values())]))[0]) if known else 0.0
+
+        ours["river, of ParameterFreeRegressor"] = Jackknife(Ours)
+        ours["river, of ParameterFreeRegressor, 500 rows"] = Jackknife(Ours, 500)
+        ours["river, linear"] = Jackknife(lambda: preprocessing.StandardScaler() | linear_model.LinearRegression())
+        ours["river, random forest"] = Jackknife(lambda: forest.ARFRegressor(seed=0))
+    if TimeSeriesRegressor is not None:
+        ours["MAPIE, EnbPI"], ours["MAPIE, ACI"] = Resampled("enbpi"), Resampled("aci")
+    return ours
+
+
+def measured(learner, X, y, coverages):
+    """Coverages and mean widths of the last two thirds of the rows, and the time of a row, in microseconds."""
+    start = time.perf_counter()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        lower, upper = learner.intervals(X, y, coverages)[:, len(y) // 3 :]
+    y = y[len(y) // 3 :, np.newaxis]
+    us = 1e6 * (time.perf_counter() - start) / len(y) * 2 / 3
+    return ((lower <= y) & (y <= upper)).mean(axis=0), (upper - lower).mean(axis=0), us
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = (*NUMBERS, *(name for name in OTHER_NUMBERS if name in ("bike_day", "energy_heating")), *DRIFTING)
+    parser.add_argument("--only", nargs="*", choices=[[], *names], default=[], metavar="STREAM", help=", ".join(names))
+    parser.add_argument("--learners", nargs="*", default=[], metavar="NAME", help="parts of names")
+    parser.add_argument("--coverage", type=float, default=0.9)
+    parser.add_argument("--rows", type=int, default=6000, help="of each stream, from its start")
+    options = parser.parse_args()
+    names = options.only or names
+    data = {name: drifting(name) if name in DRIFTING else load(name) for name in names}
+    data = {name: (X[: options.rows], y[: options.rows]) for name, (X, y) in data.items()}
+    chosen = [each for each in learners() if not options.learners or any(part in each for part in options.learners)]
+    found = {}
+    for each in chosen:
+        found[each] = [measured(learners()[each], *data[name], (options.coverage,)) for name in names]
+    print(f"coverage asked: {options.coverage:.0%}")
+    tables.table("", names, {each: [100 * one[0][0] for one in all_] for each, all_ in found.items()}, "{:.1f}", 42)
+    print("\nmean width, in deviations of the targets; then microseconds a row")
+    tables.table("", names, {each: [one[1][0] for one in all_] for each, all_ in found.items()}, "{:.3g}", 42)
+    tables.table("", names, {each: [one[2] for one in all_] for each, all_ in found.items()}, "{:.0f}", 42)
+    if "ParameterFreeRegressor" in chosen:
+        model = {name: measured(Progressive(ParameterFreeRegressor()), *data[name], SHARES) for name in names}
+        print("\nParameterFreeRegressor: coverage for each that is asked")
+        rows = {f"{share:.0%}": [100 * model[name][0][k] for name in names] for k, share in enumerate(SHARES)}
+        tables.table("", names, rows, "{:.1f}", 42)
+
+
+if __name__ == "__main__":
+    main()
