@@ -66,6 +66,8 @@ class LifeCycleMixin(DocumentedMixin):
     _read_at_each_call: tuple[str, ...]  # parameters that may change in mid-stream; if it is missing, all
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
+    _allow_nan = False  # whether NaN in dense rows is a missing value
+    _reads_numbers = True  # whether the learner may be given arrays as they are
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
 
     _learner: Any  # holds the learned state; usually compiled
@@ -168,7 +170,8 @@ class LifeCycleMixin(DocumentedMixin):
             self._go_on(data, call)
         if changed:
             self._configure()
-            self._validated = Validated(self, self._parameters_of_calls(), "feature_names_in_" in vars(self))
+            named = "feature_names_in_" in vars(self) or not self._reads_numbers
+            self._validated = Validated(self, self._parameters_of_calls(), named)
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.

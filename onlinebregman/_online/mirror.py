@@ -322,7 +322,7 @@ class MirrorMixin(DocumentedMixin):
         before = self._learner.cumulative_loss
         refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
-            check_finite(data.X)
+            check_finite(data.X, allow_nan=self._allow_nan)
             reason, row = refused
             self._refuse(reason, row, data)
         return (self._learner.cumulative_loss - before) / total

@@ -77,7 +77,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         refused = self._learner.learn(data.X, data.y, data.weights)
         if refused is not None:
-            check_finite(data.X)
+            check_finite(data.X, allow_nan=self._allow_nan)
             reason, row = refused
             self._refuse(reason, row, data)
 

@@ -25,11 +25,11 @@ def is_finite(values: np.ndarray) -> bool:
     return all_finite(values) or bool(np.isfinite(values).all())
 
 
-def _first_bad(values: np.ndarray) -> tuple[int, ...] | None:
-    """Index of the first value that is not finite; None if there is none."""
+def _first_bad(values: np.ndarray, allow_nan: bool = False) -> tuple[int, ...] | None:
+    """Index of the first value that is not finite, nor, with `allow_nan`, NaN; None if there is none."""
     if all_finite(values):  # one pass is enough in almost all cases
         return None
-    bad = ~np.isfinite(values)
+    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
     return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
 
 
@@ -37,10 +37,13 @@ def _spell(value: float) -> str:
     return "NaN" if np.isnan(value) else "infinity"
 
 
-def check_finite(X, name: str = "X") -> None:
-    """Raise a ValueError that names the first row (and column) of X that is NaN or infinite."""
+def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
+    """Raise a ValueError that names the first row (and column) of X that is NaN or infinite.
+
+    With `allow_nan`, NaN in dense rows is a missing value.
+    """
     values = X.data if sparse.issparse(X) else X
-    bad = _first_bad(values)
+    bad = _first_bad(values, allow_nan and not sparse.issparse(X))
     if bad is None:
         return
     value = _spell(values[bad])
@@ -49,10 +52,10 @@ def check_finite(X, name: str = "X") -> None:
         where = f"row {row}, column {int(X.indices[bad[0]])}"
     else:
         where = ", column ".join(f"row {i}" if number == 0 else str(i) for number, i in enumerate(bad[:2]))
-    raise ValueError(
-        f"Input {name} contains {value} ({where or 'a single number'}). Remove or impute such rows, for example with "
-        "sklearn.impute.SimpleImputer."
-    )
+    remedy = "Remove or impute such rows, for example with sklearn.impute.SimpleImputer."
+    if allow_nan:
+        remedy = "Missing values may be NaN in dense rows." if value == "NaN" else "Give NaN for missing values."
+    raise ValueError(f"Input {name} contains {value} ({where or 'a single number'}). {remedy}")
 
 
 def finite(what: str) -> Callable[[Method], Method]:
@@ -186,7 +189,7 @@ def check_rows(
         plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
             if finite:
-                check_finite(plain)
+                check_finite(plain, allow_nan=estimator._allow_nan)
             if y is _NO_Y:
                 return plain
             if numeric:
@@ -211,7 +214,7 @@ def check_rows(
         X = with_sorted_columns(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
         X.sum_duplicates()
     if finite:
-        check_finite(X)
+        check_finite(X, allow_nan=estimator._allow_nan)
     if y is _NO_Y:
         return X
     return X, np.require(y, np.float64, ["C", "A"]) if numeric else y

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
+from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.row_map import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
@@ -52,18 +53,28 @@ class MapsRows(ToSklearnMixin, ToOnnxMixin):
     standardize: bool = False
     thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
     _sklearn_form = _onnx_form = "linear"
+    _allow_nan: bool
+    # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
+    # them together get an indicator
+    _categorical: tuple[np.ndarray, int] | None = None
     _fitted_learner: Callable[[], Any]
 
     def _make_row_map(self, X) -> RowMap | None:
         """The map of rows like these, with which learning starts; None: they are learned as they are."""
-        n = X.shape[1]
+        n, allow_nan = X.shape[1], self._allow_nan
         if self.thresholds == "pairwise":
-            return ThresholdMap(n, parts_of_pairs(n, PAIRS, 1, 0)[0] if n > 1 else ())
+            return ThresholdMap(n, parts_of_pairs(n, PAIRS, 1, 0)[0] if n > 1 else (), allow_nan=allow_nan)
         if self.thresholds == "no_interactions":
-            return ThresholdMap(n)
+            return ThresholdMap(n, allow_nan=allow_nan)
         if self.thresholds is not None:
-            return ThresholdMap(n, _checked_pairs(self.thresholds, n), singles=False)
-        return Standardizer(n, not issparse(X)) if self.standardize else None
+            return ThresholdMap(n, _checked_pairs(self.thresholds, n), singles=False, allow_nan=allow_nan)
+        if self._categorical is None:
+            return self._make_standardizer(n, not issparse(X))
+        mask, n_indicators = self._categorical
+        return OneHotMap(mask, n_indicators, self._make_standardizer(int((~mask).sum()), True))
+
+    def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
+        return Standardizer(n_features, centred, allow_nan=self._allow_nan) if self.standardize else None
 
     def _scores(self) -> Scores:
         """The scores as a function of the row, for exports."""

@@ -405,7 +405,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         refused = self._learner.learn(data.X, data.y, data.weights)
         if refused is not None:
-            check_finite(data.X)
+            check_finite(data.X, allow_nan=self._allow_nan)
             reason, row = refused
             self._refuse(reason, row, data)
 

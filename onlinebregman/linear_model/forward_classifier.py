@@ -300,7 +300,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
             X, y, weights = X[start:end], y[start:end], None if weights is None else weights[start:end]
         refused = self._learner.learn(X, y, weights)
         if refused is not None:
-            check_finite(data.X)
+            check_finite(data.X, allow_nan=self._allow_nan)
             reason, row = refused
             self._refuse(reason, start + row, data)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import Tags, check_random_state
@@ -14,17 +16,22 @@ from sklearn.utils import Tags, check_random_state
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import parts_of_pairs
+from .._online.categories import FROM_DTYPE, Categories, check_no_text, find_categorical
+from .._online.containers import readable
+from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
-from .._sklearn_compat import Interval
+from .._sklearn_compat import Interval, StrOptions, check_feature_names
 
 # Pairs of columns whose indicators a member of the default set learns.
 PAIRS = 32
 # Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row.
 SECOND_ORDER = 128
+# Linear members learn indicators of this number of categories for each column of them, of all columns together.
+PER_COLUMN = 8
 
 
 class ParameterFree(ToOnnxMixin, HedgedMixin):
@@ -53,6 +60,11 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         For the default set, on streams that start with dense rows of up to 128 columns: also include models of
         indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (`thresholds` of
         :class:`~onlinebregman.MirrorDescentClassifier`). Their cost is linear in the number of columns.
+    categorical_features : array-like of bool, int or str, "from_dtype", or None
+        The columns of categories: a mask, numbers, or names of features. "from_dtype": the columns of data frames (of
+        pandas or polars) with a dtype of categories, text, bool or objects, and those of arrays of objects that hold
+        text in the first rows. None: there are none. Categories need not be known in advance, and their order does not
+        matter. Read when learning starts.
     n_jobs : int or None
         Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
         each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
@@ -67,6 +79,11 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         Weights of the members' mixture, and of each linear combination of them, in the next prediction.
     stacking_coef_ : ndarray of shape (n_combinations, n_members)
         Coefficients of each combination: it adds to the mixture the members' differences from it, times these.
+    is_categorical_ : ndarray of bool of shape (n_features_in_,) or None
+        Which columns are categorical; None if there are none.
+    categories_ : list or None
+        For each column the list of its categories, in the order in which they were learned; None for a column of
+        numbers, or if no column is categorical.
     """
 
     _parameter_constraints: dict = {
@@ -76,6 +93,7 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "thresholds": ["boolean"],
+        "categorical_features": ["array-like", StrOptions({FROM_DTYPE}), None],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
@@ -88,6 +106,8 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
     standardize: bool
     random_features: int
     thresholds: bool
+    categorical_features: ArrayLike | Literal["from_dtype"] | None
+    _categories: Categories | None = None
     n_jobs: int | None
     random_state: RandomState
 
@@ -144,7 +164,82 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             if not isinstance(member, self._kinds):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
                 raise ValueError(f"members[{number}] must be of type {kinds}; got {member!r}.")
-        return [clone(member) for member in members]
+        members = [clone(member) for member in members]
+        for member in members:
+            member._allow_nan, member._categorical = self._allow_nan, self._indicated(X.shape[1])
+        return members
+
+    # --- missing values and categories ----------------------------------------------------------------------------
+
+    def _takes_missing_values(self) -> bool:
+        """Whether all members standardise dense rows, or learn their bins."""
+        if self.members is None:
+            return self.standardize
+        return all(vars(member).get("standardize") or vars(member).get("thresholds") for member in self.members)
+
+    def _indicated(self, n_features: int) -> tuple[np.ndarray, int] | None:
+        """The columns of categories, and the number of categories that have a column in linear members."""
+        if self._categories is None:
+            return None
+        mask = self._categories.is_categorical
+        n_indicators = PER_COLUMN * int(mask.sum())
+        if n_features <= SECOND_ORDER:
+            n_indicators = min(n_indicators, SECOND_ORDER - n_features + int(mask.sum()))
+        return mask, n_indicators
+
+    @property
+    def _reads_numbers(self) -> bool:
+        return self._categories is None
+
+    def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
+        if call.first:
+            self._allow_nan = not issparse(X) and self._takes_missing_values()
+            found = find_categorical(X, self.categorical_features)
+            self._categories = None if found is None else Categories(found)
+        known = self._categories
+        if known is None:
+            try:
+                return self._check_encoded(call, X, y, sample_weight, *classes)
+            except (TypeError, ValueError):
+                check_no_text(X)
+                raise
+        rows, self._categories = self._encode(X)
+        data = self._check_encoded(call, rows, y, sample_weight, *classes)
+        if data.weights is not None and not data.weights.all():  # rows of weight 0 bring no categories
+            rows, self._categories = known.encode(X, data.weights > 0)
+            data = replace(data, X=np.asarray(rows))
+        return data
+
+    def _check_encoded(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
+        """`_check` of rows of numbers."""
+        return super()._check(call, X, y, sample_weight, *classes)
+
+    def _encode(self, X, learn: bool | None = None) -> tuple[Any, Categories]:
+        """Rows with the numbers of categories, and the categories, with new ones; see `Categories.encode`."""
+        if issparse(X):
+            raise ValueError("Rows with categories must be dense; got a sparse matrix. Use X.toarray().")
+        if "feature_names_in_" in vars(self):
+            check_feature_names(self, X, reset=False)
+        return self._categories.encode(X if isinstance(X, list | tuple) else readable(X), learn)
+
+    def _predict(self, X, settings: tuple = ()) -> Any:
+        return super()._predict(X if self._categories is None else self._encode(X, False)[0], settings)
+
+    @read_only
+    def is_categorical_(self) -> np.ndarray | None:
+        """Which columns are categorical; None if there are none."""
+        categories = self._fitted_categories()
+        return None if categories is None else categories.is_categorical
+
+    @property
+    def categories_(self) -> list[list[Any] | None] | None:
+        """The categories of each column, None for numbers; None if no column is categorical."""
+        categories = self._fitted_categories()
+        return None if categories is None else categories.listed()
+
+    def _fitted_categories(self) -> Categories | None:
+        self._fitted_models()
+        return self._categories
 
     @read_only
     def stacking_weights_(self) -> np.ndarray:
@@ -167,4 +262,6 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = bool(self._takes_missing_values())
+        tags.input_tags.categorical = self.categorical_features is not None
         return tags

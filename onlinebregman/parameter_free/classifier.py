@@ -35,13 +35,14 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
 
     Parameters
     ----------
-    {members, stacking, share, standardize, random_features, thresholds, class_weight, n_jobs}
-    {random_state}
+    {members, stacking, share, standardize, random_features, thresholds, categorical_features, class_weight}
+    {n_jobs, random_state}
 
     Attributes
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
-    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, classes_, t_, n_features_in_, feature_names_in_}
+    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, classes_, t_, is_categorical_, categories_}
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -81,6 +82,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = 0,
@@ -115,7 +117,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+    def _check_encoded(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(data.X)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._kernels.learners.mixer import MeanMixer
@@ -39,12 +40,13 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     {members}
     loss : {<regression losses>} or Loss
         The loss of the mixture and of the members of the default set.
-    {stacking, share, standardize, random_features, thresholds, n_jobs, random_state}
+    {stacking, share, standardize, random_features, thresholds, categorical_features, n_jobs, random_state}
 
     Attributes
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
-    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, t_, n_features_in_, feature_names_in_}
+    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, t_, is_categorical_, categories_}
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -93,6 +95,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,
+        categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
