@@ -7,7 +7,7 @@ category that has not been learned gets the number that the next one will have. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import issparse
@@ -79,7 +79,7 @@ def find_categorical(X, categorical_features) -> np.ndarray | None:
     if issparse(X):
         raise ValueError("categorical_features require dense rows; got a sparse matrix. Use X.toarray().")
     if _is_from_dtype(categorical_features):
-        columns = columns_of(X) if hasattr(X, "columns") or getattr(X, "dtype", None) == object else []
+        columns = columns_of(X) if _may_hold_text(X) else []
         chosen = np.array([_has_categories(column) for column in columns], dtype=bool)
     else:
         chosen = _mask(np.asarray(categorical_features), X)
@@ -148,10 +148,26 @@ def like_frame(X, values: np.ndarray):
 
 
 def check_no_text(X) -> None:
-    """Raise an error that names the first value of rows that is no number."""
-    names, columns = getattr(X, "columns", None), columns_of(X)
-    for j, column in enumerate(columns):
-        _numbers(column, j if names is None else names[j])
+    """Raise an error that names the first text in rows of numbers."""
+    if not _may_hold_text(X):
+        return
+    names = getattr(X, "columns", None)
+    for j, column in enumerate(columns_of(X)):
+        if _has_categories(column):
+            for row, value in enumerate(_listed(column)):
+                if isinstance(value, str):
+                    _refuse(value, row, j if names is None else names[j])
+
+
+def _refuse(value, row: int, name) -> NoReturn:
+    raise ValueError(
+        f"Column {name!r} must hold numbers; got {value!r} in row {row}. If its values are categories, say so before "
+        "the first row, by their dtype in a data frame or by categorical_features."
+    )
+
+
+def _may_hold_text(X) -> bool:
+    return hasattr(X, "columns") or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == object)
 
 
 def _is_from_dtype(categorical_features) -> bool:
@@ -218,8 +234,5 @@ def _numbers(column, name) -> np.ndarray:
         for row, value in enumerate(listed):
             values[row] = np.nan if value is None else value
     except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {name!r} must hold numbers; got {listed[row]!r} in row {row}. If its values are categories, say "
-            "so before the first row, by their dtype in a data frame or by categorical_features."
-        ) from None
+        _refuse(listed[row], row, name)
     return values

@@ -203,18 +203,18 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             except (TypeError, ValueError):
                 check_no_text(X)
                 raise
-        rows, self._categories = self._encode(X)
+        rows, self._categories = self._encode_rows(X)
         data = self._check_encoded(call, rows, y, sample_weight, *classes)
         if data.weights is not None and not data.weights.all():  # rows of weight 0 bring no categories
             rows, self._categories = known.encode(X, data.weights > 0)
-            data = replace(data, X=np.asarray(rows))
+            data = replace(data, X=np.ascontiguousarray(rows))
         return data
 
     def _check_encoded(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         """`_check` of rows of numbers."""
         return super()._check(call, X, y, sample_weight, *classes)
 
-    def _encode(self, X, learn: bool | None = None) -> tuple[Any, Categories]:
+    def _encode_rows(self, X, learn: bool | None = None) -> tuple[Any, Categories]:
         """Rows with the numbers of categories, and the categories, with new ones; see `Categories.encode`."""
         if issparse(X):
             raise ValueError("Rows with categories must be dense; got a sparse matrix. Use X.toarray().")
@@ -223,7 +223,13 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         return self._categories.encode(X if isinstance(X, list | tuple) else readable(X), learn)
 
     def _predict(self, X, settings: tuple = ()) -> Any:
-        return super()._predict(X if self._categories is None else self._encode(X, False)[0], settings)
+        if self._categories is not None:
+            return super()._predict(self._encode_rows(X, False)[0], settings)
+        try:
+            return super()._predict(X, settings)
+        except (TypeError, ValueError):
+            check_no_text(X)
+            raise
 
     @read_only
     def is_categorical_(self) -> np.ndarray | None:

@@ -28,6 +28,7 @@ cdef class Standardizer(RowMap):
     cdef object inverse(self)
     cdef double unit(self) noexcept nogil
     cdef Py_ssize_t size(self) noexcept nogil
+    cdef void keep_invalid(self, Rows rows, const Row* row) noexcept nogil
     cdef bint lacks_values(self, const double* x) noexcept nogil
     cdef void standardize(self, const Row* row, double* z) noexcept nogil
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil

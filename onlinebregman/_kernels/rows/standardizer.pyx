@@ -14,7 +14,7 @@ With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 and does n
 import numpy as np
 
 cimport cython
-from libc.math cimport isfinite, isnan, sqrt
+from libc.math cimport NAN, isfinite, isnan, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -139,13 +139,20 @@ cdef class Standardizer(RowMap):
         if self.centred:
             rows.fill(row)
         self.standardize(row, rows.z)
+        self.keep_invalid(rows, row)
         row.x = rows.z
 
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
         if self.centred:
             rows.fill(row)
         self.learn(row, weight, rows.z)
+        self.keep_invalid(rows, row)
         row.x = rows.z
+
+    cdef void keep_invalid(self, Rows rows, const Row* row) noexcept nogil:
+        """Sparse rows have no missing values: NaN in one of them is also one in its image."""
+        if self.allow_nan and rows.indices != NULL and row.n > 0 and ob_nonfinite(row.x, row.n) != 0:
+            rows.z[0] = NAN
 
     cdef double unit(self) noexcept nogil:
         """The factor from 1 / sqrt(sum of squares) to 1 / deviation."""

@@ -1,0 +1,249 @@
+"""Missing values and categories for the parameter-free learners."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from onlinebregman import ForwardRegressor, ImplicitGDRegressor, ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman.persistence import load_model, save_model
+
+MODELS = [ParameterFreeClassifier(random_features=16), ParameterFreeRegressor(random_features=16)]
+
+
+@pytest.fixture(params=MODELS, ids=lambda model: type(model).__name__)
+def model(request):
+    return clone(request.param)
+
+
+def learn(model, X, y, **options):
+    first = isinstance(model, ParameterFreeClassifier) and not hasattr(model, "classes_")
+    return model.partial_fit(X, y, **({"classes": [0, 1]} if first else {}), **options)
+
+
+def mixed(n=300, seed=0):
+    """Two columns of numbers and three of categories, all with missing values, and targets that depend on them."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "colour": pd.Series(rng.choice(["red", "green", "blue"], size=n), dtype=object),
+            "weight": rng.exponential(size=n),
+            "shape": pd.Categorical(rng.choice(["round", "square"], size=n)),
+            "sold": rng.choice([True, False], size=n),
+        }
+    )
+    score = X["size"] + 3.0 * (X["colour"] == "red") - 2.0 * (X["shape"] == "round").astype(float)
+    gone = rng.uniform(size=(n, 4)) < 0.1
+    X.loc[gone[:, 0], "size"], X.loc[gone[:, 1], "weight"] = np.nan, np.nan
+    X.loc[gone[:, 2], "colour"], X.loc[gone[:, 3], "shape"] = None, None
+    return X, (score > 0).astype(float).to_numpy()
+
+
+# --- missing values ---------------------------------------------------------------------------------------------------
+
+
+def with_gaps(n=400, share=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal([0.0, 3.0, 0.0, 100.0], [1.0, 2.0, 0.1, 30.0], size=(n, 4))
+    y = (X[:, 0] + (X[:, 1] - 3.0) / 2.0 > 0).astype(float)
+    X[rng.uniform(size=X.shape) < share] = np.nan
+    X[0] = np.nan
+    return X, y
+
+
+def test_rows_with_missing_values_are_learned_and_predicted(model):
+    X, y = with_gaps()
+    learn(model, X[:200], y[:200])
+    predicted = model.predict(X[200:])
+    assert np.isfinite(predicted).all()
+    assert np.mean((predicted > 0.5) != y[200:]) < 0.25  # a constant errs in half of the rows
+    assert np.isfinite(model.predict(np.full((1, 4), np.nan))).all()
+
+
+def test_a_column_that_is_always_missing_is_as_one_that_is_always_zero(model):
+    X, y = with_gaps()
+    missing, zero = (np.insert(X, 2, value, axis=1) for value in (np.nan, 0.0))
+    one, other = (learn(clone(model), rows, y) for rows in (missing, zero))
+    assert_array_equal(one.predict(missing), other.predict(zero))
+
+
+def test_a_column_that_begins_late_is_learned_from_then_on(model):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 2))
+    y = (X[:, 1] > 0).astype(float)
+    X[:200, 1] = np.nan
+    learn(model, X[:400], y[:400])
+    assert np.mean((model.predict(X[400:]) > 0.5) != y[400:]) < 0.15
+
+
+@pytest.mark.parametrize("cut", [1, 7, 100])
+def test_missing_values_however_the_stream_is_cut(model, cut, learned):
+    X, y = with_gaps(100)
+    whole, parts = learn(clone(model), X, y), clone(model)
+    for start in range(0, len(X), cut):
+        learn(parts, X[start : start + cut], y[start : start + cut])
+    assert learned(parts) == learned(whole)
+
+
+def test_what_is_no_missing_value_is_refused_and_named(model, learned):
+    X, y = with_gaps(60)
+    learn(model, X[:30], y[:30])
+    before = learned(model)
+    X[41, 2] = np.inf
+    with pytest.raises(ValueError, match=r"contains infinity \(row 11, column 2\). Give NaN for missing values"):
+        model.partial_fit(X[30:], y[30:])
+    with pytest.raises(ValueError, match=r"contains infinity \(row 41, column 2\)"):
+        model.predict(X)
+    X[41, 2] = 0.0
+    for call in (lambda rows: model.partial_fit(rows, y[30:]), model.predict):
+        with pytest.raises(ValueError, match=r"contains NaN \(row .*\). Missing values may be NaN in dense rows"):
+            call(sparse.csr_array(X[30:]))
+    assert learned(model) == before
+
+
+def test_missing_values_require_members_that_standardise():
+    X, y = with_gaps(60)
+    scaled = [ImplicitGDRegressor(standardize=True), ForwardRegressor(standardize=True)]
+    plain = [ImplicitGDRegressor(), ForwardRegressor(standardize=True)]
+    for model, allowed in (
+        (ParameterFreeRegressor(), True),
+        (ParameterFreeRegressor(standardize=False), False),
+        (ParameterFreeRegressor(members=scaled), True),
+        (ParameterFreeRegressor(members=plain), False),
+    ):
+        assert get_tags(model).input_tags.allow_nan is allowed
+        if allowed:
+            assert np.isfinite(model.partial_fit(X, y).predict(X)).all()
+        else:
+            with pytest.raises(ValueError, match=r"contains NaN \(row 0, column 0\)"):
+                model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"contains NaN"):  # by itself a member has no missing values
+        scaled[1].partial_fit(X, y)
+
+
+# --- categories -------------------------------------------------------------------------------------------------------
+
+
+def test_categories_are_learned(model):
+    X, y = mixed(900)
+    learn(model, X[:600], y[:600])
+    assert np.mean((model.predict(X[600:]) > 0.5) != y[600:]) < 0.2
+    assert model.is_categorical_.tolist() == [False, True, False, True, True]
+    assert [None if known is None else set(known) for known in model.categories_] == [
+        None,
+        {"red", "green", "blue"},
+        None,
+        {"round", "square"},
+        {True, False},
+    ]
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    assert learn(clone(model), with_gaps()[0], with_gaps()[1]).is_categorical_ is None
+
+
+@pytest.mark.parametrize("kind", ["category", "renamed", "array", "polars"])
+def test_the_container_and_the_names_of_categories_make_no_difference(model, kind):
+    X, y = mixed()
+    reference = learn(clone(model), X[:100], y[:100])
+    reference.partial_fit(X[100:], y[100:])
+    if kind == "category":
+        same = X.astype({"colour": "category", "sold": "category"})
+        same["colour"] = same["colour"].cat.reorder_categories(["green", "red", "blue"])
+    elif kind == "renamed":
+        same = X.assign(colour=X["colour"].map({"red": 3, "green": "a", "blue": "b"}))
+    elif kind == "array":
+        same = X.to_numpy(dtype=object)
+        model.set_params(categorical_features=[1, 3, 4])
+    else:
+        same = pytest.importorskip("polars").from_pandas(X)
+    learn(model, same[:100], y[:100])
+    model.partial_fit(same[100:], y[100:])
+    assert_array_equal(model.predict(same), reference.predict(X))
+
+
+@pytest.mark.parametrize("cut", [1, 7, 100])
+def test_categories_however_the_stream_is_cut(model, cut, learned):
+    X, y = mixed(100)
+    whole, parts = learn(clone(model), X, y), clone(model)
+    for start in range(0, len(X), cut):
+        learn(parts, X[start : start + cut], y[start : start + cut])
+    assert learned(parts) == learned(whole)
+
+
+def test_a_new_category_may_come_at_any_time(model):
+    X, y = mixed(1200)
+    late = X["colour"].where(np.arange(1200) < 1000, "violet")
+    X, y = X.assign(colour=late), np.where(late == "violet", 1.0, y)
+    learn(model, X[:1000], y[:1000])
+    before = model.predict(X[1000:])
+    assert np.isfinite(before).all()
+    model.partial_fit(X[1000:1100], y[1000:1100])
+    assert model.categories_[1][-1] == "violet"
+    after = model.predict(X[1100:])
+    assert np.mean(after < 0.5) < 0.1 < np.mean(before < 0.5)
+
+
+def test_a_refused_call_brings_no_categories(model, learned):
+    X, y = mixed(60)
+    learn(model, X[:30], y[:30])
+    before = learned(model)
+    new = X[30:].assign(colour="violet")
+    for rows, targets in ((new.assign(size=np.inf), y[30:]), (new, np.full(30, np.nan))):
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            model.partial_fit(rows, targets)
+        assert learned(model) == before
+
+
+def test_rows_of_weight_zero_bring_no_categories(model, learned):
+    X, y = mixed(60)
+    ignored = X.copy()
+    ignored.loc[::3, "colour"] = "violet"
+    weights = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
+    learn(model, ignored, y, sample_weight=weights)
+    other = learn(clone(model), X[weights > 0], y[weights > 0])
+    assert learned(model) == learned(other)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model)), "file"])
+def test_a_saved_model_goes_on_with_its_categories(model, way, tmp_path, learned):
+    X, y = mixed(120)
+    learn(model, X[:60], y[:60])
+    if way == "file":
+        save_model(model, tmp_path / "model")
+        again = load_model(tmp_path / "model")
+    else:
+        again = way(model)
+    for each in (model, again):
+        each.partial_fit(X[60:].assign(colour="violet"), y[60:])
+    assert learned(again) == learned(model)
+    assert again.categories_[1][-1] == "violet"
+
+
+def test_one_row_at_a_time_in_frames(model):
+    X, y = mixed(40)
+    for i in range(40):
+        learn(model, X[i : i + 1], y[i : i + 1])
+    assert_array_equal(model.predict(X), learn(clone(model), X, y).predict(X))
+
+
+def test_what_does_not_fit_the_columns_is_named(model):
+    X, y = mixed(60)
+    numbers = learn(clone(model), X[["size", "weight"]], y)
+    with pytest.raises(ValueError, match="Column 'weight' must hold numbers; got 'heavy' in row 0"):
+        numbers.partial_fit(X[["size", "weight"]].assign(weight="heavy"), y)
+    with pytest.raises(ValueError, match="Column 'weight' must hold numbers; got 'heavy' in row 0"):
+        numbers.predict(X[["size", "weight"]].assign(weight="heavy"))
+    learn(model, X, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.partial_fit(X.rename(columns={"size": "length"}), y)
+    with pytest.raises(ValueError, match="must be dense"):
+        model.predict(sparse.csr_array(np.ones((1, 5))))
+    with pytest.raises(ValueError, match="require dense rows"):
+        learn(clone(model).set_params(categorical_features=[0]), sparse.csr_array(np.ones((4, 5))), y[:4])
+    learn(clone(model).set_params(categorical_features=None), X[["size", "sold"]], y)  # False and True are 0 and 1
