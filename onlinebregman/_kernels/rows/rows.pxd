@@ -36,6 +36,7 @@ cdef class Rows:
     cdef const double* ones      # its values
     cdef const double* nans      # those of a row with a value that is not finite
     cdef Py_ssize_t n_indicators  # for how many there is memory
+    cdef double* numbers         # the values of a row in another order; see `allocate_numbers`
     cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass
@@ -46,6 +47,7 @@ cdef class Rows:
     cdef int allocate(self) except -1
     cdef int allocate_scratch(self, bint filled) except -1
     cdef int allocate_indicators(self, Py_ssize_t n) except -1
+    cdef int allocate_numbers(self) except -1
     cdef int set_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void fill(self, Row* row) noexcept nogil

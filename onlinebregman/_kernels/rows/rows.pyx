@@ -125,6 +125,7 @@ cdef class Rows:
         free(self.z_memory)
         free(self.filled_memory)
         free(self.indicator_memory)
+        free(self.numbers)
         free(self.sort_memory)
 
     cdef bint acquire(self, array, int ndim):
@@ -179,6 +180,14 @@ cdef class Rows:
             for k in range(n):
                 values[k], values[n + k] = 1.0, NAN
             self.ones, self.nans = values, values + n
+        return 0
+
+    cdef int allocate_numbers(self) except -1:
+        """Memory for the values of a row in another order."""
+        if self.numbers == NULL:
+            self.numbers = <double*> malloc(max(self.n_columns, 1) * sizeof(double))
+            if self.numbers == NULL:
+                raise MemoryError()
         return 0
 
     cdef void fill(self, Row* row) noexcept nogil:

@@ -1,0 +1,157 @@
+"""Rows with columns of categories for linear models: numbers standardised, and an indicator of each category.
+
+The image of a row is sparse: its numbers, and a one for the category of each other column. Indicators are given to
+categories (and to the missing one of a column, NaN) in the order in which they are learned, so that the width of images
+need not grow; when all are in use, further categories have none. A category that has not been learned is mapped to the
+indicator that it gets next, whose weights are still 0.
+
+Indicators are not standardised: the effect of a rare category, seen in few rows, then is shrunk as it should be.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport isnan
+from libc.string cimport memcpy
+
+from onlinebregman._kernels.rows.row_map cimport RowMap, Shape
+from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.standardizer cimport Standardizer
+
+cdef enum:
+    CODES = 64  # numbers of categories that may have an indicator; one more stands for missing values
+
+
+@cython.final
+cdef class OneHotMap(RowMap):
+    """Numbers, standardised or not, and indicators of the categories learned so far.
+
+    Parameters
+    ----------
+    is_categorical : ndarray of bool of shape (n_features,)
+        The columns that hold numbers of categories, 0, 1, ...
+    n_indicators : int
+        For the categories of all columns together.
+    standardizer : Standardizer, default=None
+        Of the columns of numbers.
+    owner : ndarray of shape (n_used, 2), default=None
+        For each indicator in use the column, among those of categories, and the number of its category.
+    """
+
+    def __cinit__(self, is_categorical, n_indicators, standardizer=None, owner=None):
+        cdef Py_ssize_t k
+        mask = np.array(is_categorical, dtype=bool)
+        self.numeric, self.categorical = np.flatnonzero(~mask), np.flatnonzero(mask)
+        self.n_features, self.n_indicators, self.standardizer = len(mask), n_indicators, standardizer
+        self.n_outputs = self.numeric.shape[0] + self.n_indicators
+        if standardizer is not None and standardizer.n_features != self.numeric.shape[0]:
+            raise ValueError(
+                f"the standardizer must be of {self.numeric.shape[0]} columns; got {standardizer.n_features}"
+            )
+        self.place = np.full((self.categorical.shape[0], CODES + 1), -1, dtype=np.intp)
+        self.owner = np.zeros((self.n_indicators, 2), dtype=np.intp)
+        if owner is not None:
+            owner = np.asarray(owner, dtype=np.intp).reshape(-1, 2)
+            np.asarray(self.owner)[:len(owner)] = owner
+            np.asarray(self.place)[owner[:, 0], owner[:, 1]] = np.arange(len(owner))
+            self.used = len(owner)
+
+    def __reduce__(self):
+        mask = np.zeros(self.n_features, dtype=bool)
+        mask[np.asarray(self.categorical)] = True
+        return type(self), (mask, self.n_indicators, self.standardizer, np.asarray(self.owner)[:self.used].copy())
+
+    def key(self):
+        standardizer = None if self.standardizer is None else self.standardizer.key()
+        return type(self), tuple(self.categorical), self.n_features, self.n_indicators, standardizer
+
+    def in_units_of_data(self, coef, intercept):
+        """Weights of the numbers in units of the data, and those of the indicators as they are."""
+        if self.standardizer is None:
+            return coef, intercept
+        n = self.numeric.shape[0]
+        numbers, intercept = self.standardizer.in_units_of_data(coef[..., :n], intercept)
+        return np.concatenate([numbers, coef[..., n:]], axis=-1), intercept
+
+    @property
+    def columns(self):
+        """The column of each value of images; -1 for indicators not in use."""
+        of_indicators = np.full(self.n_indicators, -1)
+        of_indicators[:self.used] = np.asarray(self.categorical)[np.asarray(self.owner)[:self.used, 0]]
+        return np.concatenate([np.asarray(self.numeric), of_indicators])
+
+    # --- rows ---------------------------------------------------------------------------------------------------
+
+    cdef int open(self, Rows rows) except -1:
+        RowMap.open(self, rows)
+        rows.allocate_scratch(True)
+        rows.allocate_indicators(self.n_features)
+        return rows.allocate_numbers()
+
+    cdef Shape shape(self, Rows rows) noexcept nogil:
+        return Shape(False, self.n_features, rows.n_rows * self.n_features)
+
+    cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
+        cdef Row numbers = self.indicate(rows, row)
+        if self.standardizer is None:
+            memcpy(rows.z, numbers.x, numbers.n * sizeof(double))
+        else:
+            self.standardizer.standardize(&numbers, rows.z)
+
+    cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
+        cdef Py_ssize_t c, code
+        cdef Row numbers
+        if self.standardizer is None or weight == 0:
+            self.map_row(rows, row)
+        else:
+            numbers = self.indicate(rows, row)
+            self.standardizer.learn(&numbers, weight, rows.z)
+        for c in range(self.categorical.shape[0] if weight != 0 else 0):
+            if self.place_of(c, rows.numbers[self.numeric.shape[0] + c], &code) < 0 and code >= 0 and \
+                    self.used < self.n_indicators:
+                self.place[c, code] = self.used
+                self.owner[self.used, 0], self.owner[self.used, 1] = c, code
+                self.used += 1
+
+    cdef Row indicate(self, Rows rows, Row* row) noexcept nogil:
+        """Replace a row by its image without the values of the numbers, and return the row of these."""
+        cdef Py_ssize_t k, c, i, code, free = self.used, n = self.numeric.shape[0], at = n
+        rows.fill(row)
+        for k in range(n):
+            rows.numbers[k], rows.indicators[k] = row.x[self.numeric[k]], k
+        for c in range(self.categorical.shape[0]):
+            rows.numbers[n + c] = row.x[self.categorical[c]]
+            k = self.place_of(c, rows.numbers[n + c], &code)
+            if k < 0 and code >= 0 and free < self.n_indicators:
+                k = free
+                free += 1
+            if k >= 0:
+                i = at
+                while i > n and rows.indicators[i - 1] > n + k:  # the columns of a row increase
+                    rows.indicators[i] = rows.indicators[i - 1]
+                    i -= 1
+                rows.indicators[i], rows.z[at] = n + k, 1.0
+                at += 1
+        row.x, row.index, row.n = rows.z, rows.indicators, at
+        return Row(rows.numbers, NULL, n, row.number)
+
+    cdef Py_ssize_t place_of(self, Py_ssize_t c, double x, Py_ssize_t* code) noexcept nogil:
+        """The indicator of a category, -1 if it has none; sets its number, -1 if it can never have one."""
+        code[0] = CODES if isnan(x) else <Py_ssize_t> x if 0 <= x < CODES else -1
+        return -1 if code[0] < 0 else self.place[c, code[0]]
+
+    cdef bint bounded(self) noexcept nogil:
+        return self.standardizer is None or self.standardizer.bounded()
+
+    # --- undoing a call -------------------------------------------------------------------------------------------
+
+    cdef int begin(self, Rows rows) except -1:
+        self.used_before = self.used
+        return 0 if self.standardizer is None else self.standardizer.begin(rows)
+
+    cdef void undo(self) noexcept:
+        if self.standardizer is not None:
+            self.standardizer.undo()
+        while self.used > self.used_before:
+            self.used -= 1
+            self.place[self.owner[self.used, 0], self.owner[self.used, 1]] = -1
