@@ -106,7 +106,7 @@ def predict_file(options: argparse.Namespace) -> None:
     # targets of files are read as floats, so labels 0 and 1 are 0.0 and 1.0 to the model
     whole = method == "predict" and is_classifier(model) and _are_whole(model.classes_)
     with nullcontext(sys.stdout) if options.output == "-" else open(options.output, "w", encoding="utf-8") as out:
-        for X, _ in _batches(options):
+        for X, _ in _batches(options, categorical=_categorical(model)):
             predicted = np.asarray(getattr(model, method)(X))
             for row in (predicted.astype(int) if whole else predicted).tolist():
                 print(",".join(map(str, row)) if isinstance(row, list) else row, file=out)
@@ -122,7 +122,7 @@ def test_file(options: argparse.Namespace) -> None:
     model = load_model(options.model)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
-    for name, value in _scores(model, _batches(options, getattr(model, "classes_", None))).items():
+    for name, value in _scores(model, _batches(options, getattr(model, "classes_", None), _categorical(model))).items():
         print(f"{name} {value:.6g}" if name != "rows" else f"{name} {value}")
 
 
@@ -169,8 +169,10 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value  # a string without quotes, as shells remove them
 
 
-def _batches(options: argparse.Namespace, classes: np.ndarray | None = None) -> Batches:
-    """The batches of a file, with targets of the type of `classes`."""
+def _batches(
+    options: argparse.Namespace, classes: np.ndarray | None = None, categorical: np.ndarray | None = None
+) -> Batches:
+    """The batches of a file, with targets of the type of `classes`, and text in columns of categories."""
     name = options.data.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     kinds = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".parquet": "parquet"}
     kind = options.format or kinds.get(Path(name).suffix, "csv")
@@ -186,7 +188,19 @@ def _batches(options: argparse.Namespace, classes: np.ndarray | None = None) -> 
         return ParquetBatches(options.data, target)
     delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
     text = None if classes is None else classes.dtype.kind in "UO"
-    return CSVBatches(options.data, target, delimiter=delimiter, header=not options.no_header, text_target=text)
+    return CSVBatches(
+        options.data,
+        target,
+        delimiter=delimiter,
+        header=not options.no_header,
+        text_target=text,
+        text_columns=categorical,
+    )
+
+
+def _categorical(model: Any) -> np.ndarray | None:
+    """Which columns a model has learned as categories; None if it has none, and text is an error."""
+    return getattr(model, "is_categorical_", None)
 
 
 def _given_classes(options: argparse.Namespace) -> np.ndarray | None:

@@ -5,7 +5,8 @@ The basic loop is `for X, y in batches: model.partial_fit(X, y)`. Batches of thi
 and resuming.
 """
 
-from ._batches import ArrayBatches, Batches, CSVBatches, ParquetBatches, SQLBatches, SVMLightBatches
+from ._batches import ArrayBatches, Batches, ParquetBatches, SQLBatches, SVMLightBatches
+from ._csv import CSVBatches
 from ._fit import fit_stream
 
 __all__ = [

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import bz2
-import csv
 import gzip
 import io
-import itertools
 import lzma
 import os
 import sys
@@ -117,7 +115,7 @@ def _mapped(values: Any) -> Any:
     return values if hasattr(values, "shape") else np.asarray(values)
 
 
-class _Table(Batches):
+class Table(Batches):
     """Batches of a table with named columns, one of which is the target."""
 
     def __init__(self, target: str | int | None, columns: Sequence[str | int] | None, batch_size: int) -> None:
@@ -126,154 +124,30 @@ class _Table(Batches):
 
     def _places(self, names: Sequence[str], what: str) -> tuple[list[int], int | None]:
         """Numbers of the columns of X, and of the target."""
-
-        def place(column: str | int) -> int:
-            if isinstance(column, Integral) and -len(names) <= column < len(names):
-                return int(column) % len(names)
-            if column not in names:
-                raise ValueError(f"{what} must have a column {column!r}; got {', '.join(map(str, names))}.")
-            return names.index(column)
-
-        target = None if self.target is None else place(self.target)
+        target = None if self.target is None else self._place(self.target, names, what)
         if self.columns is None:
             return [number for number in range(len(names)) if number != target], target
-        return [place(column) for column in self.columns], target
+        return [self._place(column, names, what) for column in self.columns], target
+
+    def _place(self, column: str | int, names: list[Any], what: str) -> int:
+        if isinstance(column, Integral) and -len(names) <= column < len(names):
+            return int(column) % len(names)
+        if column not in names:
+            raise ValueError(f"{what} must have a column {column!r}; got {', '.join(map(str, names))}.")
+        return names.index(column)
 
 
-class CSVBatches(_Table):
-    """Batches of a file of separated values; all columns except the target must be numbers.
-
-    Parameters
-    ----------
-    path : str, path or "-"
-        The file; "-" is standard input, which can only be read once. Files ending in .gz, .bz2 or .xz are decompressed.
-    target : str, int or None, default=-1
-        Name or number of the column of targets, which may be text; negative numbers count from the last column. None:
-        no target.
-    columns : sequence of str or int, default=None
-        The columns of X. None: all except the target.
-    delimiter : str, default=","
-        Separator of values, one character.
-    header : bool, default=True
-        Whether the first line holds the names of the columns; otherwise columns have numbers only.
-    text_target : bool, default=None
-        Whether targets are text. None: if a target in the first batch is no number.
-    {batch_size}
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from onlinebregman.streams import CSVBatches
-    >>> _ = Path("scales.csv").write_text("left,right,side\\n1.0,2.0,R\\n3.0,1.0,L\\n")
-    >>> list(CSVBatches("scales.csv", target="side"))
-    [(array([[1., 2.],
-           [3., 1.]]), array(['R', 'L'], dtype='<U1'))]
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        target: str | int | None = -1,
-        *,
-        columns: Sequence[str | int] | None = None,
-        delimiter: str = ",",
-        header: bool = True,
-        text_target: bool | None = None,
-        batch_size: int = 10_000,
-    ) -> None:
-        super().__init__(target, columns, batch_size)
-        if not (isinstance(delimiter, str) and len(delimiter) == 1):
-            raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
-        self.path, self.delimiter, self.header, self.text_target = path, delimiter, header, text_target
-
-    def _read(self, start: int) -> Iterator[Batch]:
-        with _opened(self.path) as file:
-            lines = (line for line in _whole_rows(file, self.delimiter) if line.strip(" \r\n"))
-            first = next(lines, None)
-            if first is None:
-                return
-            first = first.removeprefix("\ufeff")  # Excel writes a BOM
-            fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
-            names: list[Any] = fields if self.header else list(range(len(fields)))
-            places, target = self._places(names, str(self.path))
-            if not places:
-                raise ValueError(
-                    f"{self.path} must have a column of X in addition to the target; got {fields} with delimiter="
-                    f"{self.delimiter!r}, which may be wrong."
-                )
-            rows = lines if self.header else itertools.chain([first], lines)
-            text = self.text_target  # None: by the first batch of the file
-            head = list(itertools.islice(rows, min(start, self.batch_size)))
-            if text is None and head and target is not None:
-                text = _is_text(self._parsed(head, [target], str))
-            n_read = start
-            for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
-                try:
-                    self._check_width(batch, len(names), n_read)
-                    X = self._parsed(batch, places, np.float64)
-                    y = None if target is None else self._parsed(batch, [target], str)[:, 0]
-                    if y is not None:
-                        text = _is_text(y) if text is None else text
-                        if (y == "").any():
-                            raise ValueError(
-                                f"Targets must not be empty; got none in row {n_read + np.argmax(y == '')}."
-                            )
-                        y = y if text else y.astype(np.float64)
-                except ValueError as error:
-                    error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
-                    raise
-                n_read += len(batch)
-                yield X, y
-
-    def _check_width(self, lines: list[str], width: int, n_read: int) -> None:
-        """Raise a ValueError for a row with more values than the first line has, unless these are empty."""
-        for row, line in enumerate(lines, n_read):
-            if line.count(self.delimiter) >= width:
-                values = next(csv.reader([line], delimiter=self.delimiter))
-                if "".join(values[width:]).strip():
-                    raise ValueError(
-                        f"Rows must have {width} values, as the first line; got {len(values)} in row {row}."
-                    )
-
-    def _parsed(self, lines: list[str], columns: list[int], dtype: type) -> np.ndarray:
-        return np.loadtxt(
-            lines, dtype, delimiter=self.delimiter, usecols=columns, ndmin=2, comments=None, quotechar='"'
-        )
-
-
-def _whole_rows(lines: Iterator[str], delimiter: str) -> Iterator[str]:
-    """The lines of a file, joined where a quoted value has line breaks."""
-    for line in lines:
-        if '"' in line and line.count('"') % 2 and _ends_in_quotes(line, delimiter):
-            row = [line]
-            for more in lines:
-                row.append(more)
-                if more.count('"') % 2:
-                    break
-            else:
-                raise ValueError(f"Quotes must be closed; got {line.strip()[:50]!r} and no end of the quoted value.")
-            line = "".join(row)
-        yield line
-
-
-def _ends_in_quotes(line: str, delimiter: str) -> bool:
-    try:
-        list(csv.reader([line], delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        return "unexpected end of data" in str(error)
-    return False
-
-
-def _is_text(y: np.ndarray) -> bool:
-    try:
-        y.astype(np.float64)
-    except ValueError:
-        return True
-    return False
+def as_rows(columns: Sequence[Any]) -> np.ndarray:
+    """Columns as rows of numbers, NaN where a value is missing; of objects, if there are columns of text."""
+    numeric = all(column.dtype.kind in "biuf" for column in columns)
+    X = np.empty((len(columns[0]), len(columns)), dtype=np.float64 if numeric else object)
+    for number, column in enumerate(columns):
+        X[:, number] = column
+    return X
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
+def opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
     if path == "-":
         yield sys.stdin
         return
@@ -284,11 +158,6 @@ def _opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
             yield file
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{path} is damaged: {error}.") from error
-
-
-def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:
-    while group := list(itertools.islice(items, size)):
-        yield group
 
 
 class SVMLightBatches(Batches):
@@ -341,7 +210,7 @@ class SVMLightBatches(Batches):
                 yield X[passed:], y[passed:]
 
     def _parsed(self, zero_based: bool | str, n_features: int | None = None) -> Generator[Batch, None, None]:
-        with _opened(self.path, "rb") as file:
+        with opened(self.path, "rb") as file:
             while lines := file.readlines(self.batch_bytes):
                 yield load_svmlight_file(io.BytesIO(b"".join(lines)), n_features=n_features, zero_based=zero_based)
 
@@ -362,7 +231,7 @@ class SVMLightBatches(Batches):
         )
 
 
-class ParquetBatches(_Table):
+class ParquetBatches(Table):
     """Batches of Parquet, Arrow or Feather files, by `pyarrow.dataset`.
 
     Parameters
@@ -372,7 +241,7 @@ class ParquetBatches(_Table):
     target : str, int or None, default=-1
         Name or number of the column of targets; negative numbers count from the last column. None: no target.
     columns : sequence of str or int, default=None
-        The columns of X, which must be numeric. None: all except the target.
+        The columns of X: numbers, and texts, which are categories to a learner. None: all except the target.
     format : str, default="parquet"
         Name of the format in pyarrow: "parquet", "feather", "ipc", "csv" ...
     {batch_size}
@@ -413,13 +282,11 @@ class ParquetBatches(_Table):
             passed, start = min(start, batch.num_rows), start - min(start, batch.num_rows)
             if passed < batch.num_rows:
                 rows = batch.slice(passed)
-                X = np.empty((rows.num_rows, len(places)))
-                for number, place in enumerate(places):
-                    X[:, number] = rows.column(names[place]).to_numpy(zero_copy_only=False)
+                X = as_rows([rows.column(names[place]).to_numpy(zero_copy_only=False) for place in places])
                 yield X, None if target is None else rows.column(names[target]).to_numpy(zero_copy_only=False)
 
 
-class SQLBatches(_Table):
+class SQLBatches(Table):
     """Batches of the result of a query, fetched from the database on demand.
 
     Parameters
@@ -432,7 +299,7 @@ class SQLBatches(_Table):
     target : str, int or None, default=-1
         Name or number of the column of targets; negative numbers count from the last column. None: no target.
     columns : sequence of str or int, default=None
-        The columns of X, which must be numeric. None: all except the target.
+        The columns of X: numbers, and texts, which are categories to a learner. None: all except the target.
     {batch_size}
 
     Examples
@@ -466,5 +333,9 @@ class SQLBatches(_Table):
             while start > 0 and (passed := len(cursor.fetchmany(min(start, self.batch_size)))):
                 start -= passed
             while rows := cursor.fetchmany(self.batch_size):
-                X = np.array([[row[place] for place in places] for row in rows], dtype=np.float64)
-                yield X, None if target is None else np.array([row[target] for row in rows])
+                chosen = [[row[place] for place in places] for row in rows]
+                has_text = any(isinstance(value, str) for row in chosen for value in row)
+                yield (
+                    np.array(chosen, dtype=object if has_text else np.float64),
+                    None if target is None else np.array([row[target] for row in rows]),
+                )

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+
 from onlinebregman._online.categories import LARGEST, Categories, columns_of, find_categorical
 
 try:

@@ -184,8 +184,74 @@ def test_rows_with_more_values_than_the_first_line_are_refused(header, batch_siz
 
 def test_a_row_without_any_value_is_no_empty_line(tmp_path):
     (tmp_path / "rows.tsv").write_text("a\tb\n1\t2\n\t\n \n")
-    with pytest.raises(ValueError, match="could not convert string ''"):
+    with pytest.raises(ValueError, match="Targets must not be empty; got none in row 1"):
         list(CSVBatches(tmp_path / "rows.tsv", delimiter="\t"))
+
+
+# --- missing values and text ------------------------------------------------------------------------------------------
+
+MIXED = "size,colour,shape,y\n1,red,round,0\n?,NA,,1\nnan, blue,7,0\nN/A,8,square,1\n2.5,red,None,0\n"
+ROWS = [
+    [1.0, "red", "round"],
+    [np.nan, None, None],
+    [np.nan, "blue", "7"],
+    [np.nan, "8", "square"],
+    [2.5, "red", None],
+]
+
+
+@pytest.mark.parametrize("start", [0, 1, 3])
+@pytest.mark.parametrize("batch_size", [2, 3, 10])
+def test_columns_of_text_and_missing_values(start, batch_size, tmp_path):
+    file = tmp_path / "mixed.csv"
+    file.write_text(MIXED)
+    found = CSVBatches(file, batch_size=batch_size)
+    for batches in (
+        found,
+        CSVBatches(file, text_columns=["shape", 1]),
+        CSVBatches(file, text_columns=[False, True, True]),
+    ):
+        rows, targets = joined(batches.read(start))
+        assert rows.dtype == object and targets.tolist() == [0, 1, 0, 1, 0][start:]
+        np.testing.assert_equal(rows.tolist(), ROWS[start:])
+    rows, _ = joined(CSVBatches(file, columns=["size"], batch_size=batch_size).read(start))
+    assert rows.dtype == np.float64
+    np.testing.assert_equal(rows[:, 0].tolist(), [row[0] for row in ROWS[start:]])
+
+
+def test_text_in_a_column_of_numbers_is_named(tmp_path):
+    file = tmp_path / "mixed.csv"
+    file.write_text("x,y\n1,0\n2,1\nred,0\n")
+    with pytest.raises(ValueError, match="Column 'x' must hold numbers; got 'red' in row 2"):
+        list(CSVBatches(file, batch_size=2))
+    with pytest.raises(ValueError, match="must have one entry for each of the 1 columns of X"):
+        list(CSVBatches(file, text_columns=[True, False]))
+    with pytest.raises(ValueError, match="must have a column 'z'"):
+        list(CSVBatches(file, text_columns=["z"]))
+
+
+def test_text_and_missing_values_of_tables_and_queries(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = {"size": [1.0, None, 2.5], "count": [1, 2, None], "colour": ["red", None, "blue"], "y": [0, 1, 0]}
+    expected = [[1.0, 1.0, "red"], [np.nan, 2.0, None], [2.5, np.nan, "blue"]]
+    table = pyarrow.table({**columns, "colour": pyarrow.array(columns["colour"]).dictionary_encode()})
+    pyarrow.parquet.write_table(table, tmp_path / "mixed.parquet")
+    rows, _ = joined(ParquetBatches(tmp_path / "mixed.parquet", "y"))
+    np.testing.assert_equal(rows.tolist(), expected)
+    assert joined(ParquetBatches(tmp_path / "mixed.parquet", "y", columns=["size", "count"]))[0].dtype == np.float64
+
+    def connect():
+        base = sqlite3.connect(":memory:")
+        base.execute("CREATE TABLE mixed (size REAL, count INT, colour TEXT, y INT)")
+        base.executemany("INSERT INTO mixed VALUES (?, ?, ?, ?)", list(zip(*columns.values(), strict=True)))
+        return base
+
+    rows, _ = joined(SQLBatches(connect, "SELECT * FROM mixed", "y"))
+    assert rows.tolist() == [[1.0, 1, "red"], [None, 2, None], [2.5, None, "blue"]]
+    rows, _ = joined(SQLBatches(connect, "SELECT size, y FROM mixed", "y"))
+    np.testing.assert_equal(rows.tolist(), [[1.0], [np.nan], [2.5]])
 
 
 @pytest.mark.parametrize("first", [0, 1])

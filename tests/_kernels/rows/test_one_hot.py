@@ -80,7 +80,9 @@ def test_learning_rows_is_learning_their_images(n_indicators, weighted):
     assert np.ptp(scores) > 0.1
 
 
-@pytest.mark.parametrize("make", [learner_of, lambda row_map: ForwardLearner(row_map.n_outputs, (), 1.0, True, None, True)])
+@pytest.mark.parametrize(
+    "make", [learner_of, lambda row_map: ForwardLearner(row_map.n_outputs, (), 1.0, True, None, True)]
+)
 @pytest.mark.parametrize("cut", [1, 7, 80])
 def test_cuts_and_copies_make_no_difference(make, cut, state):
     X, y = stream()

@@ -1,0 +1,228 @@
+"""Batches of files of separated values."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._batches import Batch, Table, as_rows, opened
+
+# What stands for a missing value, besides nothing.
+_MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
+
+
+class CSVBatches(Table):
+    """Batches of a file of separated values: numbers, and columns of text, which are categories to a learner.
+
+    X is an array of numbers, or of objects if there are columns of text. A missing value is NaN among numbers, None
+    among texts; it is an empty field, or ?, NA, N/A, NaN, null or None in any case of letters.
+
+    Parameters
+    ----------
+    path : str, path or "-"
+        The file; "-" is standard input, which can only be read once. Files ending in .gz, .bz2 or .xz are decompressed.
+    target : str, int or None, default=-1
+        Name or number of the column of targets, which may be text; negative numbers count from the last column. None:
+        no target.
+    columns : sequence of str or int, default=None
+        The columns of X. None: all except the target.
+    delimiter : str, default=","
+        Separator of values, one character.
+    header : bool, default=True
+        Whether the first line holds the names of the columns; otherwise columns have numbers only.
+    text_target : bool, default=None
+        Whether targets are text. None: if a target in the first batch is no number.
+    text_columns : sequence of bool, str or int, default=None
+        The columns of X that are text: a mask of the columns of X, or names or numbers of columns of the file. None:
+        those with a value in the first batch that is neither a number nor missing.
+    {batch_size}
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from onlinebregman.streams import CSVBatches
+    >>> _ = Path("scales.csv").write_text("left,right,side\\n1.0,2.0,R\\n3.0,1.0,L\\n")
+    >>> list(CSVBatches("scales.csv", target="side"))
+    [(array([[1., 2.],
+           [3., 1.]]), array(['R', 'L'], dtype='<U1'))]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        target: str | int | None = -1,
+        *,
+        columns: Sequence[str | int] | None = None,
+        delimiter: str = ",",
+        header: bool = True,
+        text_target: bool | None = None,
+        text_columns: Sequence[bool] | Sequence[str | int] | None = None,
+        batch_size: int = 10_000,
+    ) -> None:
+        super().__init__(target, columns, batch_size)
+        if not (isinstance(delimiter, str) and len(delimiter) == 1):
+            raise ValueError(f"delimiter must be one character; got {delimiter!r}.")
+        self.path, self.delimiter, self.header, self.text_target = path, delimiter, header, text_target
+        self.text_columns = text_columns
+
+    def _read(self, start: int) -> Iterator[Batch]:
+        with opened(self.path) as file:
+            lines = (line for line in _whole_rows(file, self.delimiter) if line.strip(" \r\n"))
+            first = next(lines, None)
+            if first is None:
+                return
+            first = first.removeprefix("\ufeff")  # Excel writes a BOM
+            fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
+            names: list[Any] = fields if self.header else list(range(len(fields)))
+            places, target = self._places(names, str(self.path))
+            if not places:
+                raise ValueError(
+                    f"{self.path} must have a column of X in addition to the target; got {fields} with delimiter="
+                    f"{self.delimiter!r}, which may be wrong."
+                )
+            rows = lines if self.header else itertools.chain([first], lines)
+            text = self.text_target  # None: by the first batch of the file
+            texts = self._text_places(names, places)  # likewise
+            head = list(itertools.islice(rows, min(start, self.batch_size)))
+            if text is None and head and target is not None:
+                text = _is_text(self._parsed(head, [target], str))
+            if texts is None and head:
+                texts = self._found_texts(head, places)
+            n_read = start
+            for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
+                try:
+                    self._check_width(batch, len(names), n_read)
+                    texts = self._found_texts(batch, places) if texts is None else texts
+                    X = self._rows(batch, places, texts, names, n_read)
+                    y = None if target is None else self._parsed(batch, [target], str)[:, 0]
+                    if y is not None:
+                        text = _is_text(y) if text is None else text
+                        if (y == "").any():
+                            raise ValueError(
+                                f"Targets must not be empty; got none in row {n_read + np.argmax(y == '')}."
+                            )
+                        y = y if text else y.astype(np.float64)
+                except ValueError as error:
+                    error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
+                    raise
+                n_read += len(batch)
+                yield X, y
+
+    def _text_places(self, names: list[Any], places: list[int]) -> set[int] | None:
+        """Numbers of the columns of text; None if the first batch has to tell."""
+        if self.text_columns is None:
+            return None
+        given = np.asarray(self.text_columns)
+        if given.dtype != bool:
+            return {self._place(name, names, str(self.path)) for name in self.text_columns}
+        if given.shape != (len(places),):
+            raise ValueError(
+                f"text_columns as a mask must have one entry for each of the {len(places)} columns of X; got shape "
+                f"{given.shape}."
+            )
+        return {place for place, is_text in zip(places, given, strict=True) if is_text}
+
+    def _found_texts(self, lines: list[str], places: list[int]) -> set[int]:
+        """The columns with a value that is neither a number nor missing."""
+        try:
+            self._parsed(lines, places, np.float64)
+        except ValueError:
+            columns = self._parsed(lines, places, str).T
+            return {place for place, column in zip(places, columns, strict=True) if _first_text(column) is not None}
+        return set()
+
+    def _rows(
+        self, lines: list[str], places: list[int], texts: Collection[int], names: list[Any], n_read: int
+    ) -> np.ndarray:
+        """Rows of numbers, or of objects if there are columns of text."""
+        numeric = [place for place in places if place not in texts]
+        numbers = self._numbers(lines, numeric, names, n_read) if numeric else np.empty((len(lines), 0))
+        if len(numeric) == len(places):
+            return numbers
+        columns = dict(zip(numeric, numbers.T, strict=True))
+        for place in texts:
+            column = [value.strip() for value in self._parsed(lines, [place], str)[:, 0].tolist()]
+            columns[place] = np.array([None if value.lower() in _MISSING else value for value in column], dtype=object)
+        return as_rows([columns[place] for place in places])
+
+    def _numbers(self, lines: list[str], places: list[int], names: list[Any], n_read: int) -> np.ndarray:
+        try:
+            return self._parsed(lines, places, np.float64)
+        except ValueError:
+            texts = self._parsed(lines, places, str)
+        for place, column in zip(places, texts.T, strict=True):
+            row = _first_text(column)
+            if row is not None:
+                raise ValueError(
+                    f"Column {names[place]!r} must hold numbers; got {column[row]!r} in row {n_read + row}. If it is "
+                    "one of text, which the first batch does not tell, set text_columns."
+                )
+        missing = np.isin(np.char.lower(np.char.strip(texts)), list(_MISSING))
+        return np.where(missing, "nan", texts).astype(np.float64)
+
+    def _check_width(self, lines: list[str], width: int, n_read: int) -> None:
+        """Raise a ValueError for a row with more values than the first line has, unless these are empty."""
+        for row, line in enumerate(lines, n_read):
+            if line.count(self.delimiter) >= width:
+                values = next(csv.reader([line], delimiter=self.delimiter))
+                if "".join(values[width:]).strip():
+                    raise ValueError(
+                        f"Rows must have {width} values, as the first line; got {len(values)} in row {row}."
+                    )
+
+    def _parsed(self, lines: list[str], columns: list[int], dtype: type) -> np.ndarray:
+        return np.loadtxt(
+            lines, dtype, delimiter=self.delimiter, usecols=columns, ndmin=2, comments=None, quotechar='"'
+        )
+
+
+def _whole_rows(lines: Iterator[str], delimiter: str) -> Iterator[str]:
+    """The lines of a file, joined where a quoted value has line breaks."""
+    for line in lines:
+        if '"' in line and line.count('"') % 2 and _ends_in_quotes(line, delimiter):
+            row = [line]
+            for more in lines:
+                row.append(more)
+                if more.count('"') % 2:
+                    break
+            else:
+                raise ValueError(f"Quotes must be closed; got {line.strip()[:50]!r} and no end of the quoted value.")
+            line = "".join(row)
+        yield line
+
+
+def _ends_in_quotes(line: str, delimiter: str) -> bool:
+    try:
+        list(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return "unexpected end of data" in str(error)
+    return False
+
+
+def _first_text(column: np.ndarray) -> int | None:
+    """The first row with a value that is neither a number nor missing."""
+    for row, value in enumerate(column.tolist()):
+        if value.strip().lower() not in _MISSING:
+            try:
+                float(value)
+            except ValueError:
+                return row
+    return None
+
+
+def _is_text(y: np.ndarray) -> bool:
+    try:
+        y.astype(np.float64)
+    except ValueError:
+        return True
+    return False
+
+
+def _grouped(items: Iterator[str], size: int) -> Iterator[list[str]]:
+    while group := list(itertools.islice(items, size)):
+        yield group
