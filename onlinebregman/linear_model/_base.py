@@ -235,8 +235,8 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        row_map = self._make_row_map(data.X)
-        self._learner = self._make_learner(data.X.shape[1] if row_map is None else row_map.n_outputs)
+        row_map, n_columns = self._begin_map(data.X)
+        self._learner = self._make_learner(n_columns)
         self._learner.map_by(row_map)
 
     @property

@@ -59,8 +59,13 @@ class MapsRows(ToSklearnMixin, ToOnnxMixin):
     _categorical: tuple[np.ndarray, int] | None = None
     _fitted_learner: Callable[[], Any]
 
+    def _begin_map(self, X) -> tuple[RowMap | None, int]:
+        """The map of rows like these, with which learning starts, and the number of columns that are learned."""
+        row_map = self._make_row_map(X)
+        return row_map, X.shape[1] if row_map is None else row_map.n_outputs
+
     def _make_row_map(self, X) -> RowMap | None:
-        """The map of rows like these, with which learning starts; None: they are learned as they are."""
+        """A map; None: rows are learned as they are."""
         n, allow_nan = X.shape[1], self._allow_nan
         if self.thresholds == "pairwise":
             return ThresholdMap(n, parts_of_pairs(n, PAIRS, 1, 0)[0] if n > 1 else (), allow_nan=allow_nan)

@@ -380,7 +380,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        n_features, loss = data.X.shape[1], resolve_loss(self.loss)
+        (row_map, n_features), loss = self._begin_map(data.X), resolve_loss(self.loss)
         features = self._features(n_features)
         learner: ForwardLearner | MatchingLearner
         if loss == SquaredLoss():
@@ -395,7 +395,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         else:
             least = self._intercept_alpha()
             learner = MatchingLearner(n_features, make_loss(loss), self.alpha, self.fit_intercept, features, least)
-        learner.map_by(self._make_row_map(data.X))
+        learner.map_by(row_map)
         self._learned_loss, self._learner = loss, learner
 
     def _configure(self) -> None:

@@ -255,7 +255,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         return replace(data, y=data.y.astype(np.float64))
 
     def _begin(self, data: Examples) -> None:
-        n_features = data.X.shape[1]
+        row_map, n_features = self._begin_map(data.X)
         n_classes = len(self._learned_classes)
         improper = self.update == "aioli"
         if improper and n_classes > 2:
@@ -264,7 +264,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         start = n_features, n_classes, scale * self.alpha, self.fit_intercept
         others = self._features(n_features), scale * self._intercept_alpha()
         learner = AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others)
-        learner.map_by(self._make_row_map(data.X))
+        learner.map_by(row_map)
         self._learner = learner
 
     def _configure(self) -> None:

@@ -133,7 +133,7 @@ def test_text_in_a_column_of_numbers_is_named_with_its_row():
     known = begun(X)
     with pytest.raises(ValueError, match="Column 'size' must hold numbers; got 'large' in row 1"):
         known.encode(pd.DataFrame({"size": [1.0, "large"], "colour": ["red", "red"]}))
-    with pytest.raises(ValueError, match="Categories must be text, numbers .* got \\[1\\] in row 1, column 'colour'"):
+    with pytest.raises(ValueError, match=r"Categories must be text, numbers .* got \[1\] in row 1, column 'colour'"):
         known.encode(pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", [1]]}))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
         columns_of(np.array(["a", 1.0], dtype=object))

@@ -162,7 +162,7 @@ def test_what_is_not_finite_stays_so():
 
 
 def with_gaps(share=0.3, **options):
-    """A stream with values missing at random, from row 5 on, and in every row so far in one column, in none in another."""
+    """A stream with values missing at random from row 5 on, at first in column 1, always in column 2, never in 4."""
     X, y = stream(density=1.0, **options)
     X[5:][np.random.default_rng(7).uniform(size=X[5:].shape) < share] = np.nan
     X[:30, 1], X[:, 2] = np.nan, np.nan
