@@ -33,7 +33,8 @@ def blocks():
 def public_modules():
     yield onlinebregman
     for info in pkgutil.walk_packages(onlinebregman.__path__, "onlinebregman."):
-        left_out = {"__main__", "_demo", "_kernels"} | ({"dask"} if find_spec("distributed") is None else set())
+        left_out = {"__main__", "_demo", "_kernels"}
+        left_out |= {room for room, needs in (("dask", "distributed"), ("river", "river")) if find_spec(needs) is None}
         if not left_out & set(info.name.split(".")):
             yield importlib.import_module(info.name)
 

@@ -1,0 +1,193 @@
+"""Estimators as models of river: its own checks, and that they learn what they learn from arrays."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+
+pytest.importorskip("river", reason="which is an extra")
+
+from river import checks, compat, datasets, evaluate, linear_model, metrics, optim, preprocessing
+
+from onlinebregman import (
+    BayesMixture,
+    ExpertMixtureRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MEGKernelLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    OnlineGaussian,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+    WinnowClassifier,
+)
+from onlinebregman.pipeline import make_online_pipeline
+from onlinebregman.river import RiverAnomalyDetector, RiverClassifier, RiverRegressor, to_river
+
+RNG = np.random.default_rng(0)
+X, NAMES = RNG.normal(size=(200, 4)), ["a", "b", "c", "d"]
+Y, LABELS = X @ [1.0, -1.0, 2.0, 0.0], X[:, 0] > 0
+ROWS = [dict(zip(NAMES, x, strict=True)) for x in X.tolist()]
+
+
+class Frauds:
+    """In place of river's data set of credit cards, which it downloads."""
+
+    def take(self, n):
+        rng = np.random.default_rng(1)
+        for i in range(n):
+            fraud = i % 20 == 19
+            yield {f"V{j}": v for j, v in enumerate(rng.normal(size=28) + 3.0 * fraud)}, int(fraud)
+
+
+MODELS = [
+    *(cls(**parameters) for cls in (RiverRegressor, RiverClassifier, RiverAnomalyDetector)
+      for parameters in cls._unit_test_params()),
+    # random features are drawn for columns in their order, which would be that of the features in the first row
+    RiverRegressor(ParameterFreeRegressor(random_features=0), n_features=10),
+    RiverClassifier(ParameterFreeClassifier(random_features=0), n_features=12),
+    RiverClassifier(WinnowClassifier(), n_features=12),
+]  # fmt: skip
+
+
+def named_checks():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(datasets, "CreditCard", Frauds)
+        return [
+            pytest.param(number, rule, id=f"{number}-{type(model.estimator).__name__}-{rule.__name__}")
+            for number, model in enumerate(MODELS)
+            for rule in checks.yield_checks(model)
+        ]
+
+
+@pytest.mark.parametrize("number, rule", named_checks())
+def test_checks_of_river(number, rule):
+    rule(MODELS[number].clone())
+
+
+def learned(model, targets=Y, rows=ROWS):
+    for x, y in zip(rows, targets.tolist(), strict=True):
+        model.learn_one(x, y)
+    return model
+
+
+@pytest.mark.parametrize(
+    "given",
+    [ForwardRegressor(), MirrorDescentRegressor(standardize=True), make_online_pipeline(ImplicitGDRegressor())],
+    ids=repr,
+)
+@pytest.mark.parametrize("options", [{}, {"n_features": 6}, {"n_features": 6, "sparse": True}], ids=str)
+def test_dicts_are_rows(given, options):
+    model = learned(to_river(given, **options))
+    Z = np.pad(X, ((0, 0), (0, options.get("n_features", 4) - 4)))
+    Z = csr_array(Z) if options.get("sparse") else Z
+    expected = clone(given).partial_fit(Z, Y).predict(Z)
+    assert [model.predict_one(x) for x in ROWS] == expected.tolist()
+    assert_allclose(model.predict_many(pd.DataFrame(ROWS)), expected, rtol=1e-12)
+
+
+def test_labels_are_those_of_the_stream():
+    words = np.where(LABELS, "yes", "no")
+    model = learned(to_river(MirrorDescentClassifier(), classes=["no", "yes"]), words)
+    expected = MirrorDescentClassifier().partial_fit(X, words, classes=["no", "yes"])
+    assert [model.predict_one(x) for x in ROWS] == expected.predict(X).tolist()
+    assert list(model.predict_proba_one(ROWS[0])) == ["no", "yes"]
+    assert [*model.predict_proba_one(ROWS[0]).values()] == expected.predict_proba(X[:1])[0].tolist()
+    assert set(learned(to_river(MirrorDescentClassifier()), LABELS).predict_proba_one(ROWS[0])) == {False, True}
+    with pytest.raises(ValueError, match="'maybe' at row 0 is not one of the classes"):
+        model.learn_one(ROWS[0], "maybe")
+
+
+def test_labels_may_appear_later():
+    model = to_river(ForwardClassifier(handle_unknown="add"))
+    assert model.predict_one(ROWS[0]) is None and model.predict_proba_one(ROWS[0]) == {}
+    for x in ROWS[:3]:
+        model.learn_one(x, "one", w=2.0)
+    assert model.predict_proba_one(ROWS[0]) == {"one": 1.0} and model.predict_one(ROWS[0]) == "one"
+    model.learn_one(ROWS[3], "two")
+    expected = ForwardClassifier().partial_fit(
+        X[:4], ["one"] * 3 + ["two"], sample_weight=[2, 2, 2, 1], classes=["one", "two"]
+    )
+    assert [*model.predict_proba_one(ROWS[9]).values()] == expected.predict_proba(X[9:10])[0].tolist()
+    model.learn_one(ROWS[4], "three")
+    assert set(model.predict_proba_one(ROWS[9])) == {"one", "two", "three"}
+    block = to_river(ForwardClassifier(handle_unknown="add"))
+    block.learn_many(pd.DataFrame(ROWS[:5]), pd.Series(["one"] * 3 + ["two", "three"]))
+    block.learn_many(pd.DataFrame(ROWS[5:9]), pd.Series(["two"] * 4))
+    assert block.predict_proba_many(pd.DataFrame(ROWS[9:])).columns.tolist() == ["one", "three", "two"]
+
+
+def test_features_that_appear_later_get_reserved_columns():
+    model = to_river(MirrorDescentRegressor(), n_features=3)
+    model.learn_one({"a": 1.0}, 1.0)
+    model.learn_one({"b": 1.0, "c": 2.0, "a": 0.0}, 1.0)
+    assert model.columns == {"a": 0, "b": 1, "c": 2}
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"no column for the feature 'late': .* rows of 3 columns"):
+        model.learn_one({"a": 1.0, "late": 2.0}, 1.0)
+    assert pickle.dumps(model) == before
+    assert model.predict_one({"a": 1.0, "late": 2.0}) == model.predict_one({"a": 1.0})  # nothing is known about it
+
+
+def test_missing_features():
+    model = learned(to_river(MirrorDescentRegressor(), missing=2.0))
+    assert model.predict_one({"a": 1.0, "d": 3.0}) == model.predict_one({"a": 1.0, "b": 2.0, "c": 2.0, "d": 3.0})
+    with pytest.raises(ValueError, match=r"missing must be 0 with sparse=True; got 2\.0"):
+        to_river(MirrorDescentRegressor(), missing=2.0, sparse=True)
+
+
+@pytest.mark.parametrize("value", ["red", None, [1.0, 2.0]])
+def test_values_that_are_not_numbers_are_named(value):
+    model = learned(to_river(MirrorDescentRegressor()))
+    before = pickle.dumps(model.fitted)
+    with pytest.raises(ValueError, match=r"feature 'c' must be a number; got .*OneHotEncoder"):
+        model.learn_one(ROWS[0] | {"c": value}, 1.0)
+    assert pickle.dumps(model.fitted) == before
+
+
+def test_weights():
+    model, twice = to_river(ForwardRegressor()), to_river(ForwardRegressor())
+    for x, y in zip(ROWS, Y.tolist(), strict=True):
+        model.learn_one(x, y, w=2.0)
+        for _ in range(2):
+            twice.learn_one(x, y)
+    assert_allclose(model.fitted.coef_, twice.fitted.coef_, rtol=1e-10)
+
+
+def test_one_feature():
+    model = learned(to_river(ForwardRegressor(forward=False)), X[:, 0], [{"a": x} for x in X[:, 0].tolist()])
+    assert_allclose(model.predict_one({"a": 2.0}), 2.0, atol=0.1)
+
+
+def test_only_online_estimators_are_adapted():
+    with pytest.raises(ValueError, match="to_river takes a classifier or regressor with partial_fit"):
+        to_river(LinearRegression())
+    assert isinstance(to_river(OnlineGaussian()), RiverAnomalyDetector)
+    assert isinstance(to_river(MEGKernelLearner()), RiverRegressor)
+
+
+def test_pipelines_of_river():
+    model = preprocessing.StandardScaler() | to_river(MirrorDescentClassifier())
+    score = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
+    assert score.get() > 0.94  # logistic regression by river's SGD: 0.9
+
+
+def test_models_of_river_are_members_of_mixtures():
+    rows = list(datasets.TrumpApproval().take(300))
+    R, y = np.array([list(x.values()) for x, _ in rows]), np.array([y for _, y in rows])
+    single = compat.River2SKLRegressor(linear_model.LinearRegression(optim.Adam(0.1)))
+    mixture = ExpertMixtureRegressor([("river", single), ("forward", ForwardRegressor())]).partial_fit(R, y)
+    assert mixture.cumulative_loss_ <= mixture.expert_losses_.min() + mixture.regret_bound_
+    labels = LABELS.astype(int)
+    classifier = compat.River2SKLClassifier(linear_model.LogisticRegression())
+    bayes = BayesMixture([("river", classifier), ("ours", MirrorDescentClassifier(divergence="squared_euclidean"))])
+    for i in range(len(X)):
+        bayes.partial_fit(X[i : i + 1], labels[i : i + 1], classes=[0, 1])
+    assert bayes.score(X, labels) > 0.9
