@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.rows.standardizer import Standardizer
+from .._kernels.rows.thresholds import BINS, ThresholdMap
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss, PoissonLoss
 from ..losses._base import ResidualLoss
 from .docs import DocumentedMixin
@@ -29,6 +30,22 @@ def link_of(loss: Loss) -> str | None:
     return _LINKS.get(type(loss).link)
 
 
+class Thresholds(NamedTuple):
+    """The bins of columns at each resolution, and the pairs of columns; see `thresholds.pyx`."""
+
+    lower: list[np.ndarray]  # of shape (n_features, n_bins): where they begin
+    number: list[np.ndarray]  # of the same shape: their numbers
+    different: np.ndarray  # of shape (n_features, n_resolutions): how many different values there were
+    pairs: np.ndarray
+
+    @classmethod
+    def of(cls, row_map: ThresholdMap) -> Self:
+        """Those of a map."""
+        columns, ends = row_map.state[1], np.cumsum(BINS)[:-1]
+        lower, number = (np.split(columns[name], ends, axis=1) for name in ("lower", "number"))
+        return cls(lower, number, columns["different"], np.asarray(row_map.pairs))
+
+
 class Scores(NamedTuple):
     """Scores of a row x, z @ coef.T + intercept with z computed by these steps, without those that are None.
 
@@ -45,12 +62,16 @@ class Scores(NamedTuple):
     rescaled: tuple[np.ndarray, np.ndarray] | None = None
     features: tuple[np.ndarray, np.ndarray] | None = None
     root: np.ndarray | None = None
+    thresholds: Thresholds | None = None  # z are indicators, and there are no other steps
 
     @classmethod
     def of(cls, learner: Any, root: np.ndarray | None = None) -> Self:
         """The scores of a linear learner, or of several of the same rows."""
         steps: dict[str, Any] = {"root": root}
         standardizer, features = learner.row_map, getattr(learner, "features", None)
+        linear = np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept)
+        if isinstance(standardizer, ThresholdMap):
+            return cls(*linear, thresholds=Thresholds.of(standardizer))
         largest, sums = getattr(getattr(learner, "learners", [learner])[0], "limits", None) or (np.inf, None)
         if standardizer is not None:
             if not isinstance(standardizer, Standardizer):
@@ -66,7 +87,7 @@ class Scores(NamedTuple):
         if features is not None:
             frequencies, phases = features.__reduce__()[1]
             steps["features"] = 2 * np.pi * frequencies, 2 * np.pi * phases
-        return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), **steps)
+        return cls(*linear, **steps)
 
 
 class ToSklearnMixin(DocumentedMixin):

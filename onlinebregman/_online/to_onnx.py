@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..losses import Loss
-from .export import Scores, link_of
+from .export import Scores, Thresholds, link_of
 
 OPSET, IR_VERSION = 18, 8
 
@@ -107,6 +107,10 @@ def linked(graph: Graph, loss: Loss, scores: str) -> str:
 
 def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
     """Nodes of `Scores`, step by step, for the rows z."""
+    if scores.thresholds is not None:
+        weights = graph.add("Gather", scores.coef.T, _indicators(graph, scores.thresholds, z), axis=0)
+        total = graph.add("ReduceSum", weights, np.array([1]), keepdims=0)
+        return graph.add("Add", total, scores.intercept)
     if scores.mean is not None:
         z = graph.add("Sub", z, scores.mean)
     if scores.inverse is not None:
@@ -127,6 +131,34 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
     root, n = scores.root, scores.coef.shape[1]
     image = graph.add("Add", graph.add("MatMul", z, root[:, :n].T), root[:, n:].sum(axis=1))
     return graph.add("Div", a, graph.add("Add", graph.sum_of("ReduceSumSquare", image), 1.0))
+
+
+def _indicators(graph: Graph, thresholds: Thresholds, rows: str) -> str:
+    """The numbers of the indicators that are 1, in the order of `ThresholdMap`."""
+    cells = graph.add("Unsqueeze", rows, np.array([2]))
+    bins, indicators, start, width = [], [], 0, sum(lower.shape[1] + 1 for lower in thresholds.lower)
+    for lower, number, different in zip(thresholds.lower, thresholds.number, thresholds.different.T, strict=True):
+        d, size = lower.shape
+        reached = graph.add("Cast", graph.add("GreaterOrEqual", cells, lower), to=graph.onnx.TensorProto.INT64)
+        place = graph.add("ReduceSum", reached, np.array([2]), keepdims=0)
+        place = graph.add("Sub", graph.add("Max", place, np.array(1)), np.array(1))
+        known = graph.add("Gather", number.ravel(), graph.add("Add", place, size * np.arange(d)), axis=0)
+        equal = graph.add("Cast", graph.add("Equal", cells, lower), to=graph.onnx.TensorProto.INT64)
+        equal = graph.add("ReduceMax", equal, np.array([2]), keepdims=0)
+        is_new = graph.add("And", graph.add("Equal", equal, np.array(0)), different < size)
+        bins.append(graph.add("Where", is_new, different.astype(np.int64), known))
+        missing = graph.add("IsNaN", rows)
+        bins[-1] = graph.add("Where", missing, np.array(size), bins[-1])
+        indicators.append(graph.add("Add", bins[-1], start + width * np.arange(d)))
+        start += size + 1
+    sizes, start = [lower.shape[1] + 1 for lower in thresholds.lower[:-1]], width * thresholds.lower[0].shape[0]
+    of_pair = sum(size**2 for size in sizes)
+    for size, values in zip(sizes if len(thresholds.pairs) else [], bins, strict=False):
+        left, right = (graph.add("Gather", values, side, axis=1) for side in thresholds.pairs.T)
+        inside = graph.add("Add", graph.add("Mul", left, np.array(size)), right)
+        indicators.append(graph.add("Add", inside, start + of_pair * np.arange(len(thresholds.pairs))))
+        start += size**2
+    return graph.add("Concat", *indicators, axis=1)
 
 
 def flat(graph: Graph, column: str) -> str:

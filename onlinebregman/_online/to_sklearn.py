@@ -32,6 +32,8 @@ def linear(model: Any) -> BaseEstimator:
             "scikit-learn has no model with forward predictions, which are shrunk by what is not known about the row; "
             "convert after set_params(forward=False)."
         )
+    if scores.thresholds is not None:
+        raise ValueError("scikit-learn has no bins of columns as those of thresholds, and of pairs of columns.")
     steps, unit = [], np.ones(model.n_features_in_)  # the next step multiplies columns by their units
     if scores.inverse is not None:
         steps.append(_scaler(scores.mean, scores.inverse, model.n_samples_seen_))
