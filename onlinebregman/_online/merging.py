@@ -113,21 +113,16 @@ def merged_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -
     fresh.upper = start.geometry.upper
     if any(geometry.averaging for geometry in geometries):
         fresh.start_averaging()
-    state, averaging, *more = fresh.get_state()
-    states = [geometry.get_state()[0] for geometry in geometries]
-    first = start.geometry.get_state()[0]
-    for name in _BY_SUM:
+    state, first, *states = (geometry.get_state() for geometry in (fresh, start.geometry, *geometries))
+    for name in fresh.row_sums:
         state[name] = total(first[name], [each[name] for each in states])
-    if averaging is not None:  # the sum of w = w+ - w- over all steps
-        run_of, sums = (lambda learner: learner.__reduce__()[1][2]["run"]["averaged"]), averaging[0]
+    if fresh.averaging:  # the sum of w = w+ - w- over all steps
+        run_of, sums = (lambda learner: learner.__reduce__()[1][2]["run"]["averaged"]), state["average_sum"]
         first_sum, *part_sums = (each.coef * run_of(each) for each in (start, *parts))
         moved = total(first_sum, part_sums)
         sums[:] = np.r_[moved, np.zeros_like(moved)] if fresh.is_signed else np.resize(moved, len(sums))
-    fresh.set_state(state, averaging, *more)
+    fresh.set_state(state)
     return fresh
-
-
-_BY_SUM = ("projected", "intercept_sum", "rows", "norms")
 
 
 def merged_adaptive(start: Learner, parts: Sequence[Learner], fractions: Sequence[float]) -> AdaptiveGeometry:
@@ -143,26 +138,23 @@ def merged_adaptive(start: Learner, parts: Sequence[Learner], fractions: Sequenc
     dual = mean(fractions, [h * g.state_weights for h, g in zip(scaled, geometries, strict=True)])
     w = np.divide(dual, weight, out=before.state_weights, where=weight > 0)
 
-    make, (strengths, *_, box, _) = type(before), before.get_state()
-    fresh = make(w, *before._arguments()[1:])
-    if box is not None:
-        fresh.confine(*box)
-    fresh.penalise(strengths["l1"], strengths["l2"])
-    fresh = merged_geometry(start, parts, fresh)
-    n = fresh.n_features
-    first, *others = (g.get_state()[-1].reshape(-1, n) for g in (before, *geometries))
-    state, *more, blocks = fresh.get_state()
-    blocks = blocks.reshape(-1, n)
+    fresh = type(before)(w, *before._arguments()[1:])
+    if before.box is not None:
+        fresh.confine(*before.box)
+    fresh.penalise(before.l1, before.l2)
+    state = merged_geometry(start, parts, fresh).get_state()
+    states = [geometry.get_state() for geometry in (before, *geometries)]
+    blocks, first, *others = (each["blocks"].reshape(-1, fresh.n_features) for each in (state, *states))
     if isinstance(before, AdaGradGeometry):
         blocks[1] = total(first[1], [other[1] for other in others])
     elif isinstance(before, NormalisedGeometry):
         blocks[2] = reciprocal = np.minimum.reduce([other[2] for other in others])  # 1 / M
         first_sum, *sums = (each[1] * (reciprocal / each[2]) ** 2 for each in (first, *others))
         blocks[1] = np.maximum(total(first_sum, sums), 0.0)
-        targets = [_targets(g.get_state()[0]) for g in (before, *geometries)]
+        targets = [_targets(each) for each in states]
         found = pooled(targets[0], targets[1:])
         state.update(target_weight=found.weight, target_mean=found.mean, target_spread=max(found.scatter, 0.0))
-    fresh.set_state(state, *more, blocks.ravel())
+    fresh.set_state(state)
     return fresh
 
 

@@ -322,10 +322,11 @@ SQUARE = np.eye(3)
 FORGED = {
     "weights for no feature": lambda: EuclideanGeometry(np.ones(0)),
     "half a pair of weights": lambda: EuclideanGeometry(np.ones(3), True),
-    "sums of other weights": lambda: _with_state(EuclideanGeometry(np.ones(3)), {}, (np.ones(2), np.ones(3))),
-    "no stamps": lambda: _with_state(EuclideanGeometry(np.ones(3)), {"lagging": True, "l1": 1.0}, None),
-    "blocks of other weights": lambda: _adaptive(-1, np.ones(5)),
-    "a box of other weights": lambda: _adaptive(-2, (np.ones(2), np.ones(2))),
+    "sums of other weights": lambda: _with_state(EuclideanGeometry, average_sum=np.ones(2), stamp=np.ones(3)),
+    "no stamps": lambda: _with_state(EuclideanGeometry, pending=1.0, l1=1.0),
+    "no numbers": lambda: EuclideanGeometry(np.ones(3), state={}),
+    "blocks of other weights": lambda: _with_state(AdaGradGeometry, blocks=np.ones(5)),
+    "a box of other weights": lambda: _with_state(AdaGradGeometry, box=(np.ones(2), np.ones(2))),
     "a matrix that is a vector": lambda: FrobeniusGeometry(np.ones(3)),
     "a matrix that is a number": lambda: MatrixBurgGeometry(10**6),
     "more rows than the state has": lambda: LogDetGeometry(np.ones((6, 3))),
@@ -377,14 +378,8 @@ FORGED = {
 }
 
 
-def _with_state(geometry, changes, *others):
-    return type(geometry)(np.ones(3), state=(geometry.get_state()[0] | changes, *others))
-
-
-def _adaptive(place, value):
-    state = list(AdaGradGeometry(np.ones(3)).get_state())
-    state[place] = value
-    return AdaGradGeometry(np.ones(3), np.inf, state)
+def _with_state(cls, **changes):
+    return cls(np.ones(3), state=cls(np.ones(3)).get_state() | changes)
 
 
 def _learner(weights):

@@ -163,13 +163,13 @@ def test_the_columns_that_a_sparse_row_does_not_have_wait(name, penalty):
     rng = np.random.default_rng(3)
     X, y = sparse_rows(rng, 100, 40)
     model = MirrorDescentRegressor(divergence=name, penalty=penalty, alpha=0.01).partial_fit(X[:50], y[:50])
-    assert not model._learner.geometry.get_state()[0]["lagging"]
-    w = model._learner.geometry.get_state()[-1][:40]
+    assert not model._learner.geometry.get_state()["pending"]
+    w = model._learner.geometry.get_state()["blocks"][:40]
     row = sparse.csr_array(X[50:51])
     model.partial_fit(row, y[50:51])
-    (now, *_, blocks), others = model._learner.geometry.get_state(), np.setdiff1d(np.arange(40), row.indices)
-    assert now["lagging"]
-    assert_array_equal(blocks[others], w[others])
+    now, others = model._learner.geometry.get_state(), np.setdiff1d(np.arange(40), row.indices)
+    assert now["pending"] == 1
+    assert_array_equal(now["blocks"][others], w[others])
     moved = others[w[others] != 0]
     assert len(moved) > 5 and (np.abs(model.coef_[moved]) < np.abs(w[moved])).all()
 

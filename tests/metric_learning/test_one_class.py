@@ -95,7 +95,7 @@ def test_blocks_of_updates_are_undone(n, width, started):
     assert_array_equal(geometry._arguments()[0], before)
     assert learner.learn(rows[:-1], targets[:-1]) is None
     again = Learner(BlockedLogDetGeometry(before), SquaredLoss())
-    again.geometry.set_state({**geometry.get_state()[0], "steps": started}, None)
+    again.geometry.set_state({**geometry.get_state(), "n_updates": started})
     again.configure(update="implicit", schedule=Constant(1e-3))
     again.learn(rows[:-1], targets[:-1])
     assert_array_equal(geometry._arguments()[0], again.geometry._arguments()[0])

@@ -7,6 +7,8 @@ cdef class AdaptiveGeometry(Geometry):
     cdef bint prior                     # whether h = (1 + g) / r^2, and h w is kept where the largest |x| grows
     cdef readonly tuple box             # lower and upper bounds that the weights are clipped to, or None
     cdef double[::1] low, high          # the same, as memory views
+    cdef double intercept_sum           # the sum that the intercept's h is computed from
+    cdef double pulled, gained          # sums of c and of c (w.x) - c^2 x'Sx / 2, for the regret certificate
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
@@ -35,11 +37,13 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 cdef class NormalisedGeometry(AdaptiveGeometry):
     cdef readonly bint located          # whether scores have the units of the target
     cdef readonly bint by_deviation     # whether the rate is proportional to the targets' deviation
+    cdef double target_weight, target_mean, target_spread  # of the targets, and their sum of squared deviations
     cdef double update_largest(self, Workspace* work) noexcept nogil
+    cdef double target_deviation(self, double y, double weight) noexcept nogil
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
-    pass
+    cdef double rows, norms             # weight of the rows, and sum of their z^2
 
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):

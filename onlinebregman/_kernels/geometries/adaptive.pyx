@@ -24,17 +24,17 @@ cimport cython
 from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, fabs, sqrt
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState, Workspace, scratch
-from onlinebregman._kernels.geometries.geometry import aligned, average_of, vector_of
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry import average_of
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_UNSEEN, ob_adapt, ob_adapt_normalised, ob_adapt_second_order, ob_normalised_dot, ob_rescale_row,
     ob_update_largest
 )
 from onlinebregman._kernels.ops.adaptive_penalty cimport ob_flow, ob_reciprocal, ob_shrink
 from onlinebregman._kernels.ops.exp cimport ob_exp1
+from onlinebregman._kernels.ops.fields import aligned, vector_of
 from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter, ob_sparse_axpy
-from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_axpy, ob_dot
-from onlinebregman._kernels.rows.rows cimport Row
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 
 # By this factor the intercept's 1 / h is raised in an exact first step: its score is the target to 12 digits then.
 cdef double FIRST_STEP_FACTOR = 2.0**40
@@ -69,6 +69,9 @@ cdef class AdaptiveGeometry(Geometry):
 
     def __cinit__(self):
         self.linear = self.adaptive = True
+        self.declare("intercept_sum", &self.intercept_sum, True)
+        self.declare("pulled", &self.pulled)
+        self.declare("gained", &self.gained)
         self.blocks = 2
         self.threshold_stamp = None
 
@@ -83,18 +86,18 @@ cdef class AdaptiveGeometry(Geometry):
         return self.state_weights, self.upper
 
     def get_state(self):
-        stamps = np.asarray(self.threshold_stamp).copy() if self.penalised and self.composes() else None
-        return *super().get_state()[:2], stamps, self.box, np.asarray(self.weights).copy()
+        return {**super().get_state(), "box": self.box, "blocks": np.array(self.weights)}
 
-    def set_state(self, state, averaging, threshold_stamp, box, blocks):
+    def set_state(self, state):
+        blocks = state["blocks"]
         self.per_feature = np.size(blocks) // self.n_features
         self.tracking = self.per_feature > self.blocks
         if self.tracking:
             self.per_feature = self.blocks + 1
         self.weights = aligned(vector_of(blocks, max(self.per_feature, self.blocks) * self.n_features), self.spare)
-        super().set_state(state, averaging, threshold_stamp)
-        if box is not None:
-            self.confine(*box)
+        super().set_state(state)
+        if state["box"] is not None:
+            self.confine(*state["box"])
 
     @property
     def state_weights(self):
@@ -114,26 +117,11 @@ cdef class AdaptiveGeometry(Geometry):
     def coef(self, average_over=0.0):
         """See `Geometry.coef`."""
         cdef double[::1] total = self.average_sum, stamp = self.stamp
-        cdef double clock = self.state.clock
+        cdef double clock = self.clock
         cdef Py_ssize_t n = self.n_features
         if average_over == 0 or total is None:
             return self.state_weights
         return average_of(self.state_weights, np.asarray(total)[:n], clock - np.asarray(stamp)[:n], average_over)
-
-    # --- averaging: of the weights alone ------------------------------------------------------------------------
-
-    cdef void accumulate(self, const Row* row) noexcept nogil:
-        cdef Py_ssize_t i, j
-        if row.index == NULL or self.eager:
-            self.accumulate_all()
-            return
-        for i in range(row.n):
-            j = row.index[i]
-            self.average_sum[j] += self.weights[j] * (self.state.clock - self.stamp[j])
-            self.stamp[j] = self.state.clock
-
-    cdef void accumulate_all(self) noexcept nogil:
-        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.n_features)
 
     # --- the regret certificate: sum c (w.x - u.x) - c^2 x'Sx / 2 over the rows, by parts ------------------------
 
@@ -151,7 +139,7 @@ cdef class AdaptiveGeometry(Geometry):
             if self.averaging:
                 self.average_sum[start:] = 0.0
                 self.stamp[start:] = 0.0
-            self.state.pulled = self.state.gained = 0.0
+            self.pulled = self.gained = 0.0
 
     def stop_tracking(self):
         self.arrange(self.blocks)
@@ -169,12 +157,12 @@ cdef class AdaptiveGeometry(Geometry):
     @property
     def nearer_by_terms(self):
         """Constant, slopes in u and slope in the intercept of sum D_t(u, w_t) - D_t(u, w_t(c_t)) over tracked rows."""
-        return self.state.gained, -np.asarray(self.weights)[self.blocks * self.n_features:], -self.state.pulled
+        return self.gained, -np.asarray(self.weights)[self.blocks * self.n_features:], -self.pulled
 
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
         cdef double* pulls = &self.weights[self.blocks * self.n_features]
-        self.state.pulled += c
-        self.state.gained += gain
+        self.pulled += c
+        self.gained += gain
         if work.row.index == NULL:
             ob_axpy(pulls, work.row.x, -c, work.row.n)
         else:
@@ -244,7 +232,7 @@ cdef class AdaptiveGeometry(Geometry):
         return True
 
     cdef void advance(self, double l1, double l2) noexcept nogil:
-        self.state.threshold += l1 + l2
+        self.threshold += l1 + l2
 
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
         """1 / h of a coordinate; 0 if no row had a value there."""
@@ -253,7 +241,7 @@ cdef class AdaptiveGeometry(Geometry):
         return ob_reciprocal(own[SUMS * n], own[RECIPROCALS * n] if self.blocks > RECIPROCALS else 1.0, self.prior)
 
     cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
-        cdef double strength = self.state.l1 + self.state.l2
+        cdef double strength = self.l1 + self.l2
         cdef double* units = self.block(work, RECIPROCALS, 2) if self.blocks > RECIPROCALS else NULL
         cdef double* t = NULL
         cdef Py_ssize_t i
@@ -261,20 +249,20 @@ cdef class AdaptiveGeometry(Geometry):
             t = scratch(work, 4)
             for i in range(work.n):
                 t[i] = l1 - self.threshold_stamp[work.row.index[i]]
-            l1, l2 = self.state.l1 / strength, self.state.l2 / strength
+            l1, l2 = self.l1 / strength, self.l2 / strength
         ob_shrink(work.w, self.block(work, SUMS, 1), units, self.prior, t, l1, l2, work.n)
 
     cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
-        cdef double t = (self.state.threshold - self.threshold_stamp[j]) * self.reciprocal(j)
-        cdef double strength = self.state.l1 + self.state.l2
-        return self.confined(j, ob_flow(self.weights[j], t, self.state.l1 / strength, self.state.l2 / strength))
+        cdef double t = (self.threshold - self.threshold_stamp[j]) * self.reciprocal(j)
+        cdef double strength = self.l1 + self.l2
+        return self.confined(j, ob_flow(self.weights[j], t, self.l1 / strength, self.l2 / strength))
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
         """See `Geometry.shrink_all`; for a flow the term D(w'', w') gets the factor e^(-l2 eta / h) (docs/frame.rst).
 
         D(u, w') - D(u, w'') is linear in u, as for a step, and added to the same sums.
         """
-        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, w, r, total = 0.0
+        cdef double l1 = eta * self.l1, l2 = eta * self.l2, v, w, r, total = 0.0
         cdef Py_ssize_t j, n = self.n_features
         cdef double* first = &self.weights[0]
         cdef double* units = first + RECIPROCALS * n if self.blocks > RECIPROCALS else NULL
@@ -287,7 +275,7 @@ cdef class AdaptiveGeometry(Geometry):
                 v = ob_flow(w, r, l1, l2)
                 total += l1 * fabs(v) + 0.5 * l2 * v * v + ob_exp1(-l2 * r) * (0.5 * (v - w) * (v - w) / r)
                 pulls[j] += (w - v) / r
-                self.state.gained += 0.5 * (w - v) * (w + v) / r
+                self.gained += 0.5 * (w - v) * (w + v) / r
                 self.weights[j] = v
         if self.box is not None or self.upper < INFINITY:
             for j in range(n):
@@ -310,8 +298,8 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
         notes.q = scratch(work, 2)
         slope[0] = ob_adapt(notes.q, sums, work.x, s, work.n)
         store_block(self, work, SUMS, sums)
-        self.state.intercept_sum += s
-        intercept_xSx[0] = reciprocal_root(self.state.intercept_sum)
+        self.intercept_sum += s
+        intercept_xSx[0] = reciprocal_root(self.intercept_sum)
         return 1.0
 
 
@@ -332,6 +320,9 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
 
     def __cinit__(self):
         self.blocks = 3
+        self.declare("target_weight", &self.target_weight)
+        self.declare("target_mean", &self.target_mean)
+        self.declare("target_spread", &self.target_spread)
 
     def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, state=None):
         super().__init__(weights, upper)
@@ -393,8 +384,8 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
                       double* intercept_xSx) noexcept nogil:
         """See `AdaptiveGeometry.adapt`. Where targets have units, an exact first step moves the intercept alone, to the
         first target: the sums are then independent of the distance of the targets from 0."""
-        cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.state.target_weight == 0
-        cdef double deviation = target_deviation(&self.state, y, weight) if self.located else 1.0
+        cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.target_weight == 0
+        cdef double deviation = self.target_deviation(y, weight) if self.located else 1.0
         cdef double factor = AdaptiveGeometry.adapt(
             self, work, 0.0 if first else g, y, weight, exact, slope, intercept_xSx
         )
@@ -404,14 +395,14 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
             intercept_xSx[0] = FIRST_STEP_FACTOR * fabs(y / g) / factor
         return factor
 
-
-cdef inline double target_deviation(GeometryState* state, double y, double weight) noexcept nogil:
-    """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
-    cdef double gap = y - state.target_mean
-    state.target_weight += weight
-    state.target_mean += gap * (weight / state.target_weight)
-    state.target_spread += weight * gap * (y - state.target_mean)
-    return sqrt(state.target_spread / state.target_weight) if state.target_spread > 0 else fabs(y)
+    @cython.final
+    cdef inline double target_deviation(self, double y, double weight) noexcept nogil:
+        """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
+        cdef double gap = y - self.target_mean
+        self.target_weight += weight
+        self.target_mean += gap * (weight / self.target_weight)
+        self.target_spread += weight * gap * (y - self.target_mean)
+        return sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(y)
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
@@ -419,6 +410,10 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 
     The sums are those of g^2 z^2, so that h = M^2 sqrt(sums). Where M grows from m, weights are multiplied by m / M.
     """
+
+    def __cinit__(self):
+        self.declare("rows", &self.rows, True)
+        self.declare("norms", &self.norms, True)
 
     @property
     def metric(self):
@@ -430,11 +425,11 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
         cdef double factor
-        self.state.rows += weight
-        self.state.norms += weight * (self.update_largest(work) + intercept)
-        self.state.intercept_sum += s
-        intercept_xSx[0] = reciprocal_root(self.state.intercept_sum)
-        factor = sqrt(self.state.rows / self.state.norms) if self.state.norms > 0 else 1.0
+        self.rows += weight
+        self.norms += weight * (self.update_largest(work) + intercept)
+        self.intercept_sum += s
+        intercept_xSx[0] = reciprocal_root(self.intercept_sum)
+        factor = sqrt(self.rows / self.norms) if self.norms > 0 else 1.0
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_normalised(notes.q, sums, work.x, notes.reciprocals, s, work.n)
         store_block(self, work, SUMS, sums)
@@ -482,6 +477,6 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
         slope[0] = ob_adapt_second_order(notes.q, sums, work.x, notes.reciprocals, k, work.n)
         store_block(self, work, SUMS, sums)
-        self.state.intercept_sum += k
-        intercept_xSx[0] = 1.0 / (1.0 + self.state.intercept_sum)
+        self.intercept_sum += k
+        intercept_xSx[0] = 1.0 / (1.0 + self.intercept_sum)
         return 1.0

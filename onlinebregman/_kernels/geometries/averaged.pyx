@@ -24,7 +24,7 @@ cdef class AveragedGeometry(Geometry):
     def __init__(self, Geometry source not None, double average_over):
         self.weights, self.average_sum, self.stamp = source.weights, source.average_sum, source.stamp
         self.n_features, self.per_feature, self.is_signed = source.n_features, source.per_feature, source.is_signed
-        self.state, self.average_over = source.state, average_over
+        self.clock, self.average_over = source.clock, average_over
         self.averaging = self.average_sum is not None and self.stamp is not None  # another thread may discard them
 
     def __reduce__(self):
@@ -32,7 +32,7 @@ cdef class AveragedGeometry(Geometry):
 
     cdef double average(self, Py_ssize_t j) noexcept nogil:
         """Like `average_of`, for one weight."""
-        cdef double time = self.state.clock - self.stamp[j], w = self.weights[j]
+        cdef double time = self.clock - self.stamp[j], w = self.weights[j]
         cdef double average = (self.average_sum[j] + w * time) / self.average_over
         if isfinite(average):
             return average

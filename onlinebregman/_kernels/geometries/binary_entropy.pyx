@@ -49,7 +49,7 @@ cdef class BinaryEntropyGeometry(Geometry):
         ob_binary_moved(work.w, work.w, scratch(work, 1), work.n)
 
     cdef bint composes(self) noexcept nogil:
-        return self.state.l2 == 0
+        return self.l2 == 0
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """logit v + l2 v = logit w - l1"""

@@ -17,19 +17,22 @@ cdef struct Products:         # an interval that holds 0 and all products w_i x_
 cdef class BurgGeometry(Geometry):
     """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0."""
 
+    def __cinit__(self):
+        self.declare("confined_to", &self.confined_to)
+
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         super().__init__(weights, is_signed, upper)
-        self.state.confined_to = upper
+        self.confined_to = upper
         self._resume(state)
 
     cdef bint needs_projection(self) noexcept nogil:
-        return self.state.confined_to != self.upper
+        return self.confined_to != self.upper
 
     cdef void project_all(self) noexcept nogil:
         if self.averaging:
             self.accumulate_all()
         ob_clip(&self.weights[0], self.upper, self.weights.shape[0])
-        self.state.confined_to = self.upper
+        self.confined_to = self.upper
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef double* v
@@ -93,7 +96,7 @@ cdef class BurgGeometry(Geometry):
             ob_quotients(work.w, work.w, scratch(work, 1), work.n)
 
     cdef bint composes(self) noexcept nogil:
-        return self.state.l2 == 0
+        return self.l2 == 0
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """1/v = 1/w + l1 + l2 v, a quadratic equation."""

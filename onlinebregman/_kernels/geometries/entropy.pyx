@@ -12,12 +12,12 @@ from libc.math cimport INFINITY, NAN, exp, fabs, frexp, isfinite, isnan, ldexp, 
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.ops.entropy cimport (
     OB_SHORT_REACH, ob_entropy_moments, ob_entropy_move, ob_entropy_step, ob_entropy_sums, ob_log_sum_outside,
     ob_sum_outside
 )
 from onlinebregman._kernels.ops.exp cimport ob_exp, ob_exp_from
+from onlinebregman._kernels.ops.fields import vector_of
 from onlinebregman._kernels.ops.penalty cimport ob_entropy_ridge
 from onlinebregman._kernels.ops.vector cimport (
     OB_TINY, ob_clip, ob_dot, ob_multiply, ob_range, ob_scale_positive, ob_sum
@@ -55,25 +55,31 @@ cdef class EntropyGeometry(Geometry):
     move along x and -x without a row of twice the length.
     """
 
+    cdef double least         # a lower bound on ln v of all weights
+
+    def __cinit__(self):
+        self.declare("least", &self.least)
+
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         super().__init__(weights, is_signed, upper)
-        self.state.least = self.least_log()
+        self.least = self.least_log()
         self._resume(state)
 
     def get_state(self):
-        if self.depth is None:
-            return super().get_state()
-        return *super().get_state()[:2], None, np.asarray(self.depth).copy()
+        state = super().get_state()
+        if self.depth is not None:
+            state["depth"] = np.array(self.depth)
+        return state
 
-    def set_state(self, state, averaging, threshold_stamp=None, depth=None):
-        super().set_state(state, averaging, threshold_stamp)
-        self.depth = None if depth is None else vector_of(depth, self.weights.shape[0])
+    def set_state(self, state):
+        super().set_state(state)
+        self.depth = vector_of(state["depth"], self.weights.shape[0]) if "depth" in state else None
 
     def penalise(self, l1, l2):
         """See `Geometry.penalise`. The penalty's proximal steps know no depth: weights stay at the least stored one."""
         super().penalise(l1, l2)
         if self.penalised:
-            self.depth, self.state.least = None, -INFINITY
+            self.depth, self.least = None, -INFINITY
 
     cdef void load(self, Workspace* work) noexcept nogil:
         self.fetch_weights(work)
@@ -187,8 +193,8 @@ cdef class EntropyGeometry(Geometry):
         if c == 0:
             return
         fall = 2.0 * fabs(c) * path.largest
-        self.state.least -= fall
-        if not self.state.least > MAY_SINK and self.may_sink(fall):
+        self.least -= fall
+        if not self.least > MAY_SINK and self.may_sink(fall):
             if self.needs_backup:
                 return
             start = scratch(work, 4)
@@ -214,11 +220,11 @@ cdef class EntropyGeometry(Geometry):
         if self.depth is not None or self.penalised:
             return self.depth is not None
         least = self.least_log()
-        self.state.least = least - fall
-        if least > NEAR_FLOOR and self.state.least > MAY_SINK:
+        self.least = least - fall
+        if least > NEAR_FLOOR and self.least > MAY_SINK:
             return False
         if self.backed_up:
-            self.state.least = -INFINITY
+            self.least = -INFINITY
             with gil:
                 self.depth = np.zeros(self.weights.shape[0])
         else:
@@ -287,7 +293,7 @@ cdef class EntropyGeometry(Geometry):
             ob_clip(work.w, self.upper, self.per_feature * work.n)
 
     cdef bint composes(self) noexcept nogil:
-        return self.state.l2 == 0
+        return self.l2 == 0
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         """ln v + l2 v = ln w - l1"""
@@ -308,18 +314,26 @@ cdef class SimplexGeometry(EntropyGeometry):
     """
 
     cdef readonly double size  # U, the sum of the weights
+    cdef double total         # that of the stored weights
+    cdef double summed        # the largest total since it was last recomputed,
+    cdef double steps         # and the number of steps on sparse rows
+
+    def __cinit__(self):
+        self.declare("total", &self.total)
+        self.declare("summed", &self.summed)
+        self.declare("steps", &self.steps)
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, size=1.0, state=None):
         super().__init__(weights, is_signed, upper)
         self.size = size
-        self.state.total = self.state.summed = ob_sum(&self.weights[0], self.weights.shape[0])
+        self.total = self.summed = ob_sum(&self.weights[0], self.weights.shape[0])
         self._resume(state)
 
     def _arguments(self):
         return super()._arguments() + (self.size,)
 
     cdef double scale(self) noexcept nogil:
-        return self.size / self.state.total
+        return self.size / self.total
 
     cdef void load(self, Workspace* work) noexcept nogil:
         cdef Path* path = <Path*> work.notes
@@ -331,13 +345,13 @@ cdef class SimplexGeometry(EntropyGeometry):
         """Unnormalised weight of the columns outside a sparse row, times exp(-shift)."""
         cdef Path* path = <Path*> work.notes
         if path.rest < 0:
-            path.rest = self.state.total - ob_sum(work.w, self.per_feature * work.n)
-            if path.rest < 1e-6 * self.state.total:  # the difference has lost its digits
+            path.rest = self.total - ob_sum(work.w, self.per_feature * work.n)
+            if path.rest < 1e-6 * self.total:  # the difference has lost its digits
                 path.rest = ob_sum_outside(
                     &self.weights[0], self.n_features, self.per_feature, work.row.index, work.row.n
                 )
         if self.depth is not None and path.rest > 0:
-            if isnan(path.log_rest) and path.rest > 1e-200 * self.state.total:
+            if isnan(path.log_rest) and path.rest > 1e-200 * self.total:
                 path.log_rest = log(path.rest)  # the depths are negligible
             elif isnan(path.log_rest):
                 path.log_rest = ob_log_sum_outside(
@@ -348,7 +362,7 @@ cdef class SimplexGeometry(EntropyGeometry):
 
     cdef double best_shift(self, Workspace* work, double most, bint last) noexcept nogil:
         cdef Path* path = <Path*> work.notes
-        cdef double shift = -log(self.state.total)
+        cdef double shift = -log(self.total)
         if self.outside(work) > 0 or path.rest > 0:
             most = max(most, path.log_rest)
         shift += most
@@ -357,7 +371,7 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef void rescale(self, double shift, double factor, const Row* row) noexcept nogil:
         """Multiply all stored weights by factor = exp(-shift), but for the columns of a sparse row, if one is given."""
         cdef Py_ssize_t b, j, k
-        self.state.least -= shift
+        self.least -= shift
         if self.depth is None:
             ob_scale_positive(&self.weights[0], factor, self.weights.shape[0])
             return
@@ -387,10 +401,10 @@ cdef class SimplexGeometry(EntropyGeometry):
         origin = lo if c > 0 else hi
         if work.row.index != NULL and v == work.w and fabs(c * origin) < LARGE_EXPONENT:
             total = self.factors(work, c, 0.0, 0.0)
-        if total < 1e-50 * self.state.total:
+        if total < 1e-50 * self.total:
             total = self.factors(work, c, origin, 0.0)
-        if total < 1e-50 * self.state.total:
-            total = self.factors(work, c, origin, max(log(total / self.state.total), -LARGE_EXPONENT))
+        if total < 1e-50 * self.total:
+            total = self.factors(work, c, origin, max(log(total / self.total), -LARGE_EXPONENT))
         path.moment[0] = total - self.outside(work)
         ob_entropy_step(v, work.w, scratch(work, 2), self.per_feature * work.n)
 
@@ -408,7 +422,7 @@ cdef class SimplexGeometry(EntropyGeometry):
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Path* path = <Path*> work.notes
         cdef double[3] sums
-        cdef double total = self.state.total, dot
+        cdef double total = self.total, dot
         if c == 0:
             sums[1] = ob_entropy_sums(work.w, work.x, work.n, self.is_signed, &sums[2], &path.largest)
         else:
@@ -422,7 +436,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         cdef Path* path = <Path*> work.notes
         cdef double total = self.mass(work, c)  # which sets the shift
         total += self.outside(work)
-        return self.size * (log(total / self.state.total) + path.shift)
+        return self.size * (log(total / self.total) + path.shift)
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         cdef Path* path = <Path*> work.notes
@@ -446,8 +460,8 @@ cdef class SimplexGeometry(EntropyGeometry):
             if self.averaging:
                 self.accumulate_all()
             self.rescale(path.shift, exp(-path.shift), work.row)
-        self.state.total = path.moment[0] + self.outside(work)
-        self.state.steps += work.row.index != NULL
+        self.total = path.moment[0] + self.outside(work)
+        self.steps += work.row.index != NULL
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """Keep the total in range, by exact powers of two, and recompute it before sparse steps make it drift.
@@ -456,13 +470,13 @@ cdef class SimplexGeometry(EntropyGeometry):
         has fallen.
         """
         cdef int exponent
-        cdef bint in_range = 1e-4 < self.state.total < 1e4  # the clock of averaging advances by U / total
+        cdef bint in_range = 1e-4 < self.total < 1e4  # the clock of averaging advances by U / total
         if work.row.index == NULL:
-            self.state.summed = self.state.total
-        elif self.state.total > self.state.summed:
-            self.state.summed = self.state.total
-        if in_range and self.state.total > 0.1 * self.state.summed:
-            if self.state.steps < max(self.weights.shape[0], 1024):
+            self.summed = self.total
+        elif self.total > self.summed:
+            self.summed = self.total
+        if in_range and self.total > 0.1 * self.summed:
+            if self.steps < max(self.weights.shape[0], 1024):
                 return
         if not self.backed_up:
             self.needs_backup = True
@@ -470,10 +484,10 @@ cdef class SimplexGeometry(EntropyGeometry):
         if not in_range:
             if self.averaging:
                 self.accumulate_all()
-                self.state.clock = 0.0
+                self.clock = 0.0
                 self.stamp[:] = 0.0
-            frexp(self.state.total, &exponent)
+            frexp(self.total, &exponent)
             self.rescale(exponent * log(2.0), ldexp(1.0, -exponent), NULL)
-        self.state.total = ob_sum(&self.weights[0], self.weights.shape[0])
-        self.state.summed = self.state.total
-        self.state.steps = 0
+        self.total = ob_sum(&self.weights[0], self.weights.shape[0])
+        self.summed = self.total
+        self.steps = 0.0

@@ -63,7 +63,7 @@ cdef class EuclideanGeometry(Geometry):
         return self.radius == INFINITY  # the projection onto the ball needs all weights at each row
 
     cdef bint averages_lagging(self) noexcept nogil:
-        return self.composes() and self.state.l1 == 0 and self.upper >= 0
+        return self.composes() and self.l1 == 0 and self.upper >= 0
 
     cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
         return ob_soft_threshold(w, l1) / (1.0 + l2)
@@ -80,7 +80,7 @@ cdef class EuclideanGeometry(Geometry):
         return 0.5 * (v - w) * (v - w)
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
+        cdef double l1 = eta * self.l1, l2 = eta * self.l2
         cdef Py_ssize_t n = self.weights.shape[0]
         if tracked:
             return Geometry.shrink_all(self, eta, tracked)

@@ -1,3 +1,4 @@
+from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
@@ -17,26 +18,6 @@ cdef struct Workspace:        # intermediate results about a row; it belongs to 
     double* vectors           # five of `length` values, the last one for the solver
     Py_ssize_t length
     double[NOTES + 5 * SHORT] memory
-
-
-cdef struct GeometryState:    # the state in addition to the weights
-    double total              # sum of the unnormalised weights (simplex), or of powers (p-norm)
-    double projected          # number of rows whose step was projected (Burg's matrices)
-    double unit               # of the powers (p-norm)
-    double confined_to        # the upper bound that all weights are known to satisfy (Burg)
-    double clock              # averaging: a weight has not moved for the time from its stamp to this clock
-    double summed             # the largest total since it was last recomputed (simplex, p-norm)
-    double least              # a lower bound on ln v of all weights (relative entropy)
-    # Adaptive geometries: the intercept's sum; weight of the rows and sum of their z^2; weight, mean and sum of squared
-    # deviations of the targets; the intercept's bets; and for the regret certificate the sums of c and of
-    # c (w.x) - c^2 x'Sx / 2
-    double intercept_sum, intercept_pull, intercept_wealth, intercept_size, rows, norms
-    double target_weight, target_mean, target_spread
-    double pulled, gained
-    Py_ssize_t steps          # since `total` or another derived quantity was recomputed; pending updates (LogDet)
-    double l1, l2             # the penalty R(w) = l1 |w|_1 + l2 |w|_2^2 / 2
-    double threshold, growth  # the clock of its proximal steps: see `composes`
-    bint lagging              # whether some weights have not made all proximal steps yet
 
 
 cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
@@ -76,21 +57,27 @@ cdef class Geometry:
     cdef readonly object failure     # the exception raised by a geometry in Python
     cdef double[::1] weights
     cdef Py_ssize_t spare            # by how much all vectors of this length can grow in place
-    cdef GeometryState state
+    cdef Fields state                # the numbers that steps change in addition to the weights, see `declare`
+    cdef readonly tuple row_sums     # the names of those which are sums over rows
     # If not all weights are backed up, a step that would move all of them sets `needs_backup` instead; the caller
     # backs up all weights and repeats the call.
     cdef bint backed_up, needs_backup
     # Averaging: sum of the weights over time, and the clock at which each was last added to it
     cdef readonly bint averaging
+    cdef double clock
     cdef double[::1] average_sum
     cdef double[::1] stamp
-    # Penalty: whether there is one; whether each row makes the proximal steps of all weights (`eager`) or those of its
-    # own only; and the threshold up to which each weight has made them
+    # Penalty: whether there is one, R(w) = l1 |w|_1 + l2 |w|_2^2 / 2; whether each row makes the proximal steps of all
+    # weights (`eager`) or those of its own only; their clock, see `composes`; the number of rows since all weights made
+    # theirs; and the threshold up to which each weight has made them
     cdef readonly bint penalised
     cdef bint eager
+    cdef readonly double l1, l2
+    cdef double threshold, growth, pending
     cdef double[::1] threshold_stamp
     cdef double[::1] depth           # of weights below the smallest that is stored, see `entropy`; None: there are none
 
+    cdef int declare(self, str name, void* number, bint sums_rows=?, Py_ssize_t size=?) except -1
     cdef void arrange(self, Py_ssize_t per_feature) noexcept
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil

@@ -29,31 +29,11 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport calloc, free, malloc
 
+from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields import aligned, vector_of
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather, ob_scatter
 from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_clip, ob_dot, ob_dot_signed
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-
-def aligned(values, more=0, size=None):
-    """A copy aligned to 64 bytes, a cache line and the widest vector register, which can grow by `more` in place.
-
-    With a `size`, zeros follow up to it; pages of them take no time until they are used, even if all values are 0.
-    """
-    values = np.asarray(values)
-    size = values.shape[0] if size is None else size
-    buffer = np.zeros(size + more + 8)
-    start = -(buffer.ctypes.data // 8) % 8
-    if values.view(np.int64).any():  # compared as bits, to preserve -0.0
-        buffer[start : start + values.shape[0]] = values
-    return buffer[start : start + size]
-
-
-def vector_of(values, size):
-    """A copy of a vector of this size; the arrays of a file may be of any shape."""
-    values = np.array(values, dtype=np.float64)
-    if values.shape != (size,):
-        raise ValueError(f"the arrays of a geometry's state must be of shape {(size,)}; got {values.shape}")
-    return values
 
 
 def average_of(weights, total, time, average_over):
@@ -119,7 +99,7 @@ cdef class Geometry:
         Whether these are w+ followed by w-, of a linear model with weights w+ - w-.
     upper : float, default=inf
         Largest weight: each step is followed by clipping, the Bregman projection of every separable potential.
-    state : tuple, default=None
+    state : dict, default=None
         A result of `get_state` to continue from; the last parameter of every geometry.
     """
 
@@ -140,12 +120,28 @@ cdef class Geometry:
                 f"got {self.weights.shape[0]}"
             )
         self.upper = upper
+        self.declare("clock", &self.clock)
+        self.declare("l1", &self.l1)
+        self.declare("l2", &self.l2)
+        self.declare("threshold", &self.threshold)
+        self.declare("growth", &self.growth)
+        self.declare("pending", &self.pending)
         self._resume(state)
+
+    cdef int declare(self, str name, void* number, bint sums_rows=False,
+                     Py_ssize_t size=sizeof(double)) except -1:
+        """In `__cinit__`, declare an attribute that steps change: it is undone, copied, pickled, and written to files,
+        and where models that learned in parallel are merged, the increments of what `sums_rows` are added."""
+        if self.state is None:
+            self.state, self.row_sums = Fields(), ()
+        if sums_rows:
+            self.row_sums += (name,)
+        return self.state.add(name, number, size)
 
     def _resume(self, state):
         """At the end of a constructor: continue from a state, if one is given."""
         if state is not None:
-            self.set_state(*state)
+            self.set_state(state)
 
     def _arguments(self):
         """The constructor's arguments before `state`, to rebuild this geometry."""
@@ -157,24 +153,27 @@ cdef class Geometry:
         return self._now() * self.scale()
 
     def get_state(self):
-        """The state in addition to the weights, as plain numbers and arrays."""
-        averaging = (np.asarray(self.average_sum).copy(), np.asarray(self.stamp).copy()) if self.averaging else None
-        if not (self.penalised and self.composes()):
-            return self.state, averaging
-        return self.state, averaging, np.asarray(self.threshold_stamp).copy()
+        """The state in addition to the weights: the declared numbers and, where there are any, arrays."""
+        state = self.state.values()
+        if self.averaging:
+            state |= {"average_sum": np.array(self.average_sum), "stamp": np.array(self.stamp)}
+        if self.penalised and self.composes():
+            state["threshold_stamp"] = np.array(self.threshold_stamp)
+        return state
 
-    def set_state(self, state, averaging, threshold_stamp=None):
+    def set_state(self, state):
         """Restore a result of `get_state`."""
         size = self.weights.shape[0]
-        self.state = state
-        self.penalised = self.state.l1 > 0 or self.state.l2 > 0
-        if threshold_stamp is not None:
-            self.threshold_stamp = aligned(vector_of(threshold_stamp, size), self.spare)
-        elif self.state.lagging or (self.penalised and self.composes()):
+        self.state.continue_from(state)
+        self.penalised = self.l1 > 0 or self.l2 > 0
+        if "threshold_stamp" in state:
+            self.threshold_stamp = aligned(vector_of(state["threshold_stamp"], size), self.spare)
+        elif self.pending or (self.penalised and self.composes()):
             raise ValueError("the state of a geometry with a penalty must contain threshold_stamp; got None")
-        self.averaging = averaging is not None
+        self.averaging = "average_sum" in state
         if self.averaging:
-            self.average_sum, self.stamp = (aligned(vector_of(values, size), self.spare) for values in averaging)
+            vectors = (aligned(vector_of(state[name], size), self.spare) for name in ("average_sum", "stamp"))
+            self.average_sum, self.stamp = vectors
 
     def __reduce__(self):
         return type(self), (*self._arguments(), self.get_state())
@@ -183,14 +182,14 @@ cdef class Geometry:
         """Average the weights from the next row on."""
         if not self.averaging:
             self.average_sum = aligned(np.zeros(self.weights.shape[0]), self.spare)
-            self.stamp = aligned(np.full(self.weights.shape[0], self.state.clock), self.spare)
+            self.stamp = aligned(np.full(self.weights.shape[0], self.clock), self.spare)
             self.averaging = True
 
     def stop_averaging(self):
         """Discard the average."""
         self.averaging = False
         self.average_sum = self.stamp = None
-        self.state.clock = 0.0
+        self.clock = 0.0
 
     def start_tracking(self):
         """Accumulate the sums that the regret certificate needs of the geometry, from the next row on."""
@@ -203,7 +202,7 @@ cdef class Geometry:
 
     def penalise(self, l1, l2):
         """Follow each step by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
-        self.state.l1, self.state.l2, self.state.threshold, self.state.growth = l1, l2, 0.0, 1.0
+        self.l1, self.l2, self.threshold, self.growth = l1, l2, 0.0, 1.0
         self.penalised = l1 > 0 or l2 > 0
         if self.penalised and self.composes():
             self.threshold_stamp = aligned(np.zeros(self.weights.shape[0]), self.spare)
@@ -212,7 +211,7 @@ cdef class Geometry:
         """The stored weights; if some proximal steps are pending, a new array in which they are made."""
         cdef double[::1] now
         cdef Py_ssize_t j
-        if not self.state.lagging:
+        if not self.pending:
             return np.asarray(self.weights)
         values = np.array(self.weights)
         now = values
@@ -231,7 +230,7 @@ cdef class Geometry:
     def coef(self, average_over=0.0):
         """The weights, or their average over a number of steps; a new array."""
         cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may discard them meanwhile
-        cdef double clock = self.state.clock
+        cdef double clock = self.clock
         if average_over > 0 and total is not None:
             time = clock - np.asarray(stamp)
             return self._to_coef(average_of(np.asarray(self.weights), np.asarray(total), time, average_over))
@@ -292,7 +291,7 @@ cdef class Geometry:
 
     cdef bint bounded(self) noexcept nogil:
         """Whether the weights and the clocks are finite, given that the stored weights are."""
-        return isfinite(self.scale()) and isfinite(self.state.clock) and isfinite(self.state.threshold)
+        return isfinite(self.scale()) and isfinite(self.clock) and isfinite(self.threshold)
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """After a step: restore the range or form in which the weights are stored."""
@@ -303,14 +302,15 @@ cdef class Geometry:
         if row.index == NULL or self.eager:
             self.accumulate_all()
             return
-        for b in range(self.per_feature):
+        for b in range(self.weight_blocks):
             for i in range(row.n):
                 j = b * self.n_features + row.index[i]
-                self.average_sum[j] += self.weights[j] * (self.state.clock - self.stamp[j])
-                self.stamp[j] = self.state.clock
+                self.average_sum[j] += self.weights[j] * (self.clock - self.stamp[j])
+                self.stamp[j] = self.clock
 
     cdef void accumulate_all(self) noexcept nogil:
-        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.state.clock, self.weights.shape[0])
+        cdef Py_ssize_t n = self.weight_blocks * self.n_features
+        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.clock, n)
 
     cdef double averaged_dot(self, const Row* row) noexcept nogil:
         """The score of a row by `average_sum`; the row need not be loaded."""
@@ -322,11 +322,11 @@ cdef class Geometry:
         cdef double dot = 0.0
         if row.index == NULL:
             return ob_average_dot(
-                &self.average_sum[start], &self.stamp[start], &self.weights[start], self.state.clock, row.x, row.n
+                &self.average_sum[start], &self.stamp[start], &self.weights[start], self.clock, row.x, row.n
             )
         for i in range(row.n):
             j = start + row.index[i]
-            dot += (self.average_sum[j] + self.weights[j] * (self.state.clock - self.stamp[j])) * row.x[i]
+            dot += (self.average_sum[j] + self.weights[j] * (self.clock - self.stamp[j])) * row.x[i]
         return dot
 
     cdef double dot(self, Workspace* work) noexcept nogil:
@@ -411,8 +411,8 @@ cdef class Geometry:
 
     cdef void advance(self, double l1, double l2) noexcept nogil:
         """Advance the clock by a proximal step."""
-        self.state.threshold += l1 * self.state.growth
-        self.state.growth *= 1.0 + l2
+        self.threshold += l1 * self.growth
+        self.growth *= 1.0 + l2
 
     cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
         """The j-th weight projected onto the constraint."""
@@ -420,8 +420,8 @@ cdef class Geometry:
 
     cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
         """The j-th weight after its pending proximal steps."""
-        cdef double missed = self.state.threshold - self.threshold_stamp[j]
-        return self.confined(j, self.proximal(j, self.weights[j], missed, self.state.growth - 1.0))
+        cdef double missed = self.threshold - self.threshold_stamp[j]
+        return self.confined(j, self.proximal(j, self.weights[j], missed, self.growth - 1.0))
 
     cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
         """`proximal` for the loaded weights of a sparse row; if `missed`, with l1 minus their stamps."""
@@ -435,19 +435,19 @@ cdef class Geometry:
 
     cdef void catch_up(self, Workspace* work) noexcept nogil:
         """After `load`: make the pending proximal steps of the weights gathered for a sparse row."""
-        if self.state.lagging and work.row.index != NULL:
-            self.proximal_row(work, self.state.threshold, self.state.growth - 1.0, True)
+        if self.pending and work.row.index != NULL:
+            self.proximal_row(work, self.threshold, self.growth - 1.0, True)
             self.project(work)
 
     cdef void catch_up_all(self) noexcept nogil:
         """Make the pending proximal steps of all weights, and reset the clock; all weights are backed up."""
         cdef Py_ssize_t j
-        if self.state.lagging:
+        if self.pending:
             if self.averaging:
                 self.accumulate_all()
             for j in range(self.weight_blocks * self.n_features):
                 self.weights[j] = self.caught_up(j)
-            self.state.threshold, self.state.growth, self.state.steps, self.state.lagging = 0.0, 1.0, 0, False
+            self.threshold, self.growth, self.pending = 0.0, 1.0, 0.0
             self.threshold_stamp[:] = 0.0
 
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
@@ -455,31 +455,28 @@ cdef class Geometry:
 
         All weights catch up before differences of the clock lose digits.
         """
-        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2
+        cdef double l1 = eta * self.l1, l2 = eta * self.l2
         cdef double limit = 16.0 if self.averaging else 1e100  # the clock of averaging is a sum of 1 / growth
         cdef Py_ssize_t b, i
-        if self.state.steps >= max(self.weights.shape[0], 1024) or self.state.growth * (1.0 + l2) > limit:
-            if self.state.lagging and not self.backed_up:
+        if self.pending >= max(self.weights.shape[0], 1024) or self.growth * (1.0 + l2) > limit:
+            if self.pending and not self.backed_up:
                 self.needs_backup = True
                 return
             self.catch_up_all()
         self.advance(l1, l2)
-        self.state.steps += 1
-        self.state.lagging = True
+        self.pending += 1.0
         self.proximal_row(work, l1, l2, False)
         self.project(work)
         for b in range(self.weight_blocks):
             for i in range(work.row.n):
-                work.w[b * work.row.n + i] *= self.state.growth
-                self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.state.threshold
+                work.w[b * work.row.n + i] *= self.growth
+                self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.threshold
         self.store(work)
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """The proximal step of all weights from w' to w'', then the projection, in the stored weights.
-
-        If `tracked`, returns eta R(w'') + D(w'', w') for the regret certificate.
-        """
-        cdef double l1 = eta * self.state.l1, l2 = eta * self.state.l2, v, total = 0.0
+        """The proximal step of all weights from w' to w'', then the projection, in the stored weights; if `tracked`,
+        returns eta R(w'') + D(w'', w') for the regret certificate."""
+        cdef double l1 = eta * self.l1, l2 = eta * self.l2, v, total = 0.0
         cdef Py_ssize_t j
         for j in range(self.weights.shape[0]):
             v = self.proximal(j, self.weights[j], l1, l2)

@@ -76,10 +76,17 @@ cdef class PNormGeometry(Geometry):
     """
 
     cdef readonly double p
-    cdef double least, most  # the unit is kept while the total lies between these
+    cdef double least, most   # the unit is kept while the total lies between these
+    cdef double unit, total   # of the powers
+    cdef double summed        # the largest total since it was last recomputed,
+    cdef double steps         # and the number of steps
 
     def __cinit__(self):
         self.per_feature, self.own_average = 2, True
+        self.declare("unit", &self.unit)
+        self.declare("total", &self.total)
+        self.declare("summed", &self.summed)
+        self.declare("steps", &self.steps)
 
     def __init__(self, weights, p, mirrored=False, state=None):
         if not 2 <= p <= LARGEST_P:
@@ -94,7 +101,7 @@ cdef class PNormGeometry(Geometry):
         self.p = p
         self.linear = p == 2
         self.least, self.most = exp2(-p), exp2(p) * self.n_features
-        self.state.unit = power_of_two(largest(&self.weights[0], self.n_features))
+        self.unit = power_of_two(largest(&self.weights[0], self.n_features))
         self.raise_powers()
         self.sum_powers()
         self._resume(state)
@@ -102,8 +109,8 @@ cdef class PNormGeometry(Geometry):
     def _arguments(self):
         return np.asarray(self.weights)[:self.n_features].copy(), self.p, True
 
-    def set_state(self, state, averaging):
-        super().set_state(state, averaging)
+    def set_state(self, state):
+        super().set_state(state)
         self.raise_powers()
 
     @property
@@ -115,7 +122,7 @@ cdef class PNormGeometry(Geometry):
         """See `Geometry.coef`. The unit comes last, as its product with a power of the total may overflow."""
         if average_over > 0:
             return super().coef(average_over)
-        return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.state.unit
+        return np.asarray(self.weights)[self.n_features:] * self.shrinkage() * self.unit
 
     def _to_coef(self, weights):
         return weights[self.n_features:]
@@ -123,14 +130,14 @@ cdef class PNormGeometry(Geometry):
     cdef void raise_powers(self) noexcept nogil:
         """Compute the powers of all theta, in the state's unit."""
         cdef double* theta = &self.weights[0]
-        ob_power(theta + self.n_features, theta, 1.0 / self.state.unit, self.p - 1.0, self.n_features)
+        ob_power(theta + self.n_features, theta, 1.0 / self.unit, self.p - 1.0, self.n_features)
 
     cdef void sum_powers(self) noexcept nogil:
         """Recompute the total from the powers."""
         cdef double* theta = &self.weights[0]
-        self.state.total = self.total_of(theta, self.state.unit, self.n_features)
-        self.state.summed = self.state.total
-        self.state.steps = 0
+        self.total = self.total_of(theta, self.unit, self.n_features)
+        self.summed = self.total
+        self.steps = 0.0
 
     cdef double total_of(self, const double* theta, double unit, Py_ssize_t n) noexcept nogil:
         """sum |r|^p, from theta and its powers, stored behind it."""
@@ -143,14 +150,14 @@ cdef class PNormGeometry(Geometry):
         return total
 
     cdef double shrinkage(self) noexcept nogil:
-        return ob_pow(self.state.total, 2.0 / self.p - 1.0)
+        return ob_pow(self.total, 2.0 / self.p - 1.0)
 
     cdef double scale(self) noexcept nogil:
-        return self.state.unit * self.shrinkage()
+        return self.unit * self.shrinkage()
 
     cdef bint bounded(self) noexcept nogil:
         """No weight is larger than norm_q(w) = norm_p(theta)."""
-        return isfinite(self.state.unit * ob_pow(self.state.total, 1.0 / self.p)) and isfinite(self.state.clock)
+        return isfinite(self.unit * ob_pow(self.total, 1.0 / self.p)) and isfinite(self.clock)
 
     cdef double norm_square(self, double unit, double total) noexcept nogil:
         return unit * unit * ob_pow(total, 2.0 / self.p)
@@ -158,10 +165,10 @@ cdef class PNormGeometry(Geometry):
     cdef void fetch_weights(self, Workspace* work) noexcept nogil:
         cdef Outside* outside = <Outside*> work.notes
         Geometry.fetch_weights(self, work)
-        outside.total, outside.unit, outside.reliable = 0.0, self.state.unit, 0.0
+        outside.total, outside.unit, outside.reliable = 0.0, self.unit, 0.0
         if work.n < self.n_features:
-            outside.total = max(self.state.total - self.total_of(work.w, self.state.unit, work.n), 0.0)
-            outside.reliable = CANCELLED * self.state.total
+            outside.total = max(self.total - self.total_of(work.w, self.unit, work.n), 0.0)
+            outside.reliable = CANCELLED * self.total
 
     cdef Py_ssize_t gap(self, Workspace* work, Py_ssize_t k, double** theta) noexcept nogil:
         """The columns between the (k-1)-th and the k-th of a sparse row: sets theta to the first, returns how many."""
@@ -190,12 +197,12 @@ cdef class PNormGeometry(Geometry):
         cdef double rest, total, size
         memcpy(theta, work.w, work.n * sizeof(double))
         ob_axpy(theta, work.x, c, work.n)
-        unit[0] = self.state.unit
+        unit[0] = self.unit
         while True:
             ob_power(theta + work.n, theta, 1.0 / unit[0], self.p - 1.0, work.n)
             rest = outside.total if outside.unit == unit[0] else outside.total * ob_pow(outside.unit / unit[0], self.p)
             total = rest + self.total_of(theta, unit[0], work.n)
-            if total < outside.reliable and unit[0] == self.state.unit:
+            if total < outside.reliable and unit[0] == self.unit:
                 self.sum_outside(work)
                 continue
             if self.least < total < self.most:
@@ -213,11 +220,11 @@ cdef class PNormGeometry(Geometry):
         return self.averaged_dot_from(row, self.n_features)
 
     cdef double dot(self, Workspace* work) noexcept nogil:
-        return self.state.unit * (self.shrinkage() * ob_dot(work.w + work.n, work.x, work.n))
+        return self.unit * (self.shrinkage() * ob_dot(work.w + work.n, work.x, work.n))
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef double* theta = work.w
-        cdef double unit = self.state.unit, total = self.state.total, dot, square, factor
+        cdef double unit = self.unit, total = self.total, dot, square, factor
         if self.linear:
             ob_dot_norm(work.w, work.x, work.n, value, slope)
             value[0] -= c * slope[0]
@@ -239,59 +246,59 @@ cdef class PNormGeometry(Geometry):
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         """No bound is known: S is not smooth where a weight is 0. At w = 0, w(c) is linear in c."""
-        return 0.0 if self.linear or self.state.total == 0 else INFINITY
+        return 0.0 if self.linear or self.total == 0 else INFINITY
 
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
         cdef double unit, total
         if c == 0:
             return 0.0
         total = self.move(work, c, &unit)
-        return 0.5 * (self.norm_square(unit, total) - self.norm_square(self.state.unit, self.state.total))
+        return 0.5 * (self.norm_square(unit, total) - self.norm_square(self.unit, self.total))
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef double unit, total
         if c == 0:
             return
         total = self.move(work, c, &unit)
-        if unit != self.state.unit:
+        if unit != self.unit:
             if not self.backed_up:
                 self.needs_backup = True
                 return
             if self.averaging:
                 self.accumulate_all()
-            self.state.unit = unit
-            self.state.summed = 0.0  # the old one was in another unit
+            self.unit = unit
+            self.summed = 0.0  # the old one was in another unit
             if work.row.index != NULL:
                 self.raise_powers()
         memcpy(work.w, scratch(work, 1), 2 * work.n * sizeof(double))
-        self.state.total = total
-        self.state.steps += 1
+        self.total = total
+        self.steps += 1.0
 
     cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
         """A soft threshold of theta: f(w'') + l1 sgn(w'') = f(w'), and w has the signs of theta. l2 is always 0.
 
         D(w'', w') = F*(theta') - F*(theta'') - l1 |w''|_1.
         """
-        cdef double before = self.norm_square(self.state.unit, self.state.total)
-        ob_soft_thresholds(&self.weights[0], eta * self.state.l1, self.n_features)
-        self.state.unit = power_of_two(largest(&self.weights[0], self.n_features))
+        cdef double before = self.norm_square(self.unit, self.total)
+        ob_soft_thresholds(&self.weights[0], eta * self.l1, self.n_features)
+        self.unit = power_of_two(largest(&self.weights[0], self.n_features))
         self.raise_powers()
         self.sum_powers()
-        return 0.5 * (before - self.norm_square(self.state.unit, self.state.total))
+        return 0.5 * (before - self.norm_square(self.unit, self.total))
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """Recompute the total after many steps, or when it has changed so much that old rounding errors matter.
 
         The clock of averaging, which advances by the scale of the weights, is then restarted as well.
         """
-        if 0.1 * self.state.summed <= self.state.total <= 10.0 * self.state.summed:
-            if self.state.steps < max(self.n_features, 1024):
+        if 0.1 * self.summed <= self.total <= 10.0 * self.summed:
+            if self.steps < max(self.n_features, 1024):
                 return
         if self.averaging:
             if not self.backed_up:
                 self.needs_backup = True
                 return
             self.accumulate_all()
-            self.state.clock = 0.0
+            self.clock = 0.0
             self.stamp[:] = 0.0
         self.sum_powers()

@@ -17,11 +17,11 @@ import numpy as np
 from libc.math cimport fabs
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
-from onlinebregman._kernels.geometries.geometry cimport GeometryState, Workspace
-from onlinebregman._kernels.geometries.geometry import vector_of
+from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_TINY_LARGEST, ob_bet, ob_bets, ob_count_new, ob_settle, ob_tiny_bets, ob_tiny_settle, ob_unit_of
 )
+from onlinebregman._kernels.ops.fields import vector_of
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather_4, ob_scatter_4
 from onlinebregman._kernels.ops.vector cimport ob_accumulate
 from onlinebregman._kernels.rows.rows cimport Row
@@ -61,26 +61,34 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef double[::1] first    # the first |x| > 0 of each coordinate; undefined where the largest is 0
     cdef double[::1] current  # buffer for all weights, while they are averaged
     cdef bint tiny            # whether coordinates may be so tiny that they have a unit of their own
+    cdef readonly double unit  # the initial wealth of each coordinate; 0 before it is known
+    cdef double started       # whether the intercept has been started,
+    cdef readonly double origin  # and where; its bets, whose sum of squares is `intercept_sum`:
+    cdef double intercept_pull, intercept_size, intercept_wealth
 
     def __cinit__(self):
         self.blocks, self.own_average = BLOCKS, True
+        self.declare("unit", &self.unit)
+        self.declare("started", &self.started)
+        self.declare("origin", &self.origin)
+        self.declare("intercept_pull", &self.intercept_pull)
+        self.declare("intercept_size", &self.intercept_size)
+        self.declare("intercept_wealth", &self.intercept_wealth)
 
     def __init__(self, n_features, slope=1.0, located=False, state=None):
         super().__init__(np.zeros(n_features))
         self.first, self.current = np.zeros(n_features), None
         self.slope, self.located = slope, located
-        self.state.intercept_wealth = self.state.intercept_size = 1.0
-        self.state.unit = 0.0 if located else 1.0
+        self.intercept_wealth = self.intercept_size = 1.0
+        self.unit = 0.0 if located else 1.0
         self._resume(state)
 
     def get_state(self):
-        *others, blocks = super().get_state()
-        return *others, np.r_[blocks, self.first_values()]
+        return {**super().get_state(), "first": self.first_values()}
 
-    def set_state(self, state, averaging, threshold_stamp, box, blocks):
-        size = BLOCKS * self.n_features
-        super().set_state(state, averaging, threshold_stamp, box, blocks[:size])
-        self.first = vector_of(blocks[size:], self.n_features)
+    def set_state(self, state):
+        super().set_state(state)
+        self.first = vector_of(state["first"], self.n_features)
         self.tiny = bool(np.any((np.asarray(self.first) > 0) & (np.asarray(self.first) < OB_TINY_LARGEST)))
         if self.averaging:
             self.current = np.zeros(2 * self.n_features)
@@ -103,41 +111,29 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         cdef double* largest = own + LARGEST * n
         bets_of(self)(
             &bets[0], &bets[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n,
-            self.state.unit, n
+            self.unit, n
         )
 
     cdef double weight(self, Py_ssize_t j) noexcept nogil:
         cdef double* own = &self.weights[j]
         cdef Py_ssize_t n = self.n_features
         cdef double u = ob_unit_of(own[LARGEST * n])
-        return self.state.unit * (ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n] / u, own[WEALTH * n]) / u)
+        return self.unit * (ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n] / u, own[WEALTH * n]) / u)
 
     def _arguments(self):
         return self.n_features, self.slope, self.located
 
     @property
-    def unit(self):
-        """The initial wealth of each coordinate."""
-        return self.state.unit
-
-    @property
-    def origin(self):
-        """Where the intercept started."""
-        return self.state.target_mean
-
-    @property
     def bets(self):
         """(pull, sum of squares, largest |x|, wealth over initial wealth, first |x| > 0) of all coordinates, the
         intercept last, and the unit of x in which each counts; a new array of shape (6, n_features + 1)."""
-        cdef double size = self.state.intercept_size
         blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
         blocks[WEALTH][blocks[LARGEST] == 0] = 1.0
         units = np.array([ob_unit_of(largest) for largest in blocks[LARGEST]])
         blocks[LARGEST] /= units
         blocks[4] /= units
-        cdef GeometryState* of = &self.state
-        of_intercept = [of.intercept_pull, of.intercept_sum, size, of.intercept_wealth, 1.0, 1.0]
-        return np.c_[np.r_[blocks, [units]], of_intercept]
+        intercept = [self.intercept_pull, self.intercept_sum, self.intercept_size, self.intercept_wealth, 1.0, 1.0]
+        return np.c_[np.r_[blocks, [units]], intercept]
 
     @property
     def metric(self):
@@ -171,7 +167,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             ob_gather_4(self.loaded(work, PULL), &self.weights[0], self.n_features, work.row.index, work.row.n)
         bets_of(self)(
             work.w, work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES),
-            self.loaded(work, LARGEST), self.loaded(work, WEALTH), self.state.unit, work.n
+            self.loaded(work, LARGEST), self.loaded(work, WEALTH), self.unit, work.n
         )
 
     cdef void store(self, Workspace* work) noexcept nogil:
@@ -187,22 +183,21 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
                 self.tiny = self.tiny or fabs(work.x[i]) < OB_TINY_LARGEST
 
     cdef double bet_of_intercept(self) noexcept nogil:
-        cdef GeometryState* of = &self.state
-        return ob_bet(of.intercept_pull, of.intercept_sum, of.intercept_size, of.intercept_wealth)
+        return ob_bet(self.intercept_pull, self.intercept_sum, self.intercept_size, self.intercept_wealth)
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* intercept_xSx) noexcept nogil:
         """Make the whole step; the intercept, a coordinate of value 1, moves by -intercept_xSx c to its next bet."""
-        cdef double s = -weight * g / self.slope, one = 1.0, played = self.state.unit, bet, before
+        cdef double s = -weight * g / self.slope, one = 1.0, played = self.unit, bet, before
         cdef double* largest = self.loaded(work, LARGEST)
-        if self.state.unit == 0:
-            if intercept_xSx[0] != 0 and self.state.target_weight == 0:
-                self.state.target_weight = 1.0
-                self.state.target_mean = y if weight * g != 0 else 0.0
+        if self.unit == 0:
+            if intercept_xSx[0] != 0 and self.started == 0:
+                self.started = 1.0
+                self.origin = y if weight * g != 0 else 0.0
                 intercept_xSx[0] = -y / (weight * g) if weight * g != 0 else 0.0
                 slope[0] = 0.0
                 return 1.0
-            self.state.unit = fabs(y - self.state.target_mean)
+            self.unit = fabs(y - self.origin)
         if ob_count_new(work.x, largest, work.n) > 0:
             self.note_first(work, largest)
         settle_of(self)(
@@ -215,10 +210,10 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             bet = self.bet_of_intercept()
             before = played * bet
             ob_settle(
-                &bet, &one, &self.state.intercept_pull, &self.state.intercept_sum, &self.state.intercept_size,
-                &self.state.intercept_wealth, s, max(weight, 1.0), played, 1
+                &bet, &one, &self.intercept_pull, &self.intercept_sum, &self.intercept_size,
+                &self.intercept_wealth, s, max(weight, 1.0), played, 1
             )
-            intercept_xSx[0] = (before - self.state.unit * self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
+            intercept_xSx[0] = (before - self.unit * self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
         slope[0] = 0.0
         return 1.0
 
@@ -238,12 +233,12 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             return
         for i in range(row.n):
             j = row.index[i]
-            self.average_sum[j] += self.weight(j) * (self.state.clock - self.stamp[j])
-            self.stamp[j] = self.state.clock
+            self.average_sum[j] += self.weight(j) * (self.clock - self.stamp[j])
+            self.stamp[j] = self.clock
 
     cdef void accumulate_all(self) noexcept nogil:
         self.bet_all(self.current)
-        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.current[0], self.state.clock, self.n_features)
+        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.current[0], self.clock, self.n_features)
 
     cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil:
         cdef Py_ssize_t i, j
@@ -251,11 +246,11 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         if row.index == NULL:
             self.bet_all(self.current)
             return ob_average_dot(
-                &self.average_sum[0], &self.stamp[0], &self.current[0], self.state.clock, row.x, row.n
+                &self.average_sum[0], &self.stamp[0], &self.current[0], self.clock, row.x, row.n
             )
         for i in range(row.n):
             j = row.index[i]
-            dot += (self.average_sum[j] + self.weight(j) * (self.state.clock - self.stamp[j])) * row.x[i]
+            dot += (self.average_sum[j] + self.weight(j) * (self.clock - self.stamp[j])) * row.x[i]
         return dot
 
 

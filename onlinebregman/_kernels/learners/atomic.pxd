@@ -1,6 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.fields cimport Fields
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped, fetch_to_learn, shape_of
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 

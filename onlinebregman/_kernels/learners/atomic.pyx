@@ -16,13 +16,13 @@ from cpython.buffer cimport PyBuffer_Release
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.learners.fields cimport Fields
 from onlinebregman._kernels.learners.state cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
 from onlinebregman._kernels.learners.transaction cimport (
     check_idle, parameters_unchanged, work_between_checks, signal_raised, under_way, unnamed
 )
+from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows

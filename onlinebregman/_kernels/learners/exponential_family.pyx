@@ -6,9 +6,9 @@ from libc.math cimport exp, floor, isfinite, log, log1p
 from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.geometries.geometry import vector_of
 from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
+from onlinebregman._kernels.ops.fields import vector_of
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
 

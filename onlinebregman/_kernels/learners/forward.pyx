@@ -19,9 +19,9 @@ from onlinebregman._kernels.learners.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
 from onlinebregman._kernels.learners.factor import inverse_root, unpacked
-from onlinebregman._kernels.learners.fields cimport Field
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
+from onlinebregman._kernels.ops.fields cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.row_map cimport fetch_mapped, fetch_to_learn

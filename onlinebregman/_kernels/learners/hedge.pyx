@@ -6,7 +6,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
 from libc.string cimport memcpy, memmove
 
-from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.hedge cimport (
     ob_costs, ob_least_cost, ob_least_rise, ob_minus_logs, ob_soft_least, ob_weigh, ob_weigh_after
 )

@@ -1,6 +1,6 @@
 cimport cython
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, GeometryState
+from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Savepoint
 from onlinebregman._kernels.learners.descent cimport Descent
 from onlinebregman._kernels.learners.gradient_rate cimport GradientRate, RateState
@@ -15,7 +15,7 @@ from onlinebregman._kernels.rows.rows cimport Rows
 cdef class LearnerSavepoint(Savepoint):
     cdef Settings settings
     cdef RunState run
-    cdef GeometryState state
+    cdef bytes state          # of the geometry
     cdef tuple origin
     cdef Rule rule
     cdef GradientRate limit

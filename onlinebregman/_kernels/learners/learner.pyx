@@ -132,7 +132,6 @@ cdef class Learner(AtomicLearner):
         self.run.largest_weight = 1.0
         self.before = Snapshot()
         self.learned.add("run", &self.run, sizeof(self.run))
-        self.learned.add("geometry", &geometry.state, sizeof(geometry.state))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         self.dense = isinstance(geometry, MatrixGeometry)
         if state is not None:
@@ -315,7 +314,7 @@ cdef class Learner(AtomicLearner):
 
     cdef Geometry model(self, bint dense):
         """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
-        cdef bint behind = dense and self.geometry.state.lagging
+        cdef bint behind = dense and self.geometry.pending > 0
         cdef Geometry twin
         if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
@@ -364,6 +363,7 @@ cdef class Learner(AtomicLearner):
         self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
         self.rule.begin(self.run.t + 1.0, rows.n_rows)
         self.before.begin(self.geometry, rows.n_rows, shape.stored, complete or self.geometry.needs_projection())
+        self.geometry.state.save()
         self.geometry.failure = self.loss.interrupt = None
         self.descends = is_descent(self.geometry, self.loss, self.rule, &self.settings)
         self.descent = Descent(
@@ -379,6 +379,7 @@ cdef class Learner(AtomicLearner):
 
     cdef int undo(self, Rows rows) except -1:
         AtomicLearner.undo(self, rows)
+        self.geometry.state.restore()
         self.before.restore(self.geometry)
         if not self.before.deep:
             self.geometry.depth = None
@@ -412,7 +413,7 @@ cdef class Learner(AtomicLearner):
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         if rows.indices != NULL and k < rows.n_rows and rows.n_columns == self.geometry.n_features:
             rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
-            if self.geometry.state.lagging:
+            if self.geometry.pending:
                 rows.prefetch(row_number(rows, k), &self.geometry.threshold_stamp[0], self.geometry.per_feature)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -438,7 +439,7 @@ cdef class Learner(AtomicLearner):
 
     cdef Savepoint make_savepoint(self):
         cdef LearnerSavepoint savepoint = LearnerSavepoint()
-        savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state
+        savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state.packed()
         savepoint.rule, savepoint.limit = self.rule, self.limit
         if self.limit is not None:
             savepoint.schedule = self.limit.schedule
@@ -451,7 +452,8 @@ cdef class Learner(AtomicLearner):
 
     cdef int return_to(self, Savepoint saved) except -1:
         cdef LearnerSavepoint savepoint = saved
-        self.settings, self.run, self.geometry.state = savepoint.settings, savepoint.run, savepoint.state
+        self.settings, self.run = savepoint.settings, savepoint.run
+        self.geometry.state.unpack(savepoint.state)
         self.rule, self.limit = savepoint.rule, savepoint.limit
         if self.limit is not None:
             self.limit.schedule = savepoint.schedule

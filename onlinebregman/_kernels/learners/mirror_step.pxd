@@ -164,7 +164,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
     if run.t >= settings.average_from:
         run.averaged += 1.0
         run.intercept_sum += run.intercept
-        geometry.state.clock += 1.0 / geometry.state.growth if geometry.state.lagging else geometry.scale()
+        geometry.clock += 1.0 / geometry.growth if geometry.pending else geometry.scale()
     return LEARNED
 
 

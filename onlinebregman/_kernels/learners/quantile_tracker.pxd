@@ -1,4 +1,4 @@
-from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Fields
 
 
 cdef struct Errors:           # absolute errors so far

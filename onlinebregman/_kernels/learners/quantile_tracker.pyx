@@ -20,7 +20,7 @@ from scipy.special import erfinv
 
 from libc.math cimport INFINITY, isfinite
 
-from onlinebregman._kernels.learners.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.quantiles cimport ob_move_quantiles
 
 LEVELS = np.append(np.arange(1, 100) / 100, [0.995, 0.999])

@@ -26,7 +26,7 @@ cdef class Snapshot:
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else n_values * geometry.per_feature
         cdef double* saved
         cdef Py_ssize_t* columns
-        self.stamped = geometry.penalised and (not geometry.eager or geometry.state.lagging)
+        self.stamped = geometry.penalised and (not geometry.eager or geometry.pending > 0)
         self.deep = geometry.depth is not None
         size *= self.vectors(geometry)
         if size > self.capacity:

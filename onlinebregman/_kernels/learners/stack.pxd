@@ -1,5 +1,5 @@
-from onlinebregman._kernels.learners.fields cimport Fields
 from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.ops.fields cimport Fields
 
 cdef struct Residuals:        # of the mixture
     double weight

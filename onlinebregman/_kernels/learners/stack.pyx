@@ -17,8 +17,8 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.learners.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.learners.factor import inverse_root, unpacked
-from onlinebregman._kernels.learners.fields cimport Fields
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
+from onlinebregman._kernels.ops.fields cimport Fields
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))

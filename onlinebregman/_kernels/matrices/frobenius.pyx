@@ -24,9 +24,9 @@ cdef class FrobeniusGeometry(MatrixGeometry):
     most one eigenvalue turns negative, by -c x x' (c > 0) or c y y' (c < 0), and is set to zero.
 
     W is positive semidefinite in float64: no W_ii is negative, and no eigenvalue below -1e-12 times the largest one.
-    `state.total` is the largest trace since all negative eigenvalues were last set to zero.
     """
 
+    cdef double largest_trace  # since all negative eigenvalues were last set to zero
     cdef double[::1] memory  # a basis of up to d + 1 vectors, alpha, beta, s and r
 
     def __init__(self, weights, state=None):
@@ -35,6 +35,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
 
     def __cinit__(self):
         self.linear = True
+        self.declare("largest_trace", &self.largest_trace)
 
     cdef void load(self, Workspace* work) noexcept nogil:
         cdef Instance* instance = <Instance*> work.notes
@@ -104,7 +105,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         cdef bint negative = False
         if before == 0 or not isfinite(before):  # W = 0 stays 0; an overflow is reported later
             return
-        self.state.total = max(self.state.total, before)
+        self.largest_trace = max(self.largest_trace, before)
         for j in range(d):
             q[j] = x[j] / sqrt(square)
         for k in range(d):
@@ -139,7 +140,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         else:
             ob_syr(&self.weights[0], x, c, d)
         self.drop_negative()
-        if self.trace() < FALLEN * self.state.total:
+        if self.trace() < FALLEN * self.largest_trace:
             self.project_all()
 
     cdef double trace(self) noexcept nogil:
@@ -167,7 +168,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
                 np.asarray(self.weights)[:] = ((vectors * np.maximum(values, 0.0)) @ vectors.T).ravel()
             except (ArithmeticError, ValueError, MemoryError) as error:
                 self.failure = error
-        self.state.total = self.trace()
+        self.largest_trace = self.trace()
 
     cdef void subtract_eigenpair(self, double* q, Py_ssize_t k, const double* s, double gap, double theta,
                        double scale) noexcept nogil:

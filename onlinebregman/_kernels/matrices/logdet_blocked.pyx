@@ -32,7 +32,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     """LogDet divergence with updates of rank 64; equal to `LogDetGeometry` up to rounding.
 
     The state is W_0 (both triangles), then the rows v_p, the s_p in as many rows as they need, and the diagonals of
-    W_0, W^-1 and W; `state.steps` is m.
+    W_0, W^-1 and W.
 
     Parameters
     ----------
@@ -40,6 +40,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         The positive definite matrix to start from, or the state; copied.
     """
 
+    cdef int n_updates       # m
     cdef double[:, ::1] coming  # z of the next rows,
     cdef double[:, ::1] product  # and W_0 z
     cdef double[::1] memory
@@ -49,6 +50,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     def __cinit__(self):
         self.looks_ahead = True
+        self.declare("n_updates", &self.n_updates, False, sizeof(int))
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
@@ -60,10 +62,10 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     def _more_rows(self, d):
         return VECTORS + -(-VECTORS // max(d, 1)) + 3
 
-    def set_state(self, state, averaging, threshold_stamp=None):
-        super().set_state(state, averaging, threshold_stamp)
-        if not 0 <= self.state.steps < BLOCK:
-            raise ValueError(f"the number of pending updates must be from 0 to {BLOCK - 1}; got {self.state.steps}")
+    def set_state(self, state):
+        super().set_state(state)
+        if not 0 <= self.n_updates < BLOCK:
+            raise ValueError(f"the number of pending updates must be from 0 to {BLOCK - 1}; got {self.n_updates}")
 
     def _laid_out(self, weights):
         d = len(weights)
@@ -72,11 +74,11 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     def _arguments(self):
         (state,) = super()._arguments()
         d = self.n_features
-        state[d + self.state.steps : d + VECTORS] = 0.0  # left from calls that were undone
+        state[d + self.n_updates : d + VECTORS] = 0.0  # left from calls that were undone
         return (state,)
 
     def _to_coef(self, weights):
-        d, m = self.n_features, self.state.steps
+        d, m = self.n_features, self.n_updates
         weights = weights.reshape(self.per_feature, d)
         v, s = weights[d : d + m], weights[d + VECTORS :].ravel()[:m]
         return mirrored(weights[:d] - (v.T * s) @ v)
@@ -86,7 +88,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
         If they have to be applied after all, the call is repeated with W_0 backed up.
         """
-        self.base_unsaved = self.state.steps + 2 * n_rows < BLOCK and not self.needs_backup
+        self.base_unsaved = self.n_updates + 2 * n_rows < BLOCK and not self.needs_backup
         return (self.n_features + VECTORS) * self.n_features if self.base_unsaved else 0
 
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
@@ -97,7 +99,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
             return
         self.n_coming = self.n_done = 0
         self.multiplied = False
-        while k < rows.n_rows and self.n_coming < BLOCK - self.state.steps:
+        while k < rows.n_rows and self.n_coming < BLOCK - self.n_updates:
             i = row_number(rows, k)
             k += 1
             if sample_weight != NULL and sample_weight[i] == 0:
@@ -121,7 +123,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
                 self.multiplied = True
             memcpy(v, &self.product[self.n_done, 0], d * sizeof(double))
             self.n_done += 1
-        ob_correct(v, pending, pending + VECTORS * d, z, self.state.steps, d)
+        ob_correct(v, pending, pending + VECTORS * d, z, self.n_updates, d)
         return ob_dot(v, z, d)
 
     cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil:
@@ -135,9 +137,9 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         cdef Py_ssize_t d = self.n_features
         if c == 0 or self.needs_backup:
             return
-        memcpy(&self.weights[(d + self.state.steps) * d], v, d * sizeof(double))
-        self.weights[(d + VECTORS) * d + self.state.steps] = c
-        self.state.steps += 1
+        memcpy(&self.weights[(d + self.n_updates) * d], v, d * sizeof(double))
+        self.weights[(d + VECTORS) * d + self.n_updates] = c
+        self.n_updates += 1
         ob_take_squares(self.diagonal(), v, c, d)
 
     cdef double* first_diagonal(self) noexcept nogil:
@@ -145,7 +147,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     cdef void update(self, double* matrix) noexcept nogil:
         ob_update(matrix, &self.weights[self.n_features * self.n_features],
-                  &self.weights[(self.n_features + VECTORS) * self.n_features], self.state.steps, self.n_features,
+                  &self.weights[(self.n_features + VECTORS) * self.n_features], self.n_updates, self.n_features,
                   &self.memory[0])
 
     cdef void unfold(self, double* matrix) noexcept nogil:
@@ -159,12 +161,12 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
             self.needs_backup = True
             return
         self.update(&self.weights[0])
-        self.state.steps = 0
+        self.n_updates = 0
         self.n_coming = self.n_done = 0
         for i in range(d):
             self.first_diagonal()[i] = self.diagonal()[i] = self.weights[i * (d + 1)]
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
-        if not self.needs_backup and (self.state.steps >= BLOCK or ob_any_below(
+        if not self.needs_backup and (self.n_updates >= BLOCK or ob_any_below(
                 self.diagonal(), self.first_diagonal(), LOST, self.n_features)):
             self.apply_updates()

@@ -10,6 +10,8 @@ cdef struct DualInstance:     # X of the loaded row
 
 cdef class MatrixBurgGeometry(LogDetGeometry):
     cdef double[::1] memory
+    cdef double n_projected   # number of rows whose step was projected
+    cdef double steps         # since N was recomputed
 
     cdef double* dual(self) noexcept nogil
     cdef void refresh(self) noexcept nogil

@@ -61,6 +61,10 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     (N^-1 + c X)^-1: the LogDet step again, whose domain is the algorithm's cap of the rate. W and N are the state.
     """
 
+    def __cinit__(self):
+        self.declare("n_projected", &self.n_projected, True)
+        self.declare("steps", &self.steps)
+
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
         super().__init__(weights, state)
@@ -78,7 +82,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
     @property
     def projected(self):
         """Number of rows whose step was projected because W is at its bound in their direction."""
-        return int(self.state.projected)
+        return int(self.n_projected)
 
     cdef double* dual(self) noexcept nogil:
         return &self.weights[self.n_features * self.n_features]
@@ -138,7 +142,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
             except (MemoryError, ArithmeticError, ValueError) as error:
                 self.failure = error
                 return
-        self.state.projected += 1.0
+        self.n_projected += 1.0
         if not self.refactor():
             with gil:
                 self.failure = ValueError("after it W is not positive definite to float64; lower eta0, or scale rows")
@@ -152,9 +156,9 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         LogDetGeometry.step(self, work, c)
         if instance.dual > 0:
             ob_syr(self.dual(), scratch(work, 1), c / (1.0 + c * instance.dual), self.n_features)
-        self.state.steps += 1
+        self.steps += 1.0
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
-        if self.state.steps >= max(REFRESH, self.n_features):
+        if self.steps >= max(REFRESH, self.n_features):
             self.refresh()
-            self.state.steps = 0
+            self.steps = 0.0

@@ -41,12 +41,16 @@ cdef class VonNeumannGeometry(Geometry):
     """
 
     cdef readonly double trace   # 0 if it is not given
+    cdef double steps            # number of steps
     cdef public Py_ssize_t positive
     cdef public bint matrices
     cdef Secular secular
     # along W(c): eigenvalues of log W(c) and W(c), the roots of the latter, the changes of log W's; memory for LAPACK
     cdef double[::1] g_line, p_line, q_line, shift, work
     cdef int[::1] integers
+
+    def __cinit__(self):
+        self.declare("steps", &self.steps)
 
     def __init__(self, log_prior, trace=None, state=None):
         cdef Py_ssize_t d = len(log_prior)
@@ -69,11 +73,11 @@ cdef class VonNeumannGeometry(Geometry):
         return np.zeros((self.n_features, self.n_features)), self.trace or None
 
     def get_state(self):
-        return *super().get_state(), np.asarray(self.weights).copy()
+        return {**super().get_state(), "spectrum": np.array(self.weights)}
 
-    def set_state(self, state, averaging, spectrum):
-        super().set_state(state, averaging)
-        np.asarray(self.weights)[:] = spectrum
+    def set_state(self, state):
+        super().set_state(state)
+        np.asarray(self.weights)[:] = state["spectrum"]
 
     # --- the state: g, p = exp(g) scaled, Q' (rows are eigenvectors), the upper triangle of G ----------------------
 
@@ -183,7 +187,7 @@ cdef class VonNeumannGeometry(Geometry):
         """Recompute eigenvalues and eigenvectors from G; with a given trace, G is first set to log W."""
         cdef Py_ssize_t d = self.n_features, i
         cdef double scale = 0.0
-        if self.trace and self.state.steps:
+        if self.trace and self.steps:
             scale = log(self.trace) - log_sum_exp(&self.weights[0], d)
         for i in range(d):
             self.logarithm()[i * (d + 1)] += scale
@@ -339,7 +343,7 @@ cdef class VonNeumannGeometry(Geometry):
             return
         if self.matrices:
             ob_axpy(self.logarithm(), work.x, c, self.n_features * self.n_features)
-            self.state.steps += 1
+            self.steps += 1
             self.refresh()
             work.w = NULL
             return
@@ -353,8 +357,8 @@ cdef class VonNeumannGeometry(Geometry):
             self.update_vectors()
             self.secular.write(&self.weights[0], &self.shift[0])
             self.subtract(work, part, c * self.sign(part))
-        self.state.steps += 1
-        if self.state.steps % REFRESH == 0:
+        self.steps += 1
+        if self.steps % REFRESH == 0:
             self.refresh()
         else:
             self.scale_weights(&self.weights[0], self.eigenvalues())

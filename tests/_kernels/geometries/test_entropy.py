@@ -190,7 +190,7 @@ def test_a_sparse_row_without_values_moves_the_intercept_only(kind, signed):
 
 def drift(learner):
     """How far the total is from the sum of the weights, in units in the last place."""
-    weights, total = learner.geometry._arguments()[0], learner.geometry.get_state()[0]["total"]
+    weights, total = learner.geometry._arguments()[0], learner.geometry.get_state()["total"]
     return abs(total / math.fsum(weights) - 1.0) / np.finfo(float).eps
 
 
@@ -220,7 +220,7 @@ def test_a_total_that_falls_is_recomputed():
         before = learner.predict(row)[0]
         learner.learn(row, np.array([before - step]))
         assert drift(learner) <= 10.0
-    assert learner.geometry.get_state()[0]["total"] < 0.01
+    assert learner.geometry.get_state()["total"] < 0.01
 
 
 @pytest.mark.parametrize("c", [1.0, 5.0, 6.5, 7.5, 100.0])

@@ -373,14 +373,14 @@ def test_what_a_refused_sparse_row_leaves_alone_is_put_back_too(target, average,
     learner = learner_of(PNormGeometry(rng.uniform(0.5, 1.0, size=n), 6.0, True), eta=1.0, average=average)
     learner.learn(X, np.ones(10))
     before = state(learner)
-    unit, summed = (learner.geometry.get_state()[0][name] for name in ("unit", "summed"))
+    unit, summed = (learner.geometry.get_state()[name] for name in ("unit", "summed"))
     y = np.full(10, target)
     y[-1] = np.nan
     assert learner.learn(X, y) == ("bad target", 9)
     assert state(learner) == before
     y[-1] = target
     learner.learn(X, y)
-    now = learner.geometry.get_state()[0]  # as the test means it
+    now = learner.geometry.get_state()  # as the test means it
     assert now["summed"] != summed and (now["unit"] != unit) == (target > 3)
     assert_allclose(weights_in(learner), weights_of(theta_of(learner), 6.0), rtol=1e-13)
 

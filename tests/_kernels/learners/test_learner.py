@@ -114,7 +114,7 @@ def test_rows_that_move_all_weights_start_again_from_a_copy(average):
         assert cut.learn(csr(x[i : i + 1]), y[i : i + 1]) is None
     assert dense.learn(x, y) is None
     same(block, cut)
-    assert block.geometry.get_state()[0]["total"] < 1e4 < np.exp(7) ** 2 / D
+    assert block.geometry.get_state()["total"] < 1e4 < np.exp(7) ** 2 / D
     assert_allclose(block.coef, dense.coef, rtol=1e-12)
     before = pickle.dumps(block)
     assert block.learn(csr(x), np.r_[y[:3] + 8.0, np.nan]) == ("bad target", 3)

@@ -165,7 +165,7 @@ def test_a_learner_that_has_to_move_all_weights_restarts_the_call(average):
         for i in range(4):
             assert learner.learn(sparse.csr_array(x[i : i + 1]), targets[i : i + 1, k].copy()) is None
         assert_array_equal(together.learners[k].coef, learner.coef)
-    assert together.learners[3].geometry.get_state()[0]["total"] < 1e4 < np.exp(7) ** 2 / 60  # it was rescaled
+    assert together.learners[3].geometry.get_state()["total"] < 1e4 < np.exp(7) ** 2 / 60  # it was rescaled
     before = pickle.dumps(together)
     targets[:3, 3] += 8.0
     targets[3, 2] = np.nan

@@ -1,4 +1,4 @@
-cdef struct Field:
+cdef struct Field:            # or several that follow each other in memory
     char* at
     char* before              # a copy of it
     Py_ssize_t size           # bytes
@@ -7,15 +7,17 @@ cdef struct Field:
 
 cdef class Fields:
     cdef Field* each
-    cdef Py_ssize_t n, size   # number of fields, and bytes in all of them
-    cdef list names
+    cdef Py_ssize_t n, size   # number of these pieces of memory, and bytes in all of them
+    cdef dict places          # of each name, the piece of memory, where in it, and the number of bytes
     cdef dict saved           # values to continue from
     cdef unsigned char[::1] copies  # None until the first call
 
     cdef int add(self, str name, void* at, Py_ssize_t size) except -1
+    cdef int assign(self, str name, dict saved) except -1
     cdef int save(self) except -1
     cdef int allocate(self) except -1
     cdef void restore(self) noexcept nogil
     cdef bytes packed(self)
     cdef int unpack(self, bytes packed) except -1
     cdef dict values(self)
+    cdef int continue_from(self, dict saved) except -1
