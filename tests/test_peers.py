@@ -98,3 +98,30 @@ def test_batch_learners_are_compared_on_the_same_rows(script, capsys, tmp_path, 
     assert linear == pytest.approx(np.mean(errors)) and 0 < ours < 15
     ranks = [f"{1.0 + worse:.2f}" for worse in (ours > linear, linear > ours)]
     assert [cell.strip() for cell in re.search(r"all, 1 sets +\|(.*)\|", out)[1].split("|")] == ranks
+
+
+def test_intervals_are_measured_on_the_last_two_thirds(script, capsys, tmp_path):
+    results = tmp_path / "results.json"
+    for _ in range(2):  # the second time from the results
+        script(
+            "intervals", "--rows", "90", "--only", "jumps", "--learners", "Param", "Forward", "--results", str(results)
+        )
+        out = capsys.readouterr().out
+        known = json.loads(results.read_text())
+        assert len(known) == 2 and out.count("| ParameterFreeRegressor ") == 3 and "| 99% " in out
+    assert 70 < next(iter(known.values()))["coverages"]["0.9"] < 100
+
+
+class AlwaysWide:
+    def intervals(self, X, y, coverages):
+        return np.stack([np.full((len(y), len(coverages)), bound) for bound in (-1.0, 1.0)])
+
+
+def test_shares_and_widths_of_intervals(monkeypatch):
+    monkeypatch.syspath_prepend(str(PEERS))
+    measured = importlib.import_module("intervals").measured
+    found = measured(
+        AlwaysWide(), np.zeros((9, 1)), np.array([5.0, 5.0, 5.0, 0.0, 1.0, -1.0, 2.0, -2.0, 0.5]), [0.5, 0.9]
+    )
+    assert found["coverages"] == {"0.5": pytest.approx(200 / 3), "0.9": pytest.approx(200 / 3)}
+    assert found["widths"] == {"0.5": 2.0, "0.9": 2.0}

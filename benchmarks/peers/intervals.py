@@ -1,19 +1,23 @@
 """Intervals for targets, each predicted before its row is learned: coverage and width beside river's and MAPIE's.
 
-    python benchmarks/peers/intervals.py [--only stock jumps] [--learners Parameter river] [--coverage 0.9] [--rows 6000]
+    python benchmarks/peers/intervals.py [--only stock jumps] [--learners Param river] [--coverage 0.9] [--rows 2000]
+                                         [--results FILE]
 
 Streams are the regression streams of `streams.py`, and three that drift: the deviation of the noise jumps between 0.5
-and 5, the weights change ten times, or the noise has heavy tails. Coverage and mean width, in deviations of the targets,
-are those of the last two thirds of the rows. Learners are ParameterFreeRegressor; ForwardRegressor, whose intervals are
-those of a normal model; river's RegressionJackknife (quantiles of all past errors, or of the last 500) of its scaled
-linear regression, of its adaptive random forest, and of the predictions of ParameterFreeRegressor, to compare intervals
-alone; and MAPIE's TimeSeriesRegressor (EnbPI and ACI with gamma 0.005), which learns a random forest of 20 trees once, in
-10 resamplings of the first third, and then updates its errors every 20 rows. What is not installed is omitted.
+and 5, or the weights change ten times, or the noise has heavy tails. Coverage, and mean width in deviations of the
+targets, are those of the last two thirds of the rows. Learners are ParameterFreeRegressor; ForwardRegressor, whose
+intervals are those of a normal model; river's RegressionJackknife (quantiles of all past errors, or of the last 500) of
+its scaled linear regression, of its adaptive random forest, and of the predictions of ParameterFreeRegressor, which
+compares intervals alone; and MAPIE's TimeSeriesRegressor (EnbPI, and ACI with gamma 0.005), which learns trees once, in
+30 resamplings of the first third, and then updates its errors every 20 rows. What is not installed is omitted.
+--results is a file of results: those in it are not measured again.
 """
 
 import argparse
+import json
 import time
 import warnings
+from pathlib import Path
 
 import _tables as tables
 import numpy as np
@@ -28,23 +32,24 @@ except ImportError:
 try:
     from mapie.regression import TimeSeriesRegressor
     from mapie.subsample import BlockBootstrap
-    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.tree import DecisionTreeRegressor
 except ImportError:
     TimeSeriesRegressor = None
 
+OURS = "ParameterFreeRegressor"
 DRIFTING = ("jumps", "concepts", "heavy tails")
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.99)
 STEP = 20  # rows between updates of MAPIE
 
 
-def drifting(name, n=6000):
+def drifting(name, n):
     """A stream whose noise, or whose weights, change."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(n, 5)), np.arange(n)
     w = rng.normal(size=(10, 5))[t * 10 // n if name == "concepts" else 0 * t]
     noise = rng.standard_t(1.5, size=n) if name == "heavy tails" else rng.normal(size=n)
     if name == "jumps":
-        noise *= np.where(t // 1000 % 2, 5.0, 0.5)
+        noise *= np.where(t * 6 // n % 2, 5.0, 0.5)
     y = (w * X).sum(axis=1) + noise
     return X, y / y.std()
 
@@ -90,23 +95,24 @@ class Resampled:
 
     def intervals(self, X, y, coverages):
         start, found = len(y) // 3, np.zeros((2, len(y), len(coverages)))
-        forests = RandomForestRegressor(n_estimators=20, random_state=0)
-        cv = BlockBootstrap(n_resamplings=10, n_blocks=10, random_state=0)
-        model = TimeSeriesRegressor(forests, method=self.method, cv=cv, agg_function="mean")
+        trees = DecisionTreeRegressor(min_samples_leaf=3, random_state=0)
+        cv = BlockBootstrap(n_resamplings=30, n_blocks=10, random_state=0)
+        model = TimeSeriesRegressor(trees, method=self.method, cv=cv, agg_function="mean")
         model = model.fit(X[:start], y[:start])
-        adapts = {"gamma": 0.005, "confidence_level": list(coverages)} if self.method == "aci" else {}
         for i in range(start, len(y), STEP):
             rows = slice(i, i + STEP)
             intervals = model.predict(X[rows], ensemble=True, confidence_level=list(coverages))[1]
             found[:, rows] = np.moveaxis(intervals, 1, 0)
-            model.update(X[rows], y[rows], ensemble=True, **adapts)
+            if self.method == "aci":
+                model.adapt_conformal_inference(X[rows], y[rows], 0.005, list(coverages), ensemble=True)
+            model.update(X[rows], y[rows], ensemble=True)
         return found
 
 
 def learners():
     """Name -> intervals."""
     ours = {
-        "ParameterFreeRegressor": Progressive(ParameterFreeRegressor()),
+        OURS: Progressive(ParameterFreeRegressor()),
         "ForwardRegressor(standardize=True)": Progressive(ForwardRegressor(standardize=True)),
     }
     if conf is not None:
@@ -132,41 +138,67 @@ def learners():
 
 
 def measured(learner, X, y, coverages):
-    """Coverages and mean widths of the last two thirds of the rows, and the time of a row, in microseconds."""
+    """Coverages in % and mean widths of the last two thirds of the rows, and the time of a row, in microseconds."""
     start = time.perf_counter()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         lower, upper = learner.intervals(X, y, coverages)[:, len(y) // 3 :]
+    us = 1e6 * (time.perf_counter() - start) / len(y)
     y = y[len(y) // 3 :, np.newaxis]
-    us = 1e6 * (time.perf_counter() - start) / len(y) * 2 / 3
-    return ((lower <= y) & (y <= upper)).mean(axis=0), (upper - lower).mean(axis=0), us
+    shares, widths = 100 * ((lower <= y) & (y <= upper)).mean(axis=0), (upper - lower).mean(axis=0)
+    names = [f"{coverage}" for coverage in coverages]
+    return {
+        "coverages": dict(zip(names, shares, strict=True)),
+        "widths": dict(zip(names, widths, strict=True)),
+        "us": us,
+    }
+
+
+def show(found, names, coverage):
+    """Tables of stream -> learner -> results."""
+    of_learner = {each: [found[name][each] for name in names] for each in found[names[0]]}
+    titles = {
+        "coverages": f"targets in intervals for {coverage:.0%} of them, in %",
+        "widths": "mean width, in deviations of the targets",
+        "us": "microseconds a row",
+    }
+    for field, title in titles.items():
+        rows = {
+            each: [one["us"] if field == "us" else one[field][f"{coverage}"] for one in all_]
+            for each, all_ in of_learner.items()
+        }
+        print(f"\n{title}")
+        tables.table("", names, rows, {"coverages": "{:.1f}", "widths": "{:.3g}", "us": "{:.0f}"}[field], 42)
+    if OURS in of_learner:
+        print(f"\n{OURS}, for each share that is asked")
+        rows = {f"{share:.0%}": [one["coverages"][f"{share}"] for one in of_learner[OURS]] for share in SHARES}
+        tables.table("", names, rows, "{:.1f}", 42)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = (*NUMBERS, *(name for name in OTHER_NUMBERS if name in ("bike_day", "energy_heating")), *DRIFTING)
     parser.add_argument("--only", nargs="*", choices=[[], *names], default=[], metavar="STREAM", help=", ".join(names))
-    parser.add_argument("--learners", nargs="*", default=[], metavar="NAME", help="parts of names")
+    parser.add_argument("--learners", nargs="*", default=[""], help="how the names of the learners begin")
     parser.add_argument("--coverage", type=float, default=0.9)
-    parser.add_argument("--rows", type=int, default=6000, help="of each stream, from its start")
+    parser.add_argument("--rows", type=int, default=2000, help="of each stream, from its start")
+    parser.add_argument("--results", type=Path)
     options = parser.parse_args()
-    names = options.only or names
-    data = {name: drifting(name) if name in DRIFTING else load(name) for name in names}
-    data = {name: (X[: options.rows], y[: options.rows]) for name, (X, y) in data.items()}
-    chosen = [each for each in learners() if not options.learners or any(part in each for part in options.learners)]
+    known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
     found = {}
-    for each in chosen:
-        found[each] = [measured(learners()[each], *data[name], (options.coverage,)) for name in names]
-    print(f"coverage asked: {options.coverage:.0%}")
-    tables.table("", names, {each: [100 * one[0][0] for one in all_] for each, all_ in found.items()}, "{:.1f}", 42)
-    print("\nmean width, in deviations of the targets; then microseconds a row")
-    tables.table("", names, {each: [one[1][0] for one in all_] for each, all_ in found.items()}, "{:.3g}", 42)
-    tables.table("", names, {each: [one[2] for one in all_] for each, all_ in found.items()}, "{:.0f}", 42)
-    if "ParameterFreeRegressor" in chosen:
-        model = {name: measured(Progressive(ParameterFreeRegressor()), *data[name], SHARES) for name in names}
-        print("\nParameterFreeRegressor: coverage for each that is asked")
-        rows = {f"{share:.0%}": [100 * model[name][0][k] for name in names] for k, share in enumerate(SHARES)}
-        tables.table("", names, rows, "{:.1f}", 42)
+    for name in options.only or names:
+        X, y = drifting(name, options.rows) if name in DRIFTING else load(name)
+        for each, learner in learners().items():
+            if not each.startswith(tuple(options.learners)):
+                continue
+            asked = sorted({*SHARES, options.coverage}) if each == OURS else [options.coverage]
+            key = f"{name}; {each}; {asked}; {options.rows} rows"
+            if key not in known:
+                known[key] = measured(learner, X[: options.rows], y[: options.rows], asked)
+                if options.results:
+                    options.results.write_text(json.dumps(known, indent=1))
+            found.setdefault(name, {})[each] = known[key]
+    show(found, list(found), options.coverage)
 
 
 if __name__ == "__main__":
