@@ -181,7 +181,9 @@ class L2(ElasticNet):
 PENALTIES = ("l1", "l2", "elasticnet")
 
 
-def resolve_penalty(penalty: str | Penalty | None, alpha: float = 0.0001, l1_ratio: float = 0.15) -> Penalty | None:
+def resolve_penalty(
+    penalty: str | Penalty | None, alpha: float = 0.0001, l1_ratio: float | None = 0.15
+) -> Penalty | None:
     """The penalty behind an estimator's parameters `penalty`, `alpha` and `l1_ratio`.
 
     Parameters
@@ -207,6 +209,8 @@ def resolve_penalty(penalty: str | Penalty | None, alpha: float = 0.0001, l1_rat
     if penalty is None or isinstance(penalty, Penalty):
         return penalty
     if penalty == "elasticnet":
+        if l1_ratio is None:
+            raise ValueError("l1_ratio must be set when penalty is 'elasticnet', to a number from 0 to 1; got None.")
         return ElasticNet(alpha, l1_ratio)
     if penalty not in PENALTIES:
         raise ValueError(

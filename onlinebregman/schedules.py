@@ -18,6 +18,8 @@ __all__ = [
     "DiameterOverGradient",
     "InverseScaling",
     "LossSchedule",
+    "Optimal",
+    "PassiveAggressive",
     "Schedule",
     "StronglyConvex",
     "resolve_schedule",
@@ -48,6 +50,8 @@ class Schedule:
     ----------
     scale, power : float
         The two numbers, for every schedule that does not define `__call__`.
+    offset : float
+        What is added to t, 0 but for `Optimal`.
 
     Examples
     --------
@@ -70,6 +74,9 @@ class Schedule:
     >>> model = ImplicitGDRegressor(learning_rate=WarmUp(100))
     """
 
+    offset: float = 0.0
+    sees_norm = False  # whether the rates also depend on the norms of rows
+
     def __init__(self, scale: float, power: float = 0.0) -> None:
         self.scale: float = _positive(scale, "scale")
         self.power: float = self._check_power(power, "power")
@@ -89,13 +96,13 @@ class Schedule:
         t = np.asarray(t, dtype=np.float64)
         if not (t >= 1).all():
             raise ValueError(f"t must be a row number >= 1; got {t[~(t >= 1)].flat[0]:g}.")
-        eta = self.scale / np.power(t, self.power)
+        eta = self.scale / np.power(t + self.offset, self.power)
         return float(eta) if np.ndim(eta) == 0 else eta
 
     @property
     def is_power_law(self) -> bool:
         """Whether the rates are scale / t^power, and not those of a subclass's own `__call__`."""
-        return type(self).__call__ is Schedule.__call__
+        return type(self).__call__ is Schedule.__call__ and self.offset == 0
 
     @property
     def sees_loss(self) -> bool:
@@ -348,22 +355,113 @@ class DiameterOverGradient(Schedule):
         return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
 
 
+class Optimal(Schedule):
+    """eta_t = 1 / (alpha (t_0 + t - 1)) with t_0 = alpha^(-3/4), for an L2 penalty of strength alpha.
+
+    The heuristic of L. Bottou, by which scikit-learn's `learning_rate="optimal"` sets its rates: 1 / (alpha t), those
+    of alpha-strongly convex objectives, from the row on at which they are alpha^(-1/4), a guess of the size of the
+    weights for gradients of size 1. With the penalty the regret is O(log T): docs/regret.rst.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        The strength of the penalty, > 0.
+
+    References
+    ----------
+    L. Bottou, "Stochastic Gradient Descent Tricks", 2012, section 5.2.
+
+    Examples
+    --------
+    >>> from onlinebregman.schedules import Optimal
+    >>> Optimal(0.0001)([1, 1001]).round(2)
+    array([10. ,  5. ])
+    """
+
+    def __init__(self, alpha: float = 0.0001) -> None:
+        self.alpha: float = _positive(alpha, "alpha")
+        super().__init__(1.0 / self.alpha, 1.0)
+        self.offset: float = 1.0 / (np.sqrt(1.0 / np.sqrt(self.alpha)) * self.alpha).item() - 1.0
+
+    def _parameters(self) -> dict[str, float]:
+        return {"alpha": self.alpha}
+
+
+class PassiveAggressive(LossSchedule):
+    """The rates of the passive-aggressive algorithms, for a row x of loss L: as large as brings its loss to 0.
+
+    PA-I: min(C, L / |x|^2). PA-II: L / (|x|^2 + 1 / 2C). They are for explicit steps in the squared Euclidean geometry
+    on losses whose slope is 1 or -1 wherever there is a loss: "hinge", "absolute_error" and "epsilon_insensitive". An
+    intercept moves at the same rate, but does not count in the norm, as in scikit-learn; in the implicit steps of a
+    constant rate it does. These are PA-I on the loss itself, with eta0 = C, and PA-II on its square.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Aggressiveness, > 0.
+    variant : {1, 2}, default=1
+        PA-I or PA-II.
+
+    References
+    ----------
+    K. Crammer et al., "Online Passive-Aggressive Algorithms", JMLR 7, 2006, section 3.
+
+    Examples
+    --------
+    >>> from onlinebregman.schedules import PassiveAggressive
+    >>> first, second = PassiveAggressive(C=0.5), PassiveAggressive(C=0.5, variant=2)
+    >>> first.rate_of_row(loss=3.0, square=4.0), second.rate_of_row(loss=3.0, square=4.0)
+    (0.5, 0.6)
+    """
+
+    sees_norm = True
+
+    def __init__(self, C: float = 1.0, variant: Literal[1, 2] = 1) -> None:
+        if variant not in (1, 2):
+            raise ValueError(f"variant must be 1 (PA-I) or 2 (PA-II); got {variant!r}.")
+        self.C: float = _positive(C, "C")
+        self.variant: Literal[1, 2] = variant
+
+    @property
+    def largest(self) -> float:
+        """An upper bound on the rates."""
+        return self.C if self.variant == 1 else np.inf
+
+    @property
+    def smoothing(self) -> float:
+        """What is added to the square of the norm."""
+        return 0.0 if self.variant == 1 else 0.5 / self.C
+
+    def rate_of_row(self, loss: float, square: float) -> float:
+        """The rate of a row of this loss > 0 and this square of its norm."""
+        return min(self.largest, loss / (square + self.smoothing))
+
+
 LearningRate = Literal["constant", "invscaling", "strongly_convex", "sqrt"]
 LEARNING_RATES = get_args(LearningRate)
+AggressiveRate = Literal["optimal", "pa1", "pa2"]  # of models with a penalty of strength alpha, and any loss
 
 
-def resolve_schedule(learning_rate: LearningRate | Schedule, eta0: float = 0.1, power_t: float = 0.5) -> Schedule:
+def resolve_schedule(
+    learning_rate: LearningRate | AggressiveRate | Schedule,
+    eta0: float = 0.1,
+    power_t: float = 0.5,
+    alpha: float | None = None,
+) -> Schedule:
     """The schedule behind an estimator's parameters `learning_rate`, `eta0` and `power_t`.
 
     Parameters
     ----------
-    learning_rate : {"constant", "invscaling", "strongly_convex", "sqrt"} or Schedule
-        eta0, eta0 / t^power_t, eta0 / t (eta0 = 1/H of `StronglyConvex`) or eta0 / sqrt t (eta0 = D/G of
-        `DiameterOverGradient`). A schedule is returned unchanged, and `eta0` and `power_t` are ignored.
+    learning_rate : {"constant", "invscaling", "strongly_convex", "sqrt", "optimal", "pa1", "pa2"} or Schedule
+        eta0, eta0 / t^power_t, eta0 / t (eta0 = 1/H of `StronglyConvex`), eta0 / sqrt t (eta0 = D/G of
+        `DiameterOverGradient`), those of `Optimal`, or of `PassiveAggressive` with C = eta0. A schedule is returned
+        unchanged, and `eta0` and `power_t` are ignored.
     eta0 : float, default=0.1
         The first rate, > 0.
     power_t : float, default=0.5
         The exponent of "invscaling", >= 0.
+    alpha : float, default=None
+        The strength of the penalty, for "optimal".
 
     Returns
     -------
@@ -380,6 +478,14 @@ def resolve_schedule(learning_rate: LearningRate | Schedule, eta0: float = 0.1, 
     """
     if isinstance(learning_rate, Schedule):
         return learning_rate
+    if learning_rate == "optimal" and alpha is not None:
+        if alpha == 0:
+            raise ValueError(
+                "alpha must be > 0 since learning_rate is 'optimal', whose rates are 1 / (alpha (t_0 + t))."
+            )
+        return Optimal(alpha)
+    if learning_rate in ("pa1", "pa2"):
+        return PassiveAggressive(eta0, 1 if learning_rate == "pa1" else 2)
     if not isinstance(learning_rate, str) or learning_rate not in LEARNING_RATES:
         raise ValueError(
             f"learning_rate must be one of {', '.join(map(repr, LEARNING_RATES))}, or a Schedule such as "

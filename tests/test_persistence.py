@@ -39,7 +39,7 @@ from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
 from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
-from onlinebregman._kernels.learners.rule import LossRates, OwnRates, PowerLaw
+from onlinebregman._kernels.learners.rule import LossRates, OwnRates, PassiveAggressive, PowerLaw, ShiftedPowerLaw
 from onlinebregman._kernels.learners.softmax import SoftmaxLearner
 from onlinebregman._kernels.learners.spreads import SpreadLearner
 from onlinebregman._kernels.learners.stack import Stack
@@ -256,6 +256,7 @@ def examples():
     found[MatrixGeometry] = MatrixGeometry(np.eye(2))
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
+    found[ShiftedPowerLaw], found[PassiveAggressive] = ShiftedPowerLaw(0.5, 1.0, 3.0), PassiveAggressive(1.0, 2.0, 0.5)
     found[PowerLaw], found[OwnRates], found[LossRates] = (
         PowerLaw(0.5, 0.3),
         OwnRates(Constant(1.0)),

@@ -21,15 +21,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
 from .._kernels.learners.transaction import Validated
-from .._sklearn_compat import CallbackSupportMixin, Interval, all_or_nothing, validate_parameters
+from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
 from .validation import check_query, check_rows, check_weights
@@ -44,11 +45,20 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True)
 class Examples:
-    """Validated examples: instances, targets or labels, and weights; None if there are none."""
+    """Validated examples: instances, targets or labels, and weights; None if there are none.
+
+    Those of classifiers whose targets are not the numbers of the classes also have these numbers, `classes`.
+    """
 
     X: Any
     y: Any = None
     weights: Any = None
+    classes: Any = None
+
+    def take(self, rows: np.ndarray) -> Examples:
+        """Some of the examples."""
+        taken = (None if values is None else values[rows] for values in (self.y, self.weights, self.classes))
+        return Examples(self.X[rows], *taken)
 
     def __len__(self) -> int:
         return self.X.shape[0]
@@ -86,13 +96,18 @@ class LifeCycleMixin(DocumentedMixin):
         del arguments["self"]
         vars(self).update(arguments)
 
-    def _fit(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
-        """The body of `fit` and similar methods, whose decorator has validated the parameters."""
+    def _fit(
+        self, *given, check: Callable | None = None, begin: Callable | None = None, learn: Callable | None = None
+    ) -> Self:
+        """The body of `fit` and similar methods, whose decorator has validated the parameters.
+
+        With `begin`, which takes the place of `_begin`, it does not continue with a fitted model.
+        """
         with all_or_nothing(self):
-            warm = getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
+            warm = begin is None and getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
             data = (check or self._check)(call, *given)
-            self._prepare(data, call)
+            self._prepare(data, call, begin=begin)
             self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
         return self
 
@@ -162,16 +177,17 @@ class LifeCycleMixin(DocumentedMixin):
         """Raise the error for the first row whose prediction is not finite."""
         raise NotImplementedError
 
-    def _prepare(self, data, call: Call, changed: bool = True) -> None:
+    def _prepare(self, data, call: Call, changed: bool = True, begin: Callable | None = None) -> None:
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""
         if call.first:
-            self._begin(data)
+            (begin or self._begin)(data)
         else:
             self._go_on(data, call)
         if changed:
             self._configure()
+            valid = None if getattr(self, "early_stopping", False) else self  # partial_fit must see that and refuse
             named = "feature_names_in_" in vars(self) or not self._reads_numbers
-            self._validated = Validated(self, self._parameters_of_calls(), named)
+            self._validated = Validated(valid, self._parameters_of_calls(), named)
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.
@@ -275,6 +291,13 @@ class EpochEstimator(OnlineEstimator):
         consecutive epochs. None: always `max_iter` epochs.
     n_iter_no_change : int
         See `tol`.
+    early_stopping : bool or "best"
+        Hold out a fraction of the rows in `fit`, stratified by class, and stop when the `score` of the model on them,
+        by weights of rows and classes, has not improved by more than `tol` for `n_iter_no_change` consecutive epochs.
+        "best": go back to the model after the epoch with the best score, then; True: keep the last one. `partial_fit`
+        requires False.
+    validation_fraction : float
+        The fraction of the rows that `early_stopping` holds out.
     shuffle : bool
         Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
     random_state : int, RandomState instance or None
@@ -290,6 +313,8 @@ class EpochEstimator(OnlineEstimator):
         Epochs of the last `fit`.
     loss_curve_ : list of float
         Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    validation_scores_ : list of float or None
+        Scores of the held-out rows after each epoch of the last `fit`, with `early_stopping`.
     """
 
     _epoch_constraints = {
@@ -300,6 +325,8 @@ class EpochEstimator(OnlineEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
+        "early_stopping": ["boolean", StrOptions({"best"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
 
     max_iter: int
@@ -308,32 +335,74 @@ class EpochEstimator(OnlineEstimator):
     shuffle: bool
     random_state: int | np.random.RandomState | None
     verbose: int
+    early_stopping: bool | Literal["best"] = False  # of estimators without this parameter
+    validation_fraction: float
+
+    def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+        if self.early_stopping:
+            raise ValueError(
+                "early_stopping should be False with partial_fit, which learns all rows, once; got "
+                f"{self.early_stopping!r}."
+            )
+        return super()._validate_and_learn(*given, check=check, learn=learn)
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
         rng = check_random_state(self.random_state) if self.shuffle else None
+        rows, held_out = self._hold_out(data) if self.early_stopping else (None, None)
         self.loss_curve_: list[float] = []
-        best, stale = np.inf, 0
+        scores: list[float] = []
+        self.validation_scores_ = None if held_out is None else scores
+        best, stale, kept = np.inf, 0, None
 
         def epoch(i: int) -> bool:
-            nonlocal best, stale
-            loss = learn(data, None if rng is None else rng.permutation(len(data)), again=i > 0)
+            nonlocal best, stale, kept
+            order = rows if rng is None else rng.permutation(len(data) if rows is None else rows)
+            loss = learn(data, order, again=i > 0)
             self.loss_curve_.append(loss)
             if self.verbose:
                 print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
-            if self.tol is None:
-                return False
-            stale = 0 if loss < best - self.tol else stale + 1
+            if held_out is not None:
+                scores.append(self._held_out_score(held_out))
+                loss = -scores[-1]
+                if self.early_stopping == "best" and loss < best:
+                    kept = copy.deepcopy(self._learner)
+            stale = 0 if self.tol is None or loss < best - self.tol else stale + 1
             best = min(best, loss)
+            if stale >= self.n_iter_no_change and self._lower_rate():
+                stale = 0
             return stale >= self.n_iter_no_change
 
         self.n_iter_: int = self._run(epoch, self.max_iter, "epoch", X, y)
+        if kept is not None:
+            self._learner = kept
         if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
             warn_caller(
                 f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss converged to within "
                 f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
                 ConvergenceWarning,
             )
+
+    def _lower_rate(self) -> bool:
+        """Go on at a lower learning rate, as the model no longer improves at this one; False: stop."""
+        return False
+
+    def _hold_out(self, data: Examples) -> tuple[np.ndarray, Examples]:
+        """The numbers of the rows to learn, in their order, and the rows that are held out for `early_stopping`."""
+        split = ShuffleSplit if data.classes is None else StratifiedShuffleSplit
+        splitter = split(test_size=self.validation_fraction, random_state=self.random_state)
+        rows, others = next(splitter.split(np.zeros((len(data), 1)), data.classes))
+        held_out = data.take(others)
+        if held_out.weights is not None and not held_out.weights.any():
+            raise ValueError(
+                "The sample weights for validation set are all zero, consider using a different random state, or a "
+                "larger validation_fraction."
+            )
+        return np.sort(rows), held_out
+
+    def _held_out_score(self, data: Examples) -> float:
+        """The `score` of the model on validated rows."""
+        raise NotImplementedError
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -45,9 +45,11 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
         y : ndarray of shape (n_samples,)
             Labels: for each row that with the largest score or probability, of several the first in `classes_`.
         """
-        scores = self._class_scores(X)
-        signed = scores.shape[1] < len(self.classes_)
-        return self.classes_.take(scores[:, 0] > 0 if signed else scores.argmax(axis=1))
+        return self.classes_.take(self._largest(self._class_scores(X)))
+
+    def _largest(self, scores: np.ndarray) -> np.ndarray:
+        """The number of the class with the largest score of each row."""
+        return scores[:, 0] > 0 if scores.shape[1] < len(self.classes_) else scores.argmax(axis=1)
 
     def _class_scores(self, X) -> np.ndarray:
         """Scores of the classes, one column each; or for two classes one column, positive for the second of them."""
@@ -118,8 +120,10 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
             return weights
         if partial:
             raise ValueError(
-                "class_weight='balanced' is only for fit, which knows the class frequencies; for partial_fit give "
-                "the weights, for example from sklearn.utils.compute_class_weight on a sample of the labels."
+                "class_weight 'balanced' is not supported for partial_fit. In order to use 'balanced' weights, use "
+                "compute_class_weight('balanced', classes=classes, y=y). In place of y you can use a large enough "
+                "sample of the full training set target to properly estimate the class frequency distributions. Pass "
+                "the resulting weights as the class_weight parameter."
             )
         counts = np.bincount(codes, weights=sample_weight, minlength=n_classes)
         return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)

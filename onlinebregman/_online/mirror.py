@@ -37,6 +37,7 @@ class MirrorMixin(DocumentedMixin):
     _read_at_each_call: tuple[str, ...]
     # Attributes of the estimators that inherit from this class
     init: Any
+    _start: Any  # of linear models: the parameters that are read when learning starts
     update: Any
     learning_rate: Any
     eta0: float
@@ -95,7 +96,7 @@ class MirrorMixin(DocumentedMixin):
 
     def _make_geometry(self, start: Any) -> Geometry:
         """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""
-        weights = starting_weights(self._divergence, self.init, start, self._signed)
+        weights = starting_weights(self._divergence, self._start.init, start, self._signed, self._start.name)
         constraint, penalty = self._constraint(), self._learned_penalty
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
@@ -301,7 +302,7 @@ class MirrorMixin(DocumentedMixin):
     def _schedule(self) -> Schedule:
         """The learning rates."""
         learning_rate, eta0 = self._rate()
-        return resolve_schedule(learning_rate, eta0, self.power_t)
+        return resolve_schedule(learning_rate, eta0, self.power_t, getattr(self, "alpha", None))
 
     def _rate(self) -> tuple[Any, float]:
         """The schedule's name or object, and its initial rate, from the parameters `learning_rate` and `eta0`."""
@@ -316,7 +317,10 @@ class MirrorMixin(DocumentedMixin):
         scores: np.ndarray | None = None,
     ) -> float:
         """One pass over rows; returns the weighted mean loss before each was learned, and fills in their `scores`."""
-        total = len(data.y) if data.weights is None else data.weights.sum()
+        n, weights = len(data.y), data.weights
+        if order is not None and len(order) < n:  # others are held out
+            n, weights = len(order), None if weights is None else weights[order]
+        total = n if weights is None else weights.sum()
         if total == 0:
             return 0.0
         before = self._learner.cumulative_loss
@@ -333,7 +337,7 @@ class MirrorMixin(DocumentedMixin):
         name = name or f"row {row}"
         own = self.get_params(deep=False)  # the message names only parameters that this estimator has
         rate, eta0 = self._rate() if "learning_rate" in own else (None, own.get("eta0"))
-        by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate != "theory"
+        by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate not in ("theory", "optimal")
         settings = [f"update={self.update!r}"] if "update" in own else []
         remedies = ["scale features and targets (sklearn.preprocessing.StandardScaler)"]
         if by_eta0 or rate is not None:

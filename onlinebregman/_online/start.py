@@ -18,6 +18,7 @@ def starting_weights(
     of them. On the simplex that number fills up the total; otherwise it is 1 / 2n.
     """
     total = divergence.total
+    inside = name in ("init", "coef_init")  # learning cannot start from the edge of the domain
     if signed:
         weights = _vector(init, n_features, 0.0, name)
         rest = 1.0
@@ -26,8 +27,8 @@ def starting_weights(
                 rest = total - np.abs(weights).sum()
             if abs(rest) <= 1e-10 * total:  # 0 up to rounding
                 rest = 0.0
-            if not rest >= 0 or (rest == 0 and name == "init"):
-                limit = "less than" if name == "init" else "at most"
+            if not rest >= 0 or (rest == 0 and inside):
+                limit = "less than" if inside else "at most"
                 raise ValueError(
                     f"The absolute values of {name} must sum to {limit} total={total:g}, as w+ and w- together sum to "
                     f"the total; got {total - rest:g}. Use a larger total."
@@ -38,7 +39,7 @@ def starting_weights(
         return divergence.default_start(n_features)
     weights = _vector(init, n_features, None, name)
     lower, upper = divergence.lower, divergence.upper
-    outside = ~((weights > lower) & (weights < upper)) if name == "init" else ~((weights >= lower) & (weights <= upper))
+    outside = ~((weights > lower) & (weights < upper)) if inside else ~((weights >= lower) & (weights <= upper))
     if outside.any():
         worst = int(np.argmax(outside))
         limits = f"> {lower:g}" if upper == np.inf else f"between {lower:g} and {upper:g}"
@@ -53,6 +54,15 @@ def starting_weights(
             "total to its sum."
         )
     return weights * (total / size)
+
+
+def check_start(values: ArrayLike, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Finite weights or intercepts of this shape, one row for each output; one output needs no axis of its own."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != shape and not (shape[0] == 1 and values.shape == shape[1:]):
+        raise ValueError(f"Provided {name} does not match dataset: its shape must be {shape}; got {values.shape}.")
+    check_finite(values, name)
+    return values.reshape(shape)
 
 
 def _vector(values, n_features: int, default: float | None, name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from sklearn.utils import Tags
 
 from .._kernels.geometries.geometry import Geometry
@@ -19,15 +20,16 @@ from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.merging import merged_standardizer
 from .._online.mirror import MirrorMixin
 from .._online.regret import ParameterHistory, split
-from .._online.start import starting_weights
+from .._online.start import check_start, starting_weights
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
-from .._online.validation import check_rows, check_weights
+from .._online.validation import check_rows, check_weights, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
-from ..schedules import LEARNING_RATES, LearningRate, Schedule
+from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
 from ._row_map import MapsRows
 
 Update = Literal["implicit", "explicit", "importance"]
+_SLOWDOWN, _LOWEST_RATE = 5.0, 1e-6  # of learning_rate="adaptive", as in scikit-learn
 
 
 class _StartingPoint(NamedTuple):
@@ -36,6 +38,8 @@ class _StartingPoint(NamedTuple):
     signed: bool
     init: np.ndarray | None
     constraint: Constraint | None
+    name: str = "init"  # of the parameter that gives `init`
+    intercept: float = 0.0  # of the first learner
 
 
 class _Theory(NamedTuple):
@@ -54,10 +58,11 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     ----------
     eta0 : float
         Learning rate eta for the loss.
-    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
+    learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "adaptive", "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
-        convex, with eta0 = 1/H). "theory": the constant rate with the smallest loss bound under `data_bounds`, without
-        eta0. A schedule from `onlinebregman.schedules` is used directly, without eta0.
+        convex, with eta0 = 1/H). "adaptive": eta0 until `fit` would stop, by `tol` or `early_stopping`, then a fifth of
+        it, and so on down to 1e-6. "theory": the constant rate with the smallest loss bound under `data_bounds`,
+        without eta0. A schedule from `onlinebregman.schedules` is used directly, without eta0.
     update : {"implicit", "explicit", "importance"}
         "implicit": the exact step. "explicit": the linearised step. "importance": a row of weight h has exactly the
         effect of h rows of weight 1, or of any other split of h.
@@ -83,7 +88,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     _parameter_constraints: dict = {
         **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
-        "learning_rate": [StrOptions({*LEARNING_RATES, "theory"}), Schedule],
+        "learning_rate": [StrOptions({*LEARNING_RATES, "theory", "adaptive"}), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "data_bounds": [dict, None],
         "update": [StrOptions({"implicit", "explicit", "importance"})],
@@ -102,10 +107,11 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         "fit_intercept",
         "average",
         "track_regret",
+        "early_stopping",
     )
 
     eta0: float
-    learning_rate: LearningRate | Literal["theory"] | Schedule
+    learning_rate: LearningRate | Literal["theory", "adaptive"] | Schedule
     power_t: float
     data_bounds: dict[str, float] | None
 
@@ -115,10 +121,22 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     average: bool | int
     track_regret: bool
     warm_start: bool
+    _n_outputs = 1  # rows of weights
+    _sparse_coef = False  # see `sparsify`
+    _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
 
     def _schedule(self) -> Schedule:
         terms = self._current_theory()
-        return super()._schedule() if terms is None else self._theory(terms).schedule
+        if terms is not None:
+            return self._theory(terms).schedule
+        return Constant(self._rate()[1] / self._slowdown) if self.learning_rate == "adaptive" else super()._schedule()
+
+    def _lower_rate(self) -> bool:
+        if self.learning_rate != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
+            return False
+        self._slowdown *= _SLOWDOWN
+        self._configure()
+        return True
 
     def _current_theory(self) -> _Theory | None:
         if self.learning_rate != "theory":
@@ -133,7 +151,9 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
         """The rate for these parameters, and its guarantee for a number of rows."""
         if self._start.init is not None and "divergence" not in terms.data_bounds:
-            raise ValueError("learning_rate='theory' requires init=None, or data_bounds['divergence'].")
+            raise ValueError(f"learning_rate='theory' requires {self._start.name}=None, or data_bounds['divergence'].")
+        if self._start.intercept != 0:
+            raise ValueError("learning_rate='theory' requires intercept_init=None: its bounds start at 0.")
         if terms.update == "gradient":
             raise ValueError("update='gradient' has a rate and a bound of its own (loss_bound); use a schedule.")
         run = (self._divergence, self._learned_loss, terms.update)
@@ -145,7 +165,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         }
         if self._learned_penalty is None:
             return theory_rate(*run, terms.data_bounds, self._n_weights, upper=terms.upper, **run_options)
-        _, init, constraint = self._start
+        _, init, constraint, *_ = self._start
         contains_zero = constraint is None or constraint.contains(np.zeros(self._n_weights))
         return penalised_rate(
             *run,
@@ -193,10 +213,14 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         return theory.regret(terms.data_bounds.get("loss", 0.0))
 
-    def _make_learner(self, start) -> Learner:
+    def _make_learner(self, start, coef: np.ndarray | None = None) -> Learner | MultiLearner:
+        """A new learner, which starts from the rows of `coef`, if given, instead of `init`."""
         self._terms = self._tracked = ParameterHistory()
-        init = None if self.init is None else np.array(self.init, dtype=np.float64)
-        self._start = _StartingPoint(self._signed, init, self._constraint())
+        if coef is not None:
+            self._start = _StartingPoint(self._signed, coef[0], self._constraint(), "coef_init")
+        else:
+            init = None if self.init is None else np.array(self.init, dtype=np.float64)
+            self._start = _StartingPoint(self._signed, init, self._constraint())
         return super()._make_learner(start)
 
     def _configure(self) -> None:
@@ -218,6 +242,36 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held, "fraction": 1.0}
 
+    @read_only
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, in units of the data: a read-only copy, or a sparse one after `sparsify`."""
+        coef: Any = self._linear_model()[0]
+        return csr_array(np.atleast_2d(coef)) if self._sparse_coef else coef
+
+    def sparsify(self) -> Self:
+        """Let `coef_` be a CSR array, with one row for each output, until the next `fit`.
+
+        The model itself, which goes on learning, is not affected.
+
+        Returns
+        -------
+        {self}
+        """
+        self._fitted_learner()
+        self._sparse_coef = True
+        return self
+
+    def densify(self) -> Self:
+        """Let `coef_` be a dense array, as it is without `sparsify`.
+
+        Returns
+        -------
+        {self}
+        """
+        self._fitted_learner()
+        self._sparse_coef = False
+        return self
+
     def _learn(
         self,
         data: Examples,
@@ -234,10 +288,33 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None)
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
-    def _begin(self, data: Examples) -> None:
-        row_map, n_columns = self._begin_map(data.X)
-        self._learner = self._make_learner(n_columns)
+    def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
+        (row_map, n_weights), n_outputs = self._begin_map(data.X), self._n_outputs
+        self._slowdown, self._sparse_coef = 1.0, False
+        if coef is not None or intercept is not None:
+            self._check_start()
+        if coef is not None:
+            coef = check_start(coef, "coef_init", (n_outputs, n_weights))
+        self._learner = self._make_learner(n_weights, coef)
         self._learner.map_by(row_map)
+        if intercept is not None:
+            values = check_start(intercept, "intercept_init", (n_outputs,))
+            for part, value in zip(_parts(self._learner), values.tolist(), strict=True):
+                part.begin_at(value)
+            self._start = self._start._replace(intercept=float(values[0]))
+
+    def _check_start(self) -> None:
+        """Check that learning can start from given weights and intercepts."""
+        if self.thresholds is not None:
+            raise ValueError(
+                f"coef_init and intercept_init cannot be used with thresholds={self.thresholds!r}, as a new run makes "
+                "new bins; use warm_start=True to go on with a model."
+            )
+        if self.standardize:
+            raise ValueError(
+                "coef_init and intercept_init are in units of the data, which standardize=True knows after its first "
+                "rows only; use warm_start=True to go on with a model, or init for weights of standardised columns."
+            )
 
     @property
     def _n_weights(self) -> int:
@@ -268,7 +345,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         return mixed
 
     def _geometry_at(self, theta: np.ndarray) -> Geometry:
-        signed, _, constraint = self._start
+        signed, _, constraint, *_ = self._start
         weights = self._divergence.inverse_mirror(theta)
         if constraint is not None:
             weights = constraint.project(self._divergence, weights)
@@ -345,7 +422,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
-        n, (signed, _, constraint) = self._n_weights, self._start
+        n, (signed, _, constraint, *_) = self._n_weights, self._start
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
             coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)

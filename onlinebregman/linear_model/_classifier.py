@@ -14,6 +14,7 @@ from scipy.special import log_softmax, softmax
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
+from .._online.examples import FitsFromWeights
 from .._online.types import MatrixLike
 from .._online.validation import read_only
 from .._sklearn_compat import StrOptions, available_if
@@ -23,7 +24,7 @@ from ._scores import ScoresClasses
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
-class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
+class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Attributes
@@ -267,13 +268,21 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
 
     def _predicts_probabilities(self) -> bool:
         loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have changed since learning started
-        return loss.probabilistic
+        if not loss.probabilistic:
+            raise AttributeError(
+                f"probability estimates are not available for loss={getattr(self, 'loss', loss)!r}; use 'log_loss', or "
+                "sklearn.calibration.CalibratedClassifierCV"
+            )
+        return True
 
-    def _make_learner(self, n_features: int) -> MultiLearner:
-        make = super()._make_learner
-        if self._joint:
-            return MultinomialLearner([make(n_features) for _ in self.classes_])
-        return MultiLearner([make(n_features) for _ in range(self._code_book.shape[1])])
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.classes_) if self._joint else self._code_book.shape[1]
+
+    def _make_learner(self, n_features: int, coef: np.ndarray | None = None) -> MultiLearner:
+        n, make = self._n_outputs, super()._make_learner
+        kind = MultinomialLearner if self._joint else MultiLearner
+        return kind([make(n_features, None if coef is None else coef[i : i + 1]) for i in range(n)])
 
     def _configure(self) -> None:
         if self.multi_class == "multinomial" and not self._learned_loss.sigmoid:
@@ -295,7 +304,11 @@ class OnlineLinearClassifier(ScoresClasses, OnlineLinearModel):
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)
-        return replace(data, y=self._targets(data.y))
+        return replace(data, y=self._targets(data.y), classes=data.y)
+
+    def _held_out_score(self, data: Examples) -> float:
+        numbers = self._largest(self._predict_validated(data.X, (False,)))
+        return float(np.average(numbers == data.classes, weights=data.weights))
 
     def _make_code_book(self) -> np.ndarray:
         """The targets of each class's rows, one column for each loss.

@@ -31,7 +31,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         for name, values in OnlineLinearClassifier._parameter_constraints.items()
         if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
     }
-    _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average")
+    _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average", "early_stopping")
     update: Update = "explicit"
     learning_rate: LearningRate = "constant"
     power_t: float = 0.5
@@ -130,8 +130,10 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         except OverflowError:  # Python floats raise it
             smoothness = np.inf
         start = starting_weights(divergence, init, self.n_features_in_, signed)
-        distance = divergence.divergence(position, start) + intercept**2 / 2
-        if divergence.homogeneous and init is None:  # the comparator can be scaled to fit the rate
+        distance = divergence.divergence(position, start) + (intercept - self._start.intercept) ** 2 / 2
+        if (
+            divergence.homogeneous and init is None and self._start.intercept == 0
+        ):  # the comparator can be scaled to fit the rate
             return float(2 * smoothness * distance / margin**2)
         progress = eta0 * margin - np.float64(eta0) ** 2 * smoothness / 2
         return float(distance / progress) if not progress <= 0 else np.inf

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
-from .._online.examples import LearnsTargets
+from .._online.estimator import Examples
+from .._online.examples import FitsFromWeights, LearnsTargets
 from .._online.types import MatrixLike
 from ..losses import LOSSES, Loss
 from ._base import OnlineLinearModel
 
 
-class OnlineLinearRegressor(RegressorMixin, LearnsTargets, OnlineLinearModel):
+class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, OnlineLinearModel):
     """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
 
     Parameters
@@ -41,6 +43,9 @@ class OnlineLinearRegressor(RegressorMixin, LearnsTargets, OnlineLinearModel):
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
         return None if scores is None else self._learner.link(scores.ravel())
+
+    def _held_out_score(self, data: Examples) -> float:
+        return float(r2_score(data.y, self._predict_validated(data.X, (True,)), sample_weight=data.weights))
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the targets of rows.

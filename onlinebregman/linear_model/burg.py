@@ -67,11 +67,13 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         the paper, for X >= 0 and y >= 0, see Notes.
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 1 / n everywhere.
-    {fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state, verbose}
+    {fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average}
+    {track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
+    {divergence_}
     eta_ : float
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
     eta_history_ : ndarray of shape (n_changes, 2)
@@ -135,7 +137,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         upper_bound: float | None = None,
         sum_bound: float | None = None,
         eta0: float = 3.0,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory", "adaptive"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update | Literal["gradient"] = "implicit",
@@ -144,6 +146,8 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         track_regret: bool = False,
@@ -212,7 +216,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         if not np.isfinite(intercept) or (intercept != 0 and not with_intercept):
             raise ValueError(f"intercept must be finite, and 0 if none was learned; got {intercept}.")
         start = starting_weights(self._divergence, self._start.init, self.n_features_in_, False)
-        divergence = self._divergence.divergence(u, np.minimum(start, upper)) + intercept**2 / 2
+        divergence = (
+            self._divergence.divergence(u, np.minimum(start, upper)) + (intercept - self._start.intercept) ** 2 / 2
+        )
         return adaptive_rate_bound(learner.limit.range, divergence, comparator_loss)
 
     def _comparators(self) -> Comparators:

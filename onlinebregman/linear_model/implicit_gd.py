@@ -42,12 +42,14 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         "implicit": the exact step in closed form. "explicit": ordinary online gradient descent, for comparison.
         "importance": a row of weight h has exactly the effect of h rows of weight 1, or of any other split of h.
     {init, fit_intercept, standardize}
-    {max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start, random_state}
+    {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret, warm_start}
+    {random_state}
     {verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
+    {divergence_}
     {n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
@@ -92,7 +94,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         self,
         *,
         eta0: float = 0.3,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory", "adaptive"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -102,6 +104,8 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         track_regret: bool = False,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._kernels.learners.multi_learner import MultiLearner
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._online.validation import read_only
@@ -17,7 +18,7 @@ from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
 from ..penalties import PENALTIES, Penalty, resolve_penalty
-from ..schedules import LearningRate, Schedule
+from ..schedules import AggressiveRate, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update, _parts
 from ._classifier import OnlineLinearClassifier
 from ._regressor import OnlineLinearRegressor
@@ -30,9 +31,12 @@ _PARAMETERS: dict = {
     "constraint": [Constraint, None],
     "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
     "alpha": [Interval(Real, 0, None, closed="left")],
-    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
     "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
-    "learning_rate": [*OnlineLinearModel._parameter_constraints["learning_rate"], StrOptions({"auto"})],
+    "learning_rate": [
+        *OnlineLinearModel._parameter_constraints["learning_rate"],
+        StrOptions({"auto", *get_args(AggressiveRate)}),
+    ],
 }
 
 
@@ -63,17 +67,22 @@ class ParametricMirrorMixin(MirrorMixin):
         with `average` or `track_regret`, and where proximal steps cannot be combined (user guide).
     alpha : float
         Strength of the penalty.
-    l1_ratio : float
-        Share of the L1 part in "elasticnet", from 0 to 1.
+    l1_ratio : float or None
+        Share of the L1 part in "elasticnet", from 0 to 1; not used by other penalties.
     eta0 : float or None
         Learning rate eta for the loss. None: a value that suits the divergence, 3 for "normalized_adagrad", 1 for
         "adagrad", 4 for "diagonal_newton", and for the others 0.3 for regression and 1 for classification.
-    learning_rate : {"auto", "constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
+    learning_rate : {"auto", "constant", "invscaling", "sqrt", "strongly_convex", "adaptive", "optimal", "pa1", "pa2", \
+            "theory"} or Schedule
         Rate of row t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t (for losses that are H-strongly
         convex, with eta0 = 1/H). "auto": "constant" for adaptive divergences, "invscaling" for the others. "theory":
         the constant rate with the smallest loss bound under `data_bounds`, without eta0; with a penalty that has an L2
-        part, in "squared_euclidean" without an intercept, 1 / (alpha (1 - l1_ratio) t), for a regret of O(log T). A
-        schedule from `onlinebregman.schedules` is used directly, without eta0.
+        part, in "squared_euclidean" without an intercept, 1 / (alpha (1 - l1_ratio) t), for a regret of O(log T).
+        "adaptive": eta0 until `fit` would stop, by `tol` or `early_stopping`, then a fifth of it, and so on down to
+        1e-6. "optimal": scikit-learn's, 1 / (alpha (t_0 + t - 1)) with t_0 = alpha^(-3/4). "pa1" and "pa2": the rates
+        of the passive-aggressive algorithms with C = eta0, for explicit steps on losses of slope 1 ("hinge",
+        "absolute_error", "epsilon_insensitive") in "squared_euclidean"; see `schedules.PassiveAggressive`. A schedule
+        from `onlinebregman.schedules` is used directly, without eta0.
     data_bounds : dict or None
         Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its norm in the divergence:
         `Divergence.row_size`), "u", that of the comparator's weights, or "divergence", its D(u, w_1), "intercept",
@@ -92,7 +101,7 @@ class ParametricMirrorMixin(MirrorMixin):
     constraint: Constraint | None
     penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None
     alpha: float
-    l1_ratio: float
+    l1_ratio: float | None
     coef_: np.ndarray
     _falling_rate: float  # default eta0 of a decreasing rate
     _penalty_terms = ("penalty", "alpha", "l1_ratio")
@@ -117,7 +126,28 @@ class ParametricMirrorMixin(MirrorMixin):
                 "Set penalty, alpha and l1_ratio back, or fit again (with warm_start=False, and init=coef_ to "
                 "continue)."
             )
+        self._check_aggressive()
         super()._configure()
+
+    def _check_aggressive(self) -> None:
+        """Check that passive-aggressive rates suit the steps and the loss."""
+        schedule, loss = self._schedule(), self._learned_loss
+        if not schedule.sees_norm:
+            return
+        geometry = _parts(self._fitted_learner())[0].geometry
+        linear = geometry.linear and not geometry.adaptive
+        if not (linear and loss.lipschitz == 1 and loss.curvature_range[1] == np.inf):
+            raise ValueError(
+                "learning_rate='pa1' or 'pa2' requires divergence='squared_euclidean' and a loss of slope 1 or -1, "
+                f"'hinge', 'absolute_error' or 'epsilon_insensitive'; got {self._divergence!r} and {loss!r}. Implicit "
+                "steps at a constant rate are passive-aggressive in any divergence and loss."
+            )
+        if self.update != "explicit":
+            raise ValueError(
+                f"learning_rate='pa1' or 'pa2' requires update='explicit', for which these are the rates; got "
+                f"{self.update!r}. Implicit steps on the loss are PA-I at the constant rate C, those on its square "
+                "PA-II: set learning_rate='constant'."
+            )
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
@@ -138,7 +168,7 @@ class ParametricMirrorMixin(MirrorMixin):
         metrics = [part.geometry.metric for part in _parts(self._fitted_learner()) if part.geometry.adaptive]
         if not metrics:
             raise AttributeError(f"metric_ requires an adaptive divergence; got {self._divergence!r}")
-        return np.stack(metrics) if self.coef_.ndim == 2 else metrics[0]
+        return np.stack(metrics) if isinstance(self._learner, MultiLearner) else metrics[0]
 
 
 @list_losses
@@ -160,7 +190,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile. The prediction is exp(X w + b) for
         "poisson" (counts or rates, y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b for the others.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, shuffle}
+    {fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction}
+    {shuffle}
     {average, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -170,7 +201,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         Sum of weight times loss over all rows, each predicted before it was learned.
     metric_ : ndarray of shape (n_features,)
         For an adaptive divergence: its weights h, 0 for columns that were always 0.
-    {n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_, n_features_in_, feature_names_in_}
+    {n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_, divergence_, n_features_in_}
+    {feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
     See Also
@@ -224,9 +256,9 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         constraint: Constraint | None = None,
         penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None = None,
         alpha: float = 0.0001,
-        l1_ratio: float = 0.15,
+        l1_ratio: float | None = 0.15,
         eta0: float | None = None,
-        learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
+        learning_rate: LearningRate | AggressiveRate | Literal["auto", "adaptive", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -237,6 +269,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         track_regret: bool = False,
@@ -273,12 +307,14 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         probabilities before the step or after it. "multinomial" requires "log_loss" and implicit or explicit steps, and
         works in every divergence. For two classes both are the same. Read when learning starts.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {class_weight, fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, shuffle, average}
-    {track_regret, warm_start, random_state, verbose}
+    {class_weight, fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping}
+    {validation_fraction, shuffle, average, track_regret}
+    {warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_}
+    {regret_bound_}
     {divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
     metric_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -325,9 +361,9 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         constraint: Constraint | None = None,
         penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None = None,
         alpha: float = 0.0001,
-        l1_ratio: float = 0.15,
+        l1_ratio: float | None = 0.15,
         eta0: float | None = None,
-        learning_rate: LearningRate | Literal["auto", "theory"] | Schedule = "auto",
+        learning_rate: LearningRate | AggressiveRate | Literal["auto", "adaptive", "theory"] | Schedule = "auto",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -339,6 +375,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         track_regret: bool = False,

@@ -60,12 +60,13 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and "loss",
         its cumulative loss.
     {update, init, fit_intercept, standardize}
-    {max_iter, tol, n_iter_no_change, shuffle, average, track_regret, warm_start}
+    {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret, warm_start}
     {random_state, verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_, divergence_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
+    {divergence_}
     {n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
@@ -99,7 +100,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         *,
         p: float | Literal["auto"] = "auto",
         eta0: float = 0.1,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory", "adaptive"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -109,6 +110,8 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         track_regret: bool = False,
@@ -138,12 +141,13 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and
         "n_rows", the number of rows.
     {update, init, class_weight, fit_intercept, standardize}
-    {max_iter, tol, n_iter_no_change, shuffle, average, track_regret}
+    {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, weighted_loss_, regret_bound_}
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_}
+    {regret_bound_}
     {divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
@@ -183,7 +187,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         p: float | Literal["auto"] = "auto",
         loss: str | Loss = "log_loss",
         eta0: float = 1.0,
-        learning_rate: LearningRate | Literal["theory"] | Schedule = "invscaling",
+        learning_rate: LearningRate | Literal["theory", "adaptive"] | Schedule = "invscaling",
         power_t: float = 0.5,
         data_bounds: dict[str, float] | None = None,
         update: Update = "implicit",
@@ -194,6 +198,8 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         track_regret: bool = False,

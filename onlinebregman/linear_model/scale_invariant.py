@@ -43,7 +43,7 @@ class ScaleInvariantMixin(MirrorMixin):
     n_features_in_: int
     _alternative: Any
     _terms: Any
-    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average")
+    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average", "early_stopping")
     _unmergeable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss
@@ -65,6 +65,12 @@ class ScaleInvariantMixin(MirrorMixin):
                 f"{self._alternative}."
             )
         return ScaleInvariantGeometry(n_features, loss.lipschitz, loss.degree > 0)
+
+    def _check_start(self) -> NoReturn:
+        raise ValueError(
+            f"{type(self).__name__} cannot start from coef_init or intercept_init: its weights are bets of the wealth "
+            "that the rows have won; use warm_start=True to go on with a model."
+        )
 
     @property
     def divergence_(self) -> NoReturn:
@@ -201,14 +207,15 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     ----------
     loss : {<regression losses>} or Loss
         A loss with bounded slope, such as "absolute_error", "huber", "quantile" or "log_loss".
-    {fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
+    {fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, warm_start}
+    {random_state, verbose}
 
     Attributes
     ----------
     {coef_, intercept_, t_}
     cumulative_loss_ : float
         Sum of weight times loss over all rows, each predicted before it was learned.
-    {n_iter_, loss_curve_, n_features_in_, feature_names_in_}
+    {n_iter_, loss_curve_, validation_scores_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -256,6 +263,8 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,
@@ -277,11 +286,13 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     ----------
     loss : {<classification losses>} or Loss
         A loss with bounded slope, such as "log_loss", "hinge" or "modified_huber".
-    {class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
+    {class_weight, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle}
+    {average, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, n_features_in_, feature_names_in_}
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -329,6 +340,8 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,

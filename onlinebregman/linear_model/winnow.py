@@ -33,12 +33,14 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
     eta0 : float
         Learning rate. With weights of total U and rows of entries at most X, eta0 = gamma / (U X^2) gives the smallest
         bound for a margin gamma.
-    {init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state}
+    {init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle}
+    {average, warm_start, random_state}
     {verbose}
 
     Attributes
     ----------
-    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, n_mistakes_, divergence_, n_features_in_}
+    {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, n_mistakes_}
+    {divergence_, n_features_in_}
     {feature_names_in_}
 
     See Also
@@ -83,6 +85,8 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
+        early_stopping: bool | Literal["best"] = False,
+        validation_fraction: float = 0.1,
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,

@@ -109,14 +109,16 @@ cdef class AtomicLearner:
     # --- entry points -------------------------------------------------------------------------------------------
 
     def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
-        """Learn validated rows, in their order or in `order`: all of them, or none if one cannot be learned.
+        """Learn validated rows, in their order or those in `order`: all of them, or none if one cannot be learned.
 
         Parameters
         ----------
         X : ndarray or CSR of shape (n_rows, n_features)
         y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets or class numbers; None for learners without targets.
-        sample_weight, order : ndarray of shape (n_rows,), default=None
+        sample_weight : ndarray of shape (n_rows,), default=None
+        order : ndarray of shape (n_learned,), default=None
+            Numbers of the rows to learn.
         scores : ndarray of shape (n_rows,) or (n_rows, n_scores), default=None
             Receives each row's scores before it was learned (NaN where its weight is 0).
 

@@ -240,6 +240,10 @@ cdef class Learner(AtomicLearner):
         """See `Geometry.limits`; averaged weights are the same for all rows."""
         return None if self.run.averaged else self.geometry.limits
 
+    def begin_at(self, double intercept):
+        """Set the intercept to start from; called before the first row."""
+        self.run.intercept = intercept
+
     def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False):
         """Set how rows are learned from the next call on.
 

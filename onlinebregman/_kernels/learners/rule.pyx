@@ -13,6 +13,10 @@ from onlinebregman._kernels.learners.solver cimport Score
 
 cdef Rule rule_of(schedule):
     """The compiled rule of a `Schedule` of `onlinebregman.schedules`."""
+    if schedule.sees_norm:
+        return PassiveAggressive(schedule.C, schedule.largest, schedule.smoothing)
+    if schedule.offset != 0:
+        return ShiftedPowerLaw(schedule.scale, schedule.power, schedule.offset)
     if schedule.sees_loss:
         return LossRates(schedule)
     return PowerLaw(schedule.scale, schedule.power) if schedule.is_power_law else OwnRates(schedule)
@@ -64,6 +68,43 @@ cdef class PowerLaw(Rule):
 
     cdef double scheduled(self, double t) noexcept nogil:
         return self.scale / pow(t, self.power)
+
+
+@cython.final
+cdef class ShiftedPowerLaw(Rule):
+    """scale / (t + offset)^power."""
+
+    cdef double numerator, exponent, offset
+
+    def __cinit__(self, double scale, double power, double offset):
+        self.numerator, self.exponent, self.offset = scale, power, offset
+
+    def __reduce__(self):
+        return type(self), (self.numerator, self.exponent, self.offset)
+
+    cdef double scheduled(self, double t) noexcept nogil:
+        return self.numerator / pow(t + self.offset, self.exponent)
+
+
+@cython.final
+cdef class PassiveAggressive(Rule):
+    """min(largest, L / (|x|^2 + smoothing)) for a row of loss L; C where there is none, and no step."""
+
+    cdef double C, largest, smoothing
+
+    def __cinit__(self, double C, double largest, double smoothing):
+        self.C, self.largest, self.smoothing, self.sees_rows = C, largest, smoothing, True
+
+    def __reduce__(self):
+        return type(self), (self.C, self.largest, self.smoothing)
+
+    cdef double rate(self, Geometry geometry, Workspace* work, const Score* score, double t, double y, double weight,
+                     double loss) noexcept nogil:
+        cdef double a, square
+        if loss == 0:
+            return self.C
+        geometry.evaluate(work, 0.0, &a, &square)
+        return min(self.largest, loss / (square + self.smoothing))
 
 
 @cython.final

@@ -198,13 +198,14 @@ cdef class Rows:
             row.x, row.index, row.n = self.filled, NULL, self.n_columns
 
     cdef int set_order(self, order) except -1:
-        """Learn the rows in this order, an array of intp; None: as they are stored."""
+        """Learn these rows in this order, an array of intp; None: all as they are stored."""
         cdef int n_buffers = self.n_buffers
         if order is not None:
             if not (self.acquire(order, 1) and self.buffers[n_buffers].format[0] in b"lq"
                     and self.buffers[n_buffers].itemsize == sizeof(Py_ssize_t)):
                 raise TypeError(f"the order of rows must be a C-contiguous array of intp; got {type(order).__name__}")
             self.order = <const Py_ssize_t*> self.buffers[n_buffers].buf
+            self.n_rows = self.buffers[n_buffers].shape[0]
         return 0
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:

@@ -1,0 +1,179 @@
+"""Learning rates with scikit-learn's names: "optimal", "pa1" and "pa2"."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman.losses import QuantileLoss
+from onlinebregman.schedules import Optimal, PassiveAggressive, resolve_schedule
+
+CLASSIFIER = {"divergence": "squared_euclidean", "loss": "hinge", "update": "explicit"}
+REGRESSOR = {"divergence": "squared_euclidean", "loss": "epsilon_insensitive", "update": "explicit"}
+
+
+@pytest.fixture
+def stream():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    return X, np.sign(X @ rng.normal(size=5) + rng.normal(size=300))
+
+
+def by_hand(X, y, loss, rate, fit_intercept, weights):
+    """Passive-aggressive steps on a loss (value, slope) of score and target."""
+    w, b, lost = np.zeros(X.shape[1]), 0.0, []
+    for x, target, h in zip(X, y, weights, strict=True):
+        value, slope = loss(w @ x + b, target)
+        lost.append(value)
+        if value > 0:
+            step = h * rate(value, x @ x) * slope
+            w, b = w - step * x, b - fit_intercept * step
+    return w, b, np.array(lost)
+
+
+def hinge(a, y):
+    return max(1 - a * y, 0.0), -y
+
+
+def insensitive(a, y):
+    return max(abs(a - y) - 0.1, 0.0), np.sign(a - y)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [0.05, 1.0])
+@pytest.mark.parametrize("variant", [1, 2])
+def test_passive_aggressive_steps(stream, variant, C, fit_intercept):
+    X, y = stream
+    weights = np.random.default_rng(1).integers(0, 3, len(y)).astype(float)
+    schedule = PassiveAggressive(C, variant)
+    options = {"learning_rate": f"pa{variant}", "eta0": C, "fit_intercept": fit_intercept, "track_regret": True}
+    for kind, loss, given in (
+        (MirrorDescentClassifier(**CLASSIFIER, **options), hinge, {"classes": [-1, 1]}),
+        (MirrorDescentRegressor(**REGRESSOR, **options), insensitive, {}),
+    ):
+        w, b, lost = by_hand(X, y, loss, schedule.rate_of_row, fit_intercept, weights)
+        model = kind.partial_fit(X, y, sample_weight=weights, **given)
+        assert_allclose(np.ravel(model.coef_), w, rtol=1e-9)
+        assert_allclose(np.ravel(model.intercept_), b, rtol=1e-9, atol=1e-12)
+        assert_allclose(model.cumulative_loss_, weights @ lost)
+        # any u has its certificate, at these rates
+        u = 0.3 * w
+        of_u = [loss(a, target)[0] for a, target in zip(X @ u, y, strict=True)]
+        rates = np.array([C if a == 0 else schedule.rate_of_row(a, x @ x) for a, x in zip(lost, X, strict=True)])
+        certificate = model.regret_certificate(u)
+        assert np.sum(model.weighted_loss_) - (weights * rates) @ of_u <= certificate + 1e-9
+
+
+def test_rows_blocks_and_sparse_rows_agree(stream, learned):
+    X, y = stream
+    for name in ("pa1", "pa2", "optimal"):
+        model = MirrorDescentClassifier(**CLASSIFIER, learning_rate=name, penalty="l2", alpha=0.01)
+        block = model.partial_fit(X, y, classes=[-1, 1])
+        rows = MirrorDescentClassifier(**model.get_params()).partial_fit(X[:7], y[:7], classes=[-1, 1])
+        for i in range(7, len(y)):
+            rows.partial_fit(X[i : i + 1], y[i : i + 1])
+            if i == 100:
+                rows = pickle.loads(pickle.dumps(rows))
+        assert learned(rows) == learned(block)
+        sparse = MirrorDescentClassifier(**model.get_params()).partial_fit(csr_array(X), y, classes=[-1, 1])
+        assert_allclose(sparse.coef_, block.coef_, rtol=1e-9)
+
+
+def test_without_an_intercept_they_are_implicit_steps(stream):
+    X, y = stream
+    options = {"divergence": "squared_euclidean", "fit_intercept": False, "eta0": 0.3}
+    for name, loss in (("pa1", "hinge"), ("pa2", "squared_hinge")):
+        explicit = MirrorDescentClassifier(loss="hinge", update="explicit", learning_rate=name, **options)
+        implicit = MirrorDescentClassifier(loss=loss, learning_rate="constant", **options)
+        for model in (explicit, implicit):
+            model.partial_fit(X, y, classes=[-1, 1])
+        assert_allclose(explicit.coef_, implicit.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_theorems_of_passive_aggressive_steps(seed):
+    """Also against adversarial labels: those of the other sign than the score."""
+    rng = np.random.default_rng(seed)
+    X, C = rng.normal(size=(400, 3)) * rng.choice([0.1, 1.0, 3.0]), rng.choice([0.01, 0.3, 5.0])
+    options = {**CLASSIFIER, "eta0": C, "fit_intercept": False}
+    for name in ("pa1", "pa2"):
+        model, y, lost = MirrorDescentClassifier(**options, learning_rate=name), [], []
+        model.partial_fit(X[:1], [1.0], classes=[-1, 1], sample_weight=[0.0])
+        for x in X:
+            a = model.decision_function(x[np.newaxis])[0]
+            y.append(rng.choice([-1.0, 1.0]) if seed % 2 else (1.0 if a <= 0 else -1.0))
+            lost.append(hinge(a, y[-1])[0])
+            model.partial_fit(x[np.newaxis], [y[-1]])
+        radius, y, lost = (X**2).sum(axis=1).max(), np.array(y), np.array(lost)
+        for u in (np.zeros(3), np.ravel(model.coef_), np.linalg.lstsq(X, y, rcond=None)[0]):
+            of_u = np.maximum(1 - y * (X @ u), 0)
+            if name == "pa1":
+                assert (lost >= 1).sum() <= max(radius, 1 / C) * (u @ u + 2 * C * of_u.sum())
+            else:
+                assert (lost**2).sum() <= (radius + 0.5 / C) * (u @ u + 2 * C * (of_u**2).sum())
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 2.0])
+def test_theorem_of_optimal_rates(alpha, seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(300, 4)), rng.choice([-1.0, 1.0], 300)
+    model = MirrorDescentClassifier(
+        **CLASSIFIER, learning_rate="optimal", penalty="l2", alpha=alpha, fit_intercept=False
+    )
+    excess, gradients, u = 0.0, [], rng.normal(size=4) / 4
+    before = np.zeros(4)
+    for x, target in zip(X, y, strict=True):
+        model.partial_fit(x[np.newaxis], [target], classes=[-1, 1])
+        after = np.ravel(model.coef_).copy()
+        excess += hinge(x @ before, target)[0] - hinge(x @ u, target)[0] + alpha * (after @ after - u @ u) / 2
+        gradients.append(x @ x * (target * (x @ before) < 1))
+        before = after
+    t0 = alpha**-0.75
+    bound = alpha * t0 * (u @ u) / 2 + (gradients / (t0 + np.arange(300))).sum() / (2 * alpha)
+    assert excess <= bound
+    assert_allclose(model._schedule()([1, 10]), 1 / (alpha * (t0 + np.array([0, 9]))))
+
+
+def test_schedules():
+    assert resolve_schedule("optimal", alpha=0.01) == Optimal(0.01) != Optimal(0.02)
+    assert resolve_schedule("pa1", 0.5) == PassiveAggressive(0.5) != resolve_schedule("pa2", 0.5)
+    assert not Optimal(0.01).is_power_law
+    assert_allclose(Optimal(0.01).scaled(2.0)(3), 2 * Optimal(0.01)(3))
+    assert repr(Optimal(0.01)) == "Optimal(alpha=0.01)"
+    assert repr(PassiveAggressive(2.0, 2)) == "PassiveAggressive(C=2.0, variant=2)"
+    assert_array_equal(Optimal(16.0)([1, 2]), [0.5, 0.5 / 9])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"learning_rate": "pa1", "update": "implicit"}, "requires update='explicit', for which these are the rates"),
+        ({"learning_rate": "pa2", "divergence": "burg"}, "requires divergence='squared_euclidean'"),
+        ({"learning_rate": "pa1", "divergence": "adagrad"}, "requires divergence='squared_euclidean'"),
+        ({"learning_rate": "pa1", "loss": "squared_error"}, "a loss of slope 1 or -1"),
+        ({"learning_rate": "pa1", "loss": QuantileLoss(0.9)}, "a loss of slope 1 or -1"),
+        ({"learning_rate": PassiveAggressive(), "loss": "huber"}, "a loss of slope 1 or -1"),
+        ({"learning_rate": "optimal", "alpha": 0.0}, "alpha must be > 0 since learning_rate is 'optimal'"),
+    ],
+)
+def test_what_they_are_not_for_is_refused(stream, parameters, message):
+    X, y = stream
+    with pytest.raises(ValueError, match=message):
+        MirrorDescentRegressor(**{**REGRESSOR, **parameters}).partial_fit(X, y)
+    with pytest.raises(ValueError, match="variant must be 1"):
+        PassiveAggressive(variant=3)
+
+
+def test_bounds_that_need_falling_rates_say_why_there_is_none(stream):
+    X, y = stream
+    model = MirrorDescentRegressor(**REGRESSOR, learning_rate="pa2", track_regret=True).partial_fit(X, y)
+    with pytest.raises(ValueError, match="rates increase during the run; use regret_certificate"):
+        model.regret_bound(np.zeros(5))
+    falling = MirrorDescentRegressor(**REGRESSOR, learning_rate="optimal", track_regret=True, fit_intercept=False)
+    falling.partial_fit(X, y)
+    losses = sum(insensitive(0.0, target)[0] for target in y)
+    assert falling.cumulative_loss_ - losses <= falling.regret_bound(np.zeros(5), largest_divergence=1e4)

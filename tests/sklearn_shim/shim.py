@@ -1,0 +1,268 @@
+"""scikit-learn's names of linear models and of their parameters, for estimators of this package.
+
+Each class maps names and parameters, and nothing else: explicit steps in the squared Euclidean geometry are SGD.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+import numpy as np
+from sklearn import linear_model
+
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman.losses import (
+    EpsilonInsensitiveLoss,
+    HuberLoss,
+    Loss,
+    SquaredEpsilonInsensitiveLoss,
+    SquaredLoss,
+    resolve_loss,
+)
+
+WITH_EPSILON = {
+    "huber": HuberLoss,
+    "epsilon_insensitive": EpsilonInsensitiveLoss,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitiveLoss,
+}
+SAME = {  # parameters that scikit-learn's estimators do not have
+    "divergence": "squared_euclidean",
+    "multi_class": "ovr",
+    "signed": False,
+    "constraint": None,
+    "data_bounds": None,
+    "update": "explicit",
+    "init": None,
+    "standardize": False,
+    "track_regret": False,
+}
+
+
+class _SGD:
+    """What classifiers and regressors share."""
+
+    _parameter_constraints: dict = {}
+    loss_functions = linear_model.SGDClassifier.loss_functions
+    epsilon = 0.1
+    _squared = False  # whether a passive-aggressive model has the square of its loss: PA-II
+
+    def _set(self, parameters: dict) -> None:
+        for name in ("self", "__class__"):
+            parameters.pop(name, None)
+        vars(self).update({**SAME, **parameters})
+
+    def _loss(self) -> Loss:
+        if self.loss in WITH_EPSILON:
+            return WITH_EPSILON[self.loss](self.epsilon)
+        return SquaredLoss() if self.loss == "squared_error" else resolve_loss(self.loss)
+
+    def fit(self, X, y, coef_init=None, intercept_init=None, sample_weight=None):
+        # a warm start of scikit-learn begins a new run at the present weights; one of this package goes on with the run
+        warm, self.warm_start = self.warm_start, False
+        try:
+            if warm and hasattr(self, "coef_"):
+                coef_init = self.coef_ if coef_init is None else coef_init
+                intercept_init = self.intercept_ if intercept_init is None else intercept_init
+            return super().fit(X, y, sample_weight, coef_init=coef_init, intercept_init=intercept_init)
+        finally:
+            self.warm_start = warm
+
+    @property
+    def intercept_(self):
+        return np.atleast_1d(super().intercept_)
+
+    # private names that scikit-learn's tests look for in models that average
+
+    def _averaged(self):
+        if not self.average:
+            raise AttributeError("average=False")
+        return self
+
+    _average_coef = property(lambda self: self._averaged().coef_)
+    _average_intercept = property(lambda self: self._averaged().intercept_)
+    _standard_coef = property(lambda self: self._averaged()._learner)
+    _standard_intercept = property(lambda self: self._averaged()._learner)
+
+
+class SGDClassifier(_SGD, MirrorDescentClassifier):
+    def __init__(
+        self,
+        loss="hinge",
+        *,
+        penalty="l2",
+        alpha=0.0001,
+        l1_ratio=0.15,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-3,
+        shuffle=True,
+        verbose=0,
+        epsilon=0.1,
+        n_jobs=None,
+        random_state=None,
+        learning_rate="optimal",
+        eta0=0.01,
+        power_t=0.5,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        class_weight=None,
+        warm_start=False,
+        average=False,
+    ):
+        self._set(locals())
+
+    _parameter_constraints = {
+        name: values for name, values in MirrorDescentClassifier._parameter_constraints.items() if name != "loss"
+    }
+
+
+class SGDRegressor(_SGD, MirrorDescentRegressor):
+    def __init__(
+        self,
+        loss="squared_error",
+        *,
+        penalty="l2",
+        alpha=0.0001,
+        l1_ratio=0.15,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-3,
+        shuffle=True,
+        verbose=0,
+        epsilon=0.1,
+        random_state=None,
+        learning_rate="invscaling",
+        eta0=0.01,
+        power_t=0.25,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        warm_start=False,
+        average=False,
+    ):
+        self._set(locals())
+
+    _parameter_constraints = {
+        name: values for name, values in MirrorDescentRegressor._parameter_constraints.items() if name != "loss"
+    }
+
+
+class _PassiveAggressive:
+    """PA-I for the loss itself, PA-II for its square, which is the same step on the loss with another rate."""
+
+    alpha, l1_ratio, penalty, power_t = 0.0001, 0.15, None, 0.5
+
+    def _set(self, parameters: dict) -> None:
+        super()._set(parameters)
+        vars(self).update(penalty=None, alpha=0.0001, l1_ratio=0.15, power_t=0.5)
+
+    eta0 = property(lambda self: self.C)
+    learning_rate = property(lambda self: "pa2" if self.loss.startswith("squared") else "pa1")
+
+    def _loss(self) -> Loss:
+        name = self.loss.removeprefix("squared_")
+        return WITH_EPSILON[name](self.epsilon) if name in WITH_EPSILON else resolve_loss(name)
+
+
+class PassiveAggressiveClassifier(_PassiveAggressive, SGDClassifier):
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-3,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        shuffle=True,
+        verbose=0,
+        loss="hinge",
+        n_jobs=None,
+        random_state=None,
+        warm_start=False,
+        class_weight=None,
+        average=False,
+    ):
+        self._set(locals())
+
+
+class PassiveAggressiveRegressor(_PassiveAggressive, SGDRegressor):
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-3,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        shuffle=True,
+        verbose=0,
+        loss="epsilon_insensitive",
+        epsilon=0.1,
+        random_state=None,
+        warm_start=False,
+        average=False,
+    ):
+        self._set(locals())
+
+
+class Perceptron(SGDClassifier):
+    def __init__(
+        self,
+        *,
+        penalty=None,
+        alpha=0.0001,
+        l1_ratio=0.15,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-3,
+        shuffle=True,
+        verbose=0,
+        eta0=1.0,
+        n_jobs=None,
+        random_state=0,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=5,
+        class_weight=None,
+        warm_start=False,
+    ):
+        self._set(locals())
+        vars(self).update(loss="perceptron", learning_rate="constant", power_t=0.5, average=False)
+
+
+class SGDOneClassSVM:
+    def __init__(self, **parameters):
+        raise NotImplementedError("this package has no such model")
+
+
+SHIMS = (
+    SGDClassifier,
+    SGDRegressor,
+    PassiveAggressiveClassifier,
+    PassiveAggressiveRegressor,
+    Perceptron,
+    SGDOneClassSVM,
+)
+
+
+def load(name: str) -> dict:
+    """The tests of a module of scikit-learn's, which find the classes above in place of scikit-learn's."""
+    spec = importlib.util.find_spec(f"sklearn.linear_model.tests.{name}")
+    shimmed = ModuleType("sklearn.linear_model")
+    vars(shimmed).update(vars(linear_model))
+    vars(shimmed).update({kind.__name__: kind for kind in SHIMS})
+    package = sys.modules["sklearn"]
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sklearn.linear_model"], package.linear_model = shimmed, shimmed
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules["sklearn.linear_model"], package.linear_model = linear_model, linear_model
+    return {name: test for name, test in vars(module).items() if name.startswith("test_")}
