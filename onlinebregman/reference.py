@@ -66,6 +66,7 @@ LOSSES = {
         lambda a: np.logaddexp(0, a), expit, lambda a: expit(a) * expit(-a), lambda y: xlogy(y, y) + xlogy(1 - y, 1 - y)
     ),
     "poisson": matching_loss(_exp, _exp, _exp, lambda y: xlogy(y, y) - y),
+    "gamma": Loss(lambda a, y: a - np.log(y) + y * _exp(-a) - 1, lambda a, y: 1 - y * _exp(-a)),
     "perceptron": _margin(lambda m: max(-m, 0.0), lambda m: -1.0 * (m <= 0.0)),  # half of D_H for h(a) = sgn a
     "hinge": _margin(lambda m: max(1 - m, 0.0), lambda m: -1.0 * (m < 1.0)),
     "squared_hinge": _margin(lambda m: max(1 - m, 0.0) ** 2, lambda m: -2 * max(1 - m, 0.0)),
@@ -78,9 +79,7 @@ LOSSES = {
     "squared_epsilon_insensitive": _residual(
         lambda r: max(abs(r) - 0.1, 0.0) ** 2, lambda r: 2 * np.sign(r) * max(abs(r) - 0.1, 0.0)
     ),
-    "huber": _residual(
-        lambda r: r**2 / 2 if abs(r) <= 1.35 else 1.35 * (abs(r) - 1.35 / 2), lambda r: np.clip(r, -1.35, 1.35)
-    ),
+    "huber": _residual(lambda r: r**2 / 2 - max(abs(r) - 1.35, 0) ** 2 / 2, lambda r: np.clip(r, -1.35, 1.35)),
 }
 
 

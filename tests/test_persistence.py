@@ -59,6 +59,7 @@ from onlinebregman._kernels.losses.loss import (
     SquaredEpsilonInsensitiveLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
     TwiceSquaredLoss,
 )
 from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
@@ -327,6 +328,7 @@ def examples():
         BoundLoss,
         LogisticLoss,
         PoissonLoss,
+        TweedieLoss,
         EpsilonInsensitiveLoss,
         SquaredEpsilonInsensitiveLoss,
         QuantileLoss,

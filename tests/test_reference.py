@@ -74,6 +74,7 @@ def test_it_is_imported_only_when_asked_for():
 def test_losses(name, a, y):
     theirs, ours = reference.LOSSES[name], LOSSES[name]
     y = np.copysign(1.0, y - 0.5) if ours.flat and ours.degree == 0 else y  # a label
+    y = max(y, 0.1) if name == "gamma" else y
     assert_allclose(theirs.value(a, y), ours.value(a, y), **near)
     if all(abs(a - kink) > 1e-9 for kink in np.ravel(ours.kinks(y))):
         assert_allclose(theirs.derivative(a, y), ours.derivative(a, y), **near)

@@ -68,6 +68,7 @@ _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
     losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
     losses.LogisticLoss: lambda loss: compiled.LogisticLoss(),
     losses.PoissonLoss: lambda loss: compiled.PoissonLoss(),
+    losses.TweedieLoss: lambda loss: compiled.TweedieLoss(loss.power),
     losses.HingeLoss: lambda loss: compiled.HingeLoss(loss.margin),
     losses.SquaredHingeLoss: lambda loss: compiled.SquaredHingeLoss(),
     losses.ModifiedHuberLoss: lambda loss: compiled.ModifiedHuberLoss(),

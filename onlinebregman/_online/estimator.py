@@ -325,6 +325,8 @@ class EpochEstimator(OnlineEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
+    }
+    _stopping_constraints = {
         "early_stopping": ["boolean", StrOptions({"best"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
@@ -340,6 +342,7 @@ class EpochEstimator(OnlineEstimator):
 
     def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
         if self.early_stopping:
+            validate_parameters(self)
             raise ValueError(
                 "early_stopping should be False with partial_fit, which learns all rows, once; got "
                 f"{self.early_stopping!r}."

@@ -45,7 +45,8 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
         y : ndarray of shape (n_samples,)
             Labels: for each row that with the largest score or probability, of several the first in `classes_`.
         """
-        return self.classes_.take(self._largest(self._class_scores(X)))
+        scores = self._class_scores(X)
+        return self.classes_.take(self._largest(scores))
 
     def _largest(self, scores: np.ndarray) -> np.ndarray:
         """The number of the class with the largest score of each row."""

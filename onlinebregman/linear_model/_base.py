@@ -87,6 +87,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     _parameter_constraints: dict = {
         **EpochEstimator._epoch_constraints,
+        **EpochEstimator._stopping_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory", "adaptive"}), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],

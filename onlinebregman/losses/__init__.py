@@ -7,20 +7,23 @@ and its derivative is h(a) - y (W, "Bregman Div. Lead to Good Loss Function"). `
 residual a - y predict the score itself: `AbsoluteLoss`, `EpsilonInsensitiveLoss`, `HuberLoss` and `QuantileLoss` have
 bounded derivatives, so that no single target can move the weights far; `SquaredEpsilonInsensitiveLoss` is 0 inside a
 tube; the targets of `BoundLoss` are bounds on the score. Those of the margin y a of a label y = -1 or 1 are
-`HingeLoss`, `SquaredHingeLoss` and `ModifiedHuberLoss`.
+`HingeLoss`, `SquaredHingeLoss` and `ModifiedHuberLoss`. `TweedieLoss` is half the deviance of positive targets whose
+errors grow with their mean.
 
 All losses are convex in a. All methods work elementwise on scalars and on arrays that broadcast, and are safe for
 scores of any magnitude: no warnings, no NaN.
 """
 
-from . import margin, matching, residual
+from . import margin, matching, residual, tweedie
 from ._base import LOSSES, Loss
 from ._names import resolve_loss
 from .margin import *  # noqa: F403
 from .matching import *  # noqa: F403
 from .residual import *  # noqa: F403
+from .tweedie import *  # noqa: F403
 
 __all__ = ["LOSSES", "Loss", "resolve_loss"]
 __all__ += margin.__all__
 __all__ += matching.__all__
 __all__ += residual.__all__
+__all__ += tweedie.__all__

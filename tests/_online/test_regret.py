@@ -35,6 +35,8 @@ def target(loss):
     return {
         "log_loss": st.sampled_from([0.0, 1.0, 0.3]),
         "poisson": st.sampled_from([0.0, 1.0, 20.0]),
+        "tweedie": st.sampled_from([0.0, 1.0, 20.0]),
+        "gamma": st.sampled_from([0.1, 1.0, 20.0]),
         **dict.fromkeys(MARGIN_LOSSES, st.sampled_from([-1.0, 1.0])),
     }.get(loss, st.floats(-20, 20))
 
@@ -179,6 +181,8 @@ def test_the_certificate_holds_under_constraints(geometry, constraint, seed, upd
     y = {
         "log_loss": rng.choice([0.0, 1.0], size=10),
         "poisson": rng.poisson(3.0, size=10).astype(float),
+        "tweedie": rng.poisson(3.0, size=10) * rng.gamma(2.0, size=10),
+        "gamma": rng.gamma(2.0, size=10),
         **dict.fromkeys(MARGIN_LOSSES, rng.choice([-1.0, 1.0], size=10)),
     }.get(loss, 5.0 * rng.normal(size=10))
     eta0 = 10**rate * (0.01 if update == "explicit" else 1.0)

@@ -120,6 +120,7 @@ def sharded(rng, loss, n, *, contradictory=False, sizes=(5, 8, 3)):
         y = {
             "log_loss": (raw > 0).astype(float),
             "poisson": np.round(np.exp(np.clip(raw, None, 2.0))),
+            **dict.fromkeys(["tweedie", "gamma"], np.exp(np.clip(raw, -2.0, 2.0))),
             **dict.fromkeys(MARGIN_LOSSES, np.where(raw > 0, 1.0, -1.0)),
         }.get(loss, raw)
         shards.append((X, y, rng.choice([0.0, 0.5, 1.0, 2.0], size=rows) + (np.arange(rows) == 0)))

@@ -53,7 +53,8 @@ def some_rows(n=60, d=4, seed=0, loss="squared_error"):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = X @ np.linspace(-0.2, 0.4, d) + 0.3 * rng.normal(size=n)
-    return X, {"poisson": np.floor(np.exp(y)), "log_loss": (y > 0).astype(float)}.get(loss, y)
+    positive = {"poisson": np.floor(np.exp(y)), "tweedie": np.exp(y) * (y > -0.3), "gamma": np.exp(y)}
+    return X, {**positive, "log_loss": (y > 0).astype(float)}.get(loss, y)
 
 
 # --- passive-aggressive algorithms ------------------------------------------------------------------------------------
@@ -192,7 +193,7 @@ GEOMETRIES = [SquaredEuclidean(), RelativeEntropy(), SimplexEntropy(1.5), Burg()
 def test_the_step_solves_its_equation(divergence, loss, update):
     """f(w') = f(w) - c x with c = eta L'(a, y): a before the step, or after it, where L' may be any subgradient."""
     X, y = some_rows(20, loss=loss)
-    definition, eta = LOSSES[loss], 0.05 if (loss, update) == ("poisson", "explicit") else 0.3
+    definition, eta = LOSSES[loss], 0.05 if update == "explicit" and loss in ("poisson", "tweedie", "gamma") else 0.3
     model = MirrorDescentRegressor(
         divergence=divergence, loss=loss, update=update, eta0=eta, learning_rate="constant", average=False
     )
@@ -337,6 +338,8 @@ def test_a_start_outside_is_projected_and_an_impossible_constraint_refused(uncha
     [
         ("poisson", -1.0, "y >= 0"),
         (PoissonLoss(), -0.5, "y >= 0"),
+        ("tweedie", -0.5, "y >= 0"),
+        ("gamma", 0.0, "y > 0"),
         ("log_loss", 1.5, "0 <= y <= 1"),
         ("log_loss", -0.1, "0 <= y <= 1"),
         (HingeLoss(), 0.0, "y = -1 or 1"),
@@ -366,7 +369,7 @@ def test_tags_say_which_targets_are_admissible():
         for loss in REGRESSION_LOSSES
         if get_tags(MirrorDescentRegressor(divergence="squared_euclidean", loss=loss)).target_tags.positive_only
     }
-    assert positive == {"poisson", "log_loss"}
+    assert positive == {"poisson", "log_loss", "tweedie", "gamma"}
     assert get_tags(
         MirrorDescentRegressor(divergence="squared_euclidean", loss=PoissonLoss())
     ).target_tags.positive_only

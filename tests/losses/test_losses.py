@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.special import expit, logit
+from sklearn._loss import HalfTweedieLoss
 
 from onlinebregman.losses import (
     LOSSES,
@@ -26,6 +27,7 @@ from onlinebregman.losses import (
     SquaredEpsilonInsensitiveLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
     resolve_loss,
 )
 from onlinebregman.losses._names import loss_names
@@ -60,6 +62,10 @@ BENT = [
     (SquaredEpsilonInsensitiveLoss(epsilon=1.5), tenths),
     (SquaredHingeLoss(), labels),
     (ModifiedHuberLoss(), labels),
+    (TweedieLoss(), st.one_of(st.just(0.0), st.floats(0.01, 20))),
+    (TweedieLoss(power=1.0), st.one_of(st.just(0.0), st.floats(0.01, 20))),
+    (TweedieLoss(power=1.9), st.floats(0.01, 20)),
+    (TweedieLoss(power=2.0), st.floats(0.01, 20)),
 ]
 ALL = [case[0] for case in SMOOTH + KINKED + BENT]
 scores = st.floats(-6, 6)
@@ -189,7 +195,8 @@ def test_scores_of_any_size(loss):
     for out in (loss.value(a, y), loss.derivative(a, y), loss.link(a), loss.link_derivative(a), loss.curvature(a, y)):
         assert not np.isnan(out).any()
     assert not np.isnan(loss.subdifferential(a, y)).any()
-    assert np.isfinite(loss.derivative(a[:4], y)).all()
+    finite = a[3:4] if isinstance(loss, TweedieLoss) else a[:4]  # a half deviance has the slope -y e^((1 - p) a) there
+    assert np.isfinite(loss.derivative(finite, y)).all()
 
 
 def test_values_keep_their_digits():
@@ -292,6 +299,26 @@ def test_flat_losses_are_0_on_an_interval(loss, targets, data):
     assert (zero[1:] & zero[:-1]).any() == loss.flat
 
 
+@pytest.mark.parametrize("power", [1.0, 1.2, 1.5, 1.99, 2.0])
+@given(a=st.floats(-20, 20), y=st.floats(1e-6, 1e6))
+def test_half_deviances_are_those_of_scikit_learn(power, a, y):
+    # scikit-learn's are without the terms that do not depend on a, but for its gamma loss
+    theirs, ours = HalfTweedieLoss(power=power), TweedieLoss(power=power)
+    a, y = np.array([a]), np.array([y])
+    rest = theirs.constant_to_optimal_zero(y)
+    assert_allclose(ours.value(a, y), theirs.loss(y, a) + rest, rtol=1e-9, atol=1e-9 * (1 + abs(rest).max()))
+    slope, curvature = theirs.gradient_hessian(y, a)
+    assert_allclose(ours.derivative(a, y), slope, rtol=1e-9, atol=1e-9 * float(curvature[0]))
+    assert_allclose(ours.curvature(a, y), curvature, rtol=1e-9)
+
+
+@given(a=st.floats(-20, 20), y=st.floats(0, 1e6))
+def test_the_half_deviance_of_power_1_is_the_poisson_loss(a, y):
+    poisson, tweedie = PoissonLoss(), TweedieLoss(power=1.0)
+    for name in ("value", "derivative", "curvature"):
+        assert_allclose(getattr(tweedie, name)(a, y), getattr(poisson, name)(a, y), rtol=1e-8, atol=1e-8 * y)
+
+
 def test_tasks():
     assert loss_names("regression") == (
         "squared_error",
@@ -302,6 +329,8 @@ def test_tasks():
         "squared_epsilon_insensitive",
         "quantile",
         "huber",
+        "tweedie",
+        "gamma",
     )
     assert loss_names("classification") == ("hinge", "perceptron", "squared_hinge", "modified_huber", "log_loss")
 
@@ -311,6 +340,8 @@ def test_names():
         "squared_error": "SquaredLoss()",
         "log_loss": "LogisticLoss()",
         "poisson": "PoissonLoss()",
+        "tweedie": "TweedieLoss(power=1.5)",
+        "gamma": "TweedieLoss(power=2.0)",
         "absolute_error": "AbsoluteLoss()",
         "epsilon_insensitive": "EpsilonInsensitiveLoss(epsilon=0.1)",
         "huber": "HuberLoss(epsilon=1.35)",
@@ -339,6 +370,8 @@ def test_names():
         (lambda: QuantileLoss(quantile=0.0), "quantile must be a finite number > 0; got 0.0"),
         (lambda: QuantileLoss(quantile=1.0), "quantile must be between 0 and 1, exclusive; got 1.0"),
         (lambda: SquaredEpsilonInsensitiveLoss(epsilon=-1.0), "epsilon must be a finite number >= 0; got -1.0"),
+        (lambda: TweedieLoss(power=2.1), "power must be from 1 to 2, beyond which the loss is not convex; got 2.1"),
+        (lambda: TweedieLoss(power=0.0), "power must be a finite number > 0; got 0.0"),
         (lambda: HingeLoss(margin=np.nan), "margin must be a finite number >= 0; got nan"),
         (lambda: HingeLoss(margin="1"), "margin must be a finite number >= 0; got '1'"),
         (lambda: HingeLoss(margin=True), "margin must be a finite number >= 0; got True"),

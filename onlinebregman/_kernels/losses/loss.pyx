@@ -5,7 +5,7 @@ derivative is constant, and around it the derivative jumps (hinge, absolute, qua
 is a squared one (Huber, modified Huber); or the loss is squared on one side of a bound and 0 on the other.
 """
 
-from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, signbit
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, pow, signbit
 
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
 
@@ -187,6 +187,53 @@ cdef class PoissonLoss(Loss):
 
     cdef bint admits(self, double y) noexcept nogil:
         return 0.0 <= y < INFINITY
+
+
+cdef inline double growth(double s, double g) noexcept nogil:
+    """(e^(s g) - 1) / s; g for s = 0."""
+    return expm1(s * g) / s if s != 0 else g
+
+
+cdef class TweedieLoss(Loss):
+    """y^(2 - p) (growth(2 - p, g) - growth(1 - p, g)) for g = a - ln y, link the exponential; p from 1 to 2."""
+
+    cdef readonly double power
+    cdef double up, down      # 2 - p and p - 1
+
+    def __cinit__(self, power=1.5):
+        self.power, self.up, self.down = power, 2.0 - power, power - 1.0
+
+    def _arguments(self):
+        return (self.power,)
+
+    cdef double value(self, double a, double y) noexcept nogil:
+        cdef double gap, size, value
+        if y <= 0:
+            return exp(self.up * a) / self.up
+        gap, size = a - log(y), pow(y, self.up)
+        if fabs(gap) <= 1:  # accurate near a = ln y; the direct form is accurate for tiny y and large a
+            return max(size * (growth(self.up, gap) - growth(-self.down, gap)), 0.0)
+        value = (exp(self.up * a) - size) / self.up if self.up > 0 else gap
+        value += (self.falling(a, y) - size) / self.down if self.down > 0 else -y * gap
+        return max(value, 0.0)
+
+    cdef double falling(self, double a, double y) noexcept nogil:
+        return y * exp(-self.down * a) if y > 0 else 0.0
+
+    cdef double derivative(self, double a, double y) noexcept nogil:
+        return exp(self.up * a) - self.falling(a, y)
+
+    cdef double link(self, double a) noexcept nogil:
+        return exp(a)
+
+    cdef double curvature(self, double a, double y) noexcept nogil:
+        return self.up * exp(self.up * a) + self.down * self.falling(a, y)
+
+    cdef double self_concordance(self, double a) noexcept nogil:
+        return max(self.up, self.down)
+
+    cdef bint admits(self, double y) noexcept nogil:
+        return (y > 0 or (y == 0 and self.power < 2)) and y < INFINITY
 
 
 cdef class EpsilonInsensitiveLoss(Loss):

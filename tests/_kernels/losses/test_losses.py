@@ -24,6 +24,7 @@ from onlinebregman.losses import (
     SquaredEpsilonInsensitiveLoss,
     SquaredHingeLoss,
     SquaredLoss,
+    TweedieLoss,
     resolve_loss,
 )
 
@@ -125,6 +126,8 @@ DEFINITIONS = [
     SquaredLoss(),
     LogisticLoss(),
     PoissonLoss(),
+    TweedieLoss(1.2),
+    TweedieLoss(2.0),
     AbsoluteLoss(),
     EpsilonInsensitiveLoss(0.4),
     SquaredEpsilonInsensitiveLoss(0.4),
@@ -156,6 +159,7 @@ def test_compiled_losses_equal_their_definition(loss, data):
     targets = {
         LogisticLoss: st.sampled_from([0.0, 1.0, 0.25, 1e-9]),
         PoissonLoss: st.sampled_from([0.0, 1e-300, 0.5, 3.0, 1e6]),
+        TweedieLoss: st.sampled_from([1e-300, 0.5, 3.0, 1e6]),
     }
     targets.update({kind: st.sampled_from([-1.0, 1.0]) for kind in (HingeLoss, SquaredHingeLoss, ModifiedHuberLoss)})
     y = data.draw(targets.get(type(loss), st.floats(-50, 50)))
