@@ -48,11 +48,11 @@ class TweedieLoss(PoissonLoss):
             raise ValueError(f"power must be from 1 to 2, beyond which the loss is not convex; got {power!r}.")
 
     @property
-    def domain(self) -> str:  # type: ignore[override]
+    def domain(self) -> str:
         return "y > 0" if self.power == 2 else "y >= 0"
 
     @property
-    def target_range(self) -> tuple[float, float]:  # type: ignore[override]
+    def target_range(self) -> tuple[float, float]:
         return (np.nextafter(0.0, 1.0) if self.power == 2 else 0.0), np.inf
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
