@@ -36,6 +36,7 @@ class MirrorMixin(DocumentedMixin):
 
     _read_at_each_call: tuple[str, ...]
     # Attributes of the estimators that inherit from this class
+    _allow_nan: bool
     init: Any
     _start: Any  # of linear models: the parameters that are read when learning starts
     update: Any

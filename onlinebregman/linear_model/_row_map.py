@@ -16,7 +16,6 @@ from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.export import Scores, ToOnnxMixin, ToSklearnMixin
 from .._online.validation import read_only
 
-
 # Most pairs of columns with thresholds="pairwise"; if there are more, as many are drawn.
 PAIRS = 64
 

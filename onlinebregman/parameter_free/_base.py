@@ -203,7 +203,7 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             except (TypeError, ValueError):
                 check_no_text(X)
                 raise
-        rows, self._categories = self._encode_rows(X)
+        rows, self._categories = self._encode_rows(known, X)
         data = self._check_encoded(call, rows, y, sample_weight, *classes)
         if data.weights is not None and not data.weights.all():  # rows of weight 0 bring no categories
             rows, self._categories = known.encode(X, data.weights > 0)
@@ -214,17 +214,18 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         """`_check` of rows of numbers."""
         return super()._check(call, X, y, sample_weight, *classes)
 
-    def _encode_rows(self, X, learn: bool | None = None) -> tuple[Any, Categories]:
+    def _encode_rows(self, known: Categories, X, learn: bool | None = None) -> tuple[Any, Categories]:
         """Rows with the numbers of categories, and the categories, with new ones; see `Categories.encode`."""
         if issparse(X):
             raise ValueError("Rows with categories must be dense; got a sparse matrix. Use X.toarray().")
         if "feature_names_in_" in vars(self):
             check_feature_names(self, X, reset=False)
-        return self._categories.encode(X if isinstance(X, list | tuple) else readable(X), learn)
+        return known.encode(X if isinstance(X, list | tuple) else readable(X), learn)
 
     def _predict(self, X, settings: tuple = ()) -> Any:
-        if self._categories is not None:
-            return super()._predict(self._encode_rows(X, False)[0], settings)
+        known = self._categories
+        if known is not None:
+            return super()._predict(self._encode_rows(known, X, False)[0], settings)
         try:
             return super()._predict(X, settings)
         except (TypeError, ValueError):

@@ -159,8 +159,8 @@ class CSVBatches(Table):
             row = _first_text(column)
             if row is not None:
                 raise ValueError(
-                    f"Column {names[place]!r} must hold numbers; got {str(column[row])!r} in row {n_read + row}. If it is "
-                    "one of text, which the first batch does not tell, set text_columns."
+                    f"Column {names[place]!r} must hold numbers; got {str(column[row])!r} in row {n_read + row}. If it "
+                    "is a column of text, which the first batch does not tell, set text_columns."
                 )
         missing = np.isin(np.char.lower(np.char.strip(texts)), list(_MISSING))
         return np.where(missing, "nan", texts).astype(np.float64)
