@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.sparse import issparse
 
+from .containers import check_kind, readable
+
 LARGEST = 4096
 FROM_DTYPE = "from_dtype"
 # Names of the dtypes of categories, of pandas (in pyarrow, too) and polars, without parameters and in lower case.
@@ -131,7 +133,7 @@ def columns_of(X) -> list[Any]:
         return [column for _, column in X.items()]
     if hasattr(X, "get_columns"):
         return list(X.get_columns())
-    values = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    values = readable(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if values.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {values.ndim}D array instead: rows must have shape (n_samples, n_features). Give "
@@ -223,6 +225,7 @@ def _grown(known: dict[Any, int], listed: list[Any]) -> dict[Any, int]:
 
 def _numbers(column, name) -> np.ndarray:
     """A column of numbers as float64, NaN where it is missing."""
+    check_kind(column.dtype, "X")
     kind = getattr(column.dtype, "kind", "")
     if isinstance(column, np.ndarray) and kind in "biuf":
         return column

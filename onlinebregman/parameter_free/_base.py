@@ -17,7 +17,6 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, check_no_text, find_categorical
-from .._online.containers import readable
 from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
@@ -218,9 +217,10 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         """Rows with the numbers of categories, and the categories, with new ones; see `Categories.encode`."""
         if issparse(X):
             raise ValueError("Rows with categories must be dense; got a sparse matrix. Use X.toarray().")
-        if "feature_names_in_" in vars(self):
+        names = vars(self).get("feature_names_in_")
+        if names is not None and names.tolist() != list(getattr(X, "columns", ())):
             check_feature_names(self, X, reset=False)
-        return known.encode(X if isinstance(X, list | tuple) else readable(X), learn)
+        return known.encode(X, learn)
 
     def _predict(self, X, settings: tuple = ()) -> Any:
         known = self._categories
