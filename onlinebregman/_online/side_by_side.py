@@ -70,6 +70,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         shared: dict[Any, RowMap] = {}
         for learner in learners:
             if learner.row_map is not None:
+                for row_map in shared.values():
+                    learner.row_map.share(row_map)
                 learner.map_by(shared.setdefault(learner.row_map.key(), learner.row_map))
         targets_by_class = [vars(estimator).get("_code_book") for estimator in self.estimators_]
         self._learner = MixtureLearner(learners, self._make_mixer(), targets_by_class)

@@ -145,7 +145,7 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         settings: list[Any] = [(*ada, "no_interactions"), (newton_of, 4.0, "no_interactions")]
         settings += [
             ((newton_of, 1.0), ada)[number % 2] + (parts[number % len(parts)].tolist(),)
-            for number in range(max(len(parts), 2) if parts else 0)
+            for number in range(max(len(parts), 2) if len(parts[0]) else 0)
         ]
         return [
             make(divergence=divergence, eta0=eta, thresholds=thresholds)

@@ -28,7 +28,7 @@ from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
-from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped
+from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
@@ -176,7 +176,7 @@ cdef class MixtureLearner(Ensemble):
         """Outputs for rows, shape (n_rows, n_scores); None if they are not finite."""
         cdef Py_ssize_t i, j, k, width = self.mixer.n_scores
         cdef double* scores
-        cdef Row row
+        cdef Row fetched, row
         cdef RowMap row_map
         cdef Workspace work
         cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
@@ -189,8 +189,11 @@ cdef class MixtureLearner(Ensemble):
         make_workspace(&work, self.vector_length(self.widest(rows)))
         with nogil:
             for i in range(rows.n_rows):
+                rows.fetch(i, &fetched)
                 for j in range(self.chunk.n_images):
-                    fetch_mapped(<RowMap> self.chunk.maps[j], rows, i, &row)
+                    row = fetched
+                    if self.chunk.maps[j] != <void*> None:
+                        (<RowMap> self.chunk.maps[j]).map_row(rows, &row)
                     for k in range(self.n):
                         if self.parts[k].image == j:
                             (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, scores + self.parts[k].start)

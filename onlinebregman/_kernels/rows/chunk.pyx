@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.rows.row_map cimport RowMap, shape_of
 from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.thresholds cimport ThresholdMap
 
 
 cdef class Chunk:
@@ -22,6 +23,8 @@ cdef class Chunk:
         cdef Py_ssize_t k
         if len(row_maps) > MAX_IMAGES:
             raise ValueError(f"learners must share their maps of rows, at most {MAX_IMAGES} of them; got {len(row_maps)}")
+        if len({id(each.bins) for each in row_maps if isinstance(each, ThresholdMap)}) > 1:
+            raise ValueError("learners must share the bins of their maps of rows; got different ones")
         self.row_maps, self.n_images = row_maps, len(row_maps)
         for k in range(self.n_images):
             self.maps[k] = <void*> row_maps[k]

@@ -15,6 +15,9 @@ cdef class RowMap:
         """What maps of the same rows must have in common to have the same images."""
         raise NotImplementedError
 
+    def share(self, RowMap other):
+        """Share with another map, of the same rows and of another key, what both learn from them."""
+
     def in_units_of_data(self, coef, intercept):
         """Weights and intercept as they are shown, for those of images."""
         return coef, intercept

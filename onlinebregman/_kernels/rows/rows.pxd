@@ -37,6 +37,8 @@ cdef class Rows:
     cdef const double* nans      # those of a row with a value that is not finite
     cdef Py_ssize_t n_indicators  # for how many there is memory
     cdef double* numbers         # the values of a row in another order; see `allocate_numbers`
+    cdef void* binned_by         # whose bins of the fetched row are the first indicators; NULL: nobody's
+    cdef bint sound              # whether that row may be learned
     cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
     cdef Py_ssize_t* ordered_index
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass

@@ -210,7 +210,7 @@ cdef class Rows:
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
         cdef Py_ssize_t start
-        row.number = i
+        row.number, self.binned_by = i, NULL
         if self.indices == NULL:
             start, row.n = i * self.n_columns, self.n_columns
             row.index = NULL

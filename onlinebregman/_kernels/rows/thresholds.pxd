@@ -25,14 +25,10 @@ cdef struct Column:          # what is known of a column; the bins of all resolu
 
 
 @cython.final
-cdef class ThresholdMap(RowMap):
-    cdef readonly Py_ssize_t widest
-    cdef readonly bint singles
-    cdef readonly bint allow_nan
-    cdef readonly object pairs
-    cdef Py_ssize_t[:, ::1] pair
-    cdef Py_ssize_t[::1] used  # columns of which there are indicators
-    cdef Column[::1] columns
+cdef class Bins:
+    cdef readonly Py_ssize_t n_features
+    cdef object array         # of the columns
+    cdef Column[::1] columns  # the same
     cdef int64_t[::1] counted  # values of each column so far
     # What `undo` restores: the columns that the call has changed, of which copies are made when they change
     cdef Column[::1] before
@@ -40,6 +36,20 @@ cdef class ThresholdMap(RowMap):
     cdef int64_t[::1] saved_in  # the last call in which a column was saved
     cdef int64_t call
 
-    cdef void apply(self, const Row* row, Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil
-    cdef void learn(self, const Row* row, double weight) noexcept nogil
+    cdef void find(self, const Row* row, Py_ssize_t* bins) noexcept nogil
+    cdef void learn(self, const Row* row) noexcept nogil
+    cdef void begin(self) noexcept nogil
     cdef Column* to_change(self, Py_ssize_t j) noexcept nogil
+    cdef void undo(self) noexcept
+
+
+@cython.final
+cdef class ThresholdMap(RowMap):
+    cdef readonly Bins bins
+    cdef readonly Py_ssize_t widest
+    cdef readonly bint singles
+    cdef readonly bint allow_nan
+    cdef readonly object pairs
+    cdef Py_ssize_t[:, ::1] pair
+
+    cdef void apply(self, const Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil

@@ -15,7 +15,7 @@ import numpy as np
 cimport cython
 from libc.math cimport INFINITY, isinf, isnan
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memmove
+from libc.string cimport memcpy, memmove
 
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.row_map cimport RowMap, Shape
@@ -52,144 +52,62 @@ def pairs_of(rank, n_features):
     return np.column_stack([first, rank - firsts[first] + n_features]).astype(np.intp).reshape(-1, 2)
 
 
-def checked(columns, n_features):
-    """The columns of a map, whose numbers may be of a damaged file."""
+def columns_of(n_features, parts):
+    """The columns of a map made of arrays of their parts, which may be those of a damaged file."""
+    columns = np.zeros(n_features, STATE)
     bounds = {"kept": SAMPLE, "different": [size + 1 for size in BINS], "number": np.repeat(BINS, BINS) - 1}
-    if columns.shape != (n_features,):
-        raise ValueError(f"state must be of {n_features} columns; got shape {columns.shape}")
-    for name, bound in bounds.items():
-        if np.any((columns[name] < 0) | (columns[name] > bound)):
-            raise ValueError(f"state is damaged: {name} must be from 0 to {bound}; got {columns[name]}")
+    for name, part in zip(STATE.names, parts, strict=True):
+        if np.shape(part) != columns[name].shape:
+            raise ValueError(f"{name} must be of shape {columns[name].shape}; got {np.shape(part)}")
+        if name in bounds and np.any((part < 0) | (part > bounds[name])):
+            raise ValueError(f"{name} must be from 0 to {bounds[name]}; got {part}")
+        columns[name] = part
     return columns
 
 
 @cython.final
-cdef class ThresholdMap(RowMap):
-    """Indicators of the bins of columns and of pairs of them; the bins follow the rows that are learned.
+cdef class Bins:
+    """The bins of all columns, which follow the rows that are learned; maps of the same rows share them.
 
     Parameters
     ----------
     n_features : int
-    pairs : array-like of shape (n_pairs, 2), default=()
-        Pairs of columns.
-    singles : bool, default=True
-        Whether there are indicators of single columns as well.
-    allow_nan : bool, default=False
-        Whether dense rows with missing values may be learned.
     state : tuple, default=None
-        The columns of another map, to continue from: the number of values of each, and its bins.
+        That of other bins, to continue from.
     """
 
-    def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, state=None):
+    def __cinit__(self, n_features, state=None):
         cdef Py_ssize_t d = n_features
-        self.n_features, self.singles, self.allow_nan = d, singles, allow_nan
-        self.pairs = np.array(pairs, np.intp).reshape(-1, 2)
-        if np.any((self.pairs < 0) | (self.pairs >= d)):
-            raise ValueError(f"pairs must be of columns from 0 to {d - 1}; got {pairs}")
-        self.pair, self.used = self.pairs, np.arange(d) if singles else np.unique(self.pairs)
-        self.n_outputs = d * WIDTH * singles + self.pair.shape[0] * PAIR
-        self.widest = d * RESOLUTIONS * singles + self.pair.shape[0] * OF_PAIRS
-        if state is None:
-            state = np.zeros(d, np.int64), np.zeros(d, STATE)
-            state[1]["lower"] = INFINITY
-        self.counted, self.columns = np.array(state[0], np.int64), checked(np.array(state[1], STATE), d)
+        columns, counted = np.zeros(d, STATE), np.zeros(d, np.int64)
+        columns["lower"] = INFINITY
+        if state is not None:
+            *parts, given = state
+            columns, counted[:] = columns_of(d, parts), given
+        self.n_features, self.array, self.columns = d, columns, columns
         self.before = np.empty(d, STATE)
-        self.counted_before, self.saved_in = np.empty(d, np.int64), np.zeros(d, np.int64)
+        self.counted, self.counted_before, self.saved_in = counted, counted.copy(), np.zeros(d, np.int64)
 
     def __reduce__(self):
-        return type(self), (self.n_features, self.pairs, bool(self.singles), bool(self.allow_nan), self.state)
+        return type(self), (self.n_features, self.state)
 
     @property
     def state(self):
-        """Copies of the number of values of each column, and of its bins."""
-        return np.asarray(self.counted).copy(), np.asarray(self.columns).view(STATE).copy()
+        """Copies of the parts of the columns, see `Column`, and of the number of values of each."""
+        return *(self.array[name].copy() for name in STATE.names), np.array(self.counted)
 
-    def key(self):
-        return type(self), self.n_features, self.pairs.tobytes(), self.singles, self.allow_nan
-
-    def transform(self, X):
-        """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, widest)."""
-        cdef Rows rows = open_rows(X)
-        cdef Py_ssize_t i
-        cdef Py_ssize_t[:, ::1] columns = np.empty((rows.n_rows, self.widest), np.intp)
-        cdef Row row
-        self.open(rows)
-        for i in range(rows.n_rows if self.widest else 0):
-            rows.fetch(i, &row)
-            rows.fill(&row)
-            self.apply(&row, rows.indicators, &columns[i, 0])
-        return np.asarray(columns)
-
-    def learn_rows(self, X, const double[::1] sample_weight=None):
-        """Learn validated rows, dense or CSR; those of weight 0 do not count."""
-        cdef Rows rows = open_rows(X)
-        cdef Py_ssize_t i
-        cdef Row row
-        self.open(rows)
-        self.begin(rows)
-        for i in range(rows.n_rows):
-            rows.fetch(i, &row)
-            rows.fill(&row)
-            self.learn(&row, 1.0 if sample_weight is None else sample_weight[i])
-
-    # --- rows -------------------------------------------------------------------------------------------------------
-
-    cdef int open(self, Rows rows) except -1:
-        RowMap.open(self, rows)
-        rows.allocate_scratch(True)
-        return rows.allocate_indicators(RESOLUTIONS * self.n_features + self.widest)
-
-    cdef Shape shape(self, Rows rows) noexcept nogil:
-        return Shape(False, self.widest, rows.n_rows * self.widest)
-
-    cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
-        """Values that no row may have make all indicators NaN, so that learners refuse it."""
-        cdef Py_ssize_t* columns = rows.indicators + RESOLUTIONS * self.n_features
-        cdef Py_ssize_t j
-        cdef bint sound
-        rows.fill(row)
-        sound = ob_nonfinite(row.x, row.n) == 0
-        if not sound and self.allow_nan and rows.indices == NULL:
-            sound = True
-            for j in range(row.n):
-                sound = sound and not isinf(row.x[j])
-        self.apply(row, rows.indicators, columns)
-        row.x, row.index, row.n = rows.ones if sound else rows.nans, columns, self.widest
-
-    cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
-        cdef Row given
-        rows.fill(row)
-        given = row[0]
-        self.map_row(rows, row)
-        self.learn(&given, weight)
-
-    cdef void apply(self, const Row* row, Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil:
-        """The columns of the indicators that are 1 for a dense row; `bins` is memory for the bins of its values."""
-        cdef Py_ssize_t i, j, k, p, width, start = 0
-        cdef const Py_ssize_t* left
-        cdef const Py_ssize_t* right
-        for i in range(self.used.shape[0]):
-            j = self.used[i]
-            for k in range(RESOLUTIONS if self.singles else OF_PAIRS):
-                bins[RESOLUTIONS * j + k] = bin_of(&self.columns[j], k, row.x[j])
-        for j in range(self.n_features if self.singles else 0):
+    cdef void find(self, const Row* row, Py_ssize_t* bins) noexcept nogil:
+        """The bins of the values of a dense row, at all resolutions of the first column, then of the next."""
+        cdef Py_ssize_t j, k
+        for j in range(self.n_features):
             for k in range(RESOLUTIONS):
-                columns[0] = start + bins[RESOLUTIONS * j + k]
-                start, columns = start + SIZE[k] + 1, columns + 1
-        for p in range(self.pair.shape[0]):
-            left, right = bins + RESOLUTIONS * self.pair[p, 0], bins + RESOLUTIONS * self.pair[p, 1]
-            for k in range(OF_PAIRS):
-                width = SIZE[k] + 1
-                columns[0] = start + left[k] * width + right[k]
-                start, columns = start + width * width, columns + 1
+                bins[RESOLUTIONS * j + k] = bin_of(&self.columns[j], k, row.x[j])
 
-    cdef void learn(self, const Row* row, double weight) noexcept nogil:
-        """Count a dense row, unless its weight is 0."""
-        cdef Py_ssize_t i, j, k
+    cdef void learn(self, const Row* row) noexcept nogil:
+        """Count a dense row."""
+        cdef Py_ssize_t j, k
         cdef int64_t n
         cdef double x, position
-        for i in range(self.used.shape[0] if weight > 0 else 0):
-            j = self.used[i]
+        for j in range(self.n_features):
             x = row.x[j] + 0.0  # not -0.0
             if isnan(x):
                 continue
@@ -208,10 +126,9 @@ cdef class ThresholdMap(RowMap):
 
     # --- undoing a call ---------------------------------------------------------------------------------------------
 
-    cdef int begin(self, Rows rows) except -1:
+    cdef void begin(self) noexcept nogil:
         self.call += 1
-        self.counted_before[:] = self.counted
-        return 0
+        memcpy(&self.counted_before[0], &self.counted[0], self.n_features * sizeof(int64_t))
 
     cdef Column* to_change(self, Py_ssize_t j) noexcept nogil:
         """A column that is going to change: saved, if it was not yet in this call."""
@@ -220,11 +137,141 @@ cdef class ThresholdMap(RowMap):
         return &self.columns[j]
 
     cdef void undo(self) noexcept:
+        """Return to the state from before the last call; if that has been done, nothing changes."""
         cdef Py_ssize_t j
-        self.counted[:] = self.counted_before
+        memcpy(&self.counted[0], &self.counted_before[0], self.n_features * sizeof(int64_t))
         for j in range(self.n_features):
             if self.saved_in[j] == self.call:
                 self.columns[j] = self.before[j]
+
+
+@cython.final
+cdef class ThresholdMap(RowMap):
+    """Indicators of the bins of columns and of pairs of them.
+
+    Parameters
+    ----------
+    n_features : int
+    pairs : array-like of shape (n_pairs, 2), default=()
+        Pairs of columns.
+    singles : bool, default=True
+        Whether there are indicators of single columns as well.
+    allow_nan : bool, default=False
+        Whether dense rows with missing values may be learned.
+    bins : Bins, default=None
+        Those of the columns; None for new ones.
+    """
+
+    def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, Bins bins=None):
+        cdef Py_ssize_t d = n_features
+        self.n_features, self.singles, self.allow_nan = d, singles, allow_nan
+        self.bins = Bins(d) if bins is None else bins
+        if self.bins.n_features != d:
+            raise ValueError(f"bins must be of {d} columns; got {self.bins.n_features}")
+        self.pairs = np.array(pairs, np.intp).reshape(-1, 2)
+        if np.any((self.pairs < 0) | (self.pairs >= d)):
+            raise ValueError(f"pairs must be of columns from 0 to {d - 1}; got {pairs}")
+        self.pair = self.pairs
+        self.n_outputs = d * WIDTH * singles + self.pair.shape[0] * PAIR
+        self.widest = d * RESOLUTIONS * singles + self.pair.shape[0] * OF_PAIRS
+
+    def __reduce__(self):
+        return type(self), (self.n_features, self.pairs, bool(self.singles), bool(self.allow_nan), self.bins)
+
+    def key(self):
+        return type(self), self.n_features, self.pairs.tobytes(), self.singles, self.allow_nan
+
+    def share(self, RowMap other):
+        """Share the bins of another map of the same rows, before the first row."""
+        if isinstance(other, ThresholdMap):
+            self.bins = (<ThresholdMap> other).bins
+
+    def transform(self, X):
+        """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, widest)."""
+        cdef Rows rows = open_rows(X)
+        cdef Py_ssize_t i
+        cdef Py_ssize_t[:, ::1] columns = np.empty((rows.n_rows, self.widest), np.intp)
+        cdef Row row
+        self.open(rows)
+        for i in range(rows.n_rows if self.widest else 0):
+            rows.fetch(i, &row)
+            rows.fill(&row)
+            self.bins.find(&row, rows.indicators)
+            self.apply(rows.indicators, &columns[i, 0])
+        return np.asarray(columns)
+
+    def learn_rows(self, X, const double[::1] sample_weight=None):
+        """Learn validated rows, dense or CSR; those of weight 0 do not count."""
+        cdef Rows rows = open_rows(X)
+        cdef Py_ssize_t i
+        cdef Row row
+        self.open(rows)
+        self.begin(rows)
+        for i in range(rows.n_rows):
+            rows.fetch(i, &row)
+            rows.fill(&row)
+            if sample_weight is None or sample_weight[i] > 0:
+                self.bins.learn(&row)
+
+    # --- rows -------------------------------------------------------------------------------------------------------
+
+    cdef int open(self, Rows rows) except -1:
+        RowMap.open(self, rows)
+        rows.allocate_scratch(True)
+        return rows.allocate_indicators(RESOLUTIONS * self.n_features + self.widest)
+
+    cdef Shape shape(self, Rows rows) noexcept nogil:
+        return Shape(False, self.widest, rows.n_rows * self.widest)
+
+    cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
+        """Values that no row may have make all indicators NaN, so that learners refuse it.
+
+        The bins of a row that has been fetched are found once, for all maps that share them.
+        """
+        cdef Py_ssize_t* columns = rows.indicators + RESOLUTIONS * self.n_features
+        cdef Py_ssize_t j
+        rows.fill(row)
+        if rows.binned_by != <void*> self.bins:
+            self.bins.find(row, rows.indicators)
+            rows.binned_by, rows.sound = <void*> self.bins, ob_nonfinite(row.x, row.n) == 0
+            if not rows.sound and self.allow_nan and rows.indices == NULL:
+                rows.sound = True
+                for j in range(row.n):
+                    rows.sound = rows.sound and not isinf(row.x[j])
+        self.apply(rows.indicators, columns)
+        row.x, row.index, row.n = rows.ones if rows.sound else rows.nans, columns, self.widest
+
+    cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
+        cdef bint first = rows.binned_by != <void*> self.bins
+        cdef Row given
+        rows.fill(row)
+        given = row[0]
+        self.map_row(rows, row)
+        if first and weight > 0:
+            self.bins.learn(&given)
+
+    cdef void apply(self, const Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil:
+        """The columns of the indicators that are 1 for a row with these bins."""
+        cdef Py_ssize_t j, k, p, width, start = 0
+        cdef const Py_ssize_t* left
+        cdef const Py_ssize_t* right
+        for j in range(self.n_features if self.singles else 0):
+            for k in range(RESOLUTIONS):
+                columns[0] = start + bins[RESOLUTIONS * j + k]
+                start, columns = start + SIZE[k] + 1, columns + 1
+        for p in range(self.pair.shape[0]):
+            left, right = bins + RESOLUTIONS * self.pair[p, 0], bins + RESOLUTIONS * self.pair[p, 1]
+            for k in range(OF_PAIRS):
+                width = SIZE[k] + 1
+                columns[0] = start + left[k] * width + right[k]
+                start, columns = start + width * width, columns + 1
+
+    cdef int begin(self, Rows rows) except -1:
+        self.bins.begin()
+        return 0
+
+    cdef void undo(self) noexcept:
+        self.bins.undo()
 
 
 # --- one column -------------------------------------------------------------------------------------------------------
