@@ -25,10 +25,11 @@ from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
 
-# Pairs of columns whose indicators a member of the default set learns.
-PAIRS = 32
-# Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row.
+# Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row, and up to
+# this number of features times scores members of indicators.
 SECOND_ORDER = 128
+# Pairs of columns whose indicators one member learns.
+PAIRS = 32
 # Linear members learn indicators of this number of categories for each column of them, of all columns together.
 PER_COLUMN = 8
 
@@ -57,8 +58,9 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         linear members.
     thresholds : bool
         For the default set, on streams that start with dense rows of up to 128 columns: also include models of
-        indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (`thresholds` of
-        :class:`~onlinebregman.MirrorDescentClassifier`). Their cost is linear in the number of columns.
+        indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (see `thresholds` of
+        `MirrorDescentClassifier`). With more than two classes, columns times classes may be up to 128. Their cost is
+        linear in the number of columns.
     categorical_features : array-like of bool, int or str, "from_dtype", or None
         The columns of categories: a mask, numbers, or names of features. "from_dtype": the columns of data frames (of
         pandas or polars) with a dtype of categories, text, bool or objects, and those of arrays of objects that hold
@@ -132,25 +134,25 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             if n > 0
         ]
 
-    def _of_thresholds(self, make: Callable[..., Any], n_parts: int = 4, newton: bool = True) -> list[Any]:
-        """Models of indicators of bins, if any: of columns, and of `n_parts` times as many pairs as fit into one model.
+    def _of_thresholds(self, make: Callable[..., Any], n_scores: int = 1, newton: bool = True) -> list[Any]:
+        """Models of indicators of bins, if any, of single columns and of several parts of their pairs.
 
-        `newton`: whether the curvature or the slope of the loss is bounded.
+        `newton`: whether the loss has a bound on its curvature or its slope.
         """
-        if not self.thresholds:
+        if not self.thresholds or self.n_features_in_ * n_scores > SECOND_ORDER:
             return []
+        several = n_scores > 1
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        parts = parts_of_pairs(self.n_features_in_, PAIRS, n_parts, seed)
-        ada, newton_of = ("normalized_adagrad", 3.0), "diagonal_newton"
-        settings: list[Any] = [(*ada, "no_interactions"), (newton_of, 4.0, "no_interactions")]
-        settings += [
-            ((newton_of, 1.0), ada)[number % 2] + (parts[number % len(parts)].tolist(),)
-            for number in range(max(len(parts), 2) if len(parts[0]) else 0)
-        ]
+        parts = [part.tolist() for part in parts_of_pairs(self.n_features_in_, PAIRS, 2 if several else 4, seed)]
+        settings: list[tuple[str, float, Any]] = [("diagonal_newton", 4.0, "no_interactions")]
+        settings += [] if several else [("normalized_adagrad", 3.0, "no_interactions")]
+        for number in range(max(len(parts), 2) if parts[0] else 0):
+            divergence, eta = (("diagonal_newton", 1.0), ("normalized_adagrad", 3.0))[number % 2]
+            settings.append((divergence, eta, parts[number % len(parts)]))
         return [
             make(divergence=divergence, eta0=eta, thresholds=thresholds)
             for divergence, eta, thresholds in settings
-            if newton or divergence != newton_of
+            if newton or divergence != "diagonal_newton"
         ]
 
     def _make_estimators(self, X) -> list[Any]:

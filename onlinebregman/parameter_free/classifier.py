@@ -157,8 +157,9 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
             ]
             members += self._nonlinear(ForwardClassifier, scaled)
             if not sparse:
+                n_classes = len(self.classes_)
                 joint = partial(MirrorDescentClassifier, multi_class="multinomial")
-                members += self._of_thresholds(joint, 4 if len(self.classes_) == 2 else 2)
+                members += self._of_thresholds(joint, n_classes if n_classes > 2 else 1)
         return members
 
     def _make_mixer(self) -> ProbabilityMixer:
