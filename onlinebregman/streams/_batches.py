@@ -129,7 +129,7 @@ class Table(Batches):
             return [number for number in range(len(names)) if number != target], target
         return [self._place(column, names, what) for column in self.columns], target
 
-    def _place(self, column: str | int, names: list[Any], what: str) -> int:
+    def _place(self, column: str | int, names: Sequence[Any], what: str) -> int:
         if isinstance(column, Integral) and -len(names) <= column < len(names):
             return int(column) % len(names)
         if column not in names:

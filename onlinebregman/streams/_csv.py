@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._batches import Batch, Table, as_rows, opened
 
@@ -61,7 +62,7 @@ class CSVBatches(Table):
         delimiter: str = ",",
         header: bool = True,
         text_target: bool | None = None,
-        text_columns: Sequence[bool] | Sequence[str | int] | None = None,
+        text_columns: ArrayLike | None = None,
         batch_size: int = 10_000,
     ) -> None:
         super().__init__(target, columns, batch_size)
@@ -117,9 +118,9 @@ class CSVBatches(Table):
         """Numbers of the columns of text; None if the first batch has to tell."""
         if self.text_columns is None:
             return None
-        given = np.asarray(self.text_columns)
+        given: np.ndarray = np.asarray(self.text_columns)
         if given.dtype != bool:
-            return {self._place(name, names, str(self.path)) for name in self.text_columns}
+            return {self._place(name, names, str(self.path)) for name in np.asarray(self.text_columns, dtype=object)}
         if given.shape != (len(places),):
             raise ValueError(
                 f"text_columns as a mask must have one entry for each of the {len(places)} columns of X; got shape "
