@@ -30,8 +30,10 @@ from .._sklearn_compat import Interval, StrOptions, check_feature_names
 SECOND_ORDER = 128
 # Pairs of columns whose indicators one member learns.
 PAIRS = 32
-# Linear members learn indicators of this number of categories for each column of them, of all columns together.
+# Linear members learn indicators of this number of categories for each column of them, of all columns together; if there
+# are no second-order members, of more.
 PER_COLUMN = 8
+MORE_PER_COLUMN = 64
 
 
 class ParameterFree(ToOnnxMixin, HedgedMixin):
@@ -183,10 +185,8 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
         if self._categories is None:
             return None
         mask = self._categories.is_categorical
-        n_indicators = PER_COLUMN * int(mask.sum())
-        if n_features <= SECOND_ORDER:
-            n_indicators = min(n_indicators, SECOND_ORDER - n_features + int(mask.sum()))
-        return mask, n_indicators
+        n = int(mask.sum())
+        return mask, MORE_PER_COLUMN * n if n_features > SECOND_ORDER else min(PER_COLUMN * n, SECOND_ORDER - n_features + n)
 
     @property
     def _reads_numbers(self) -> bool:
