@@ -325,8 +325,8 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         if self.thresholds is not None:
             raise TypeError(
-                f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self.thresholds!r}, as each has "
-                "its own bins."
+                f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self.thresholds!r}, as "
+                "each has its own bins."
             )
         mixed = super()._merged(parts, fractions)
         if _parts(mixed._learner)[0].origin is not None:

@@ -30,8 +30,8 @@ from .._sklearn_compat import Interval, StrOptions, check_feature_names
 SECOND_ORDER = 128
 # Pairs of columns whose indicators one member learns.
 PAIRS = 32
-# Linear members learn indicators of this number of categories for each column of them, of all columns together; if there
-# are no second-order members, of more.
+# Linear members learn indicators of this number of categories for each column of them, of all columns together; if
+# there are no second-order members, of more.
 PER_COLUMN = 8
 MORE_PER_COLUMN = 64
 
@@ -186,7 +186,9 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             return None
         mask = self._categories.is_categorical
         n = int(mask.sum())
-        return mask, MORE_PER_COLUMN * n if n_features > SECOND_ORDER else min(PER_COLUMN * n, SECOND_ORDER - n_features + n)
+        if n_features > SECOND_ORDER:
+            return mask, MORE_PER_COLUMN * n
+        return mask, min(PER_COLUMN * n, SECOND_ORDER - n_features + n)
 
     @property
     def _reads_numbers(self) -> bool:
