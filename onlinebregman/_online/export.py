@@ -37,13 +37,14 @@ class Thresholds(NamedTuple):
     number: list[np.ndarray]  # of the same shape: their numbers
     different: np.ndarray  # of shape (n_features, n_resolutions): how many different values there were
     pairs: np.ndarray
+    singles: bool  # whether there are indicators of single columns
 
     @classmethod
     def of(cls, row_map: ThresholdMap) -> Self:
         """Those of a map."""
-        columns, ends = row_map.state[1], np.cumsum(BINS)[:-1]
-        lower, number = (np.split(columns[name], ends, axis=1) for name in ("lower", "number"))
-        return cls(lower, number, columns["different"], np.asarray(row_map.pairs))
+        _, different, number, lower, *_ = row_map.bins.state
+        lower, number = (np.split(part, np.cumsum(BINS)[:-1], axis=1) for part in (lower, number))
+        return cls(lower, number, different, row_map.pairs, bool(row_map.singles))
 
 
 class Scores(NamedTuple):

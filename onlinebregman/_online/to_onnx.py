@@ -149,9 +149,10 @@ def _indicators(graph: Graph, thresholds: Thresholds, rows: str) -> str:
         bins.append(graph.add("Where", is_new, different.astype(np.int64), known))
         missing = graph.add("IsNaN", rows)
         bins[-1] = graph.add("Where", missing, np.array(size), bins[-1])
-        indicators.append(graph.add("Add", bins[-1], start + width * np.arange(d)))
+        if thresholds.singles:
+            indicators.append(graph.add("Add", bins[-1], start + width * np.arange(d)))
         start += size + 1
-    sizes, start = [lower.shape[1] + 1 for lower in thresholds.lower[:-1]], width * thresholds.lower[0].shape[0]
+    sizes, start = [lower.shape[1] + 1 for lower in thresholds.lower[:-1]], width * d * thresholds.singles
     of_pair = sum(size**2 for size in sizes)
     for size, values in zip(sizes if len(thresholds.pairs) else [], bins, strict=False):
         left, right = (graph.add("Gather", values, side, axis=1) for side in thresholds.pairs.T)

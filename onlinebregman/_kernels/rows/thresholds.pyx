@@ -60,7 +60,7 @@ def columns_of(n_features, parts):
         if np.shape(part) != columns[name].shape:
             raise ValueError(f"{name} must be of shape {columns[name].shape}; got {np.shape(part)}")
         if name in bounds and np.any((part < 0) | (part > bounds[name])):
-            raise ValueError(f"{name} must be from 0 to {bounds[name]}; got {part}")
+            raise ValueError(f"{name} must be from 0 to {np.max(bounds[name])}, or less; got {part.tolist()}")
         columns[name] = part
     return columns
 
