@@ -31,6 +31,7 @@ from .metric_learning import (
 )
 from .model_selection import LearningRateMixture, LearningRatePath
 from .parameter_free import ParameterFreeClassifier, ParameterFreeRegressor
+from .preprocessing import ThresholdFeatures
 
 __version__ = version(__name__)
 
@@ -67,6 +68,7 @@ __all__ = [
     "PerceptronClassifier",
     "ScaleInvariantClassifier",
     "ScaleInvariantRegressor",
+    "ThresholdFeatures",
     "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]

@@ -11,6 +11,7 @@ from sklearn.utils import metaestimators
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 
 from ._kernels.learners.transaction import Transaction
 
@@ -22,6 +23,7 @@ __all__ = [
     "all_or_nothing",
     "available_if",
     "check_feature_names",
+    "check_feature_names_in",
     "fit_context",
     "response_method",
     "score_function",

@@ -41,6 +41,7 @@ FIRST = {
     "BayesMixture": {"estimators": PROBABILISTIC},
     "DensityMixture": {"estimators": DENSITIES},
     "ExpertMixtureClassifier": {"estimators": PROBABILISTIC},
+    "ThresholdFeatures": {"sparse_output": False},  # arrays, as of all others
 }
 # Further configurations of estimators, in addition to the default ones, that must satisfy every contract.
 VARIANTS = {
@@ -160,6 +161,7 @@ VARIANTS = {
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
     "ScaleInvariantClassifier": [{"loss": "modified_huber", "average": 3}, {"loss": "hinge", "fit_intercept": False}],
     "ScaleInvariantRegressor": [{"loss": "huber", "average": True}, {"loss": "log_loss"}],
+    "ThresholdFeatures": [{"sparse_output": False, "n_pairs": 2, "random_state": 3}],
     "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5}],
 }
@@ -342,7 +344,7 @@ def rows_for(estimator, n_classes):
         objects = np.array([rng.choice(6, size=2, replace=False) for _ in range(40)])
         X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
         return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
-    if is_density(estimator):  # which ignores y
+    if is_density(estimator) or family == "preprocessing":  # which ignore y
         X = rng.normal(size=(40, 4))
         if get_tags(estimator).input_tags.positive_only:
             X = np.floor(np.abs(3 * X))  # counts

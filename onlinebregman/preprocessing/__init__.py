@@ -1,0 +1,5 @@
+"""Transformers that learn online."""
+
+from .thresholds import ThresholdFeatures
+
+__all__ = ["ThresholdFeatures"]
