@@ -74,6 +74,7 @@ from onlinebregman._kernels.matrices.random_pairs import RandomPairs
 from onlinebregman._kernels.matrices.reservoir import Reservoir
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from onlinebregman._kernels.rows.fourier import FourierFeatures
+from onlinebregman._kernels.rows.one_hot import OneHotMap
 from onlinebregman._kernels.rows.standardizer import Standardizer
 from onlinebregman._kernels.rows.thresholds import Bins, ThresholdMap
 from sklearn.base import clone
@@ -288,6 +289,7 @@ def examples():
     found[MatchingLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]), None)
     standardized = learned_by(EuclideanGeometry(np.ones(4)), standardizer=Standardizer(4, True))
     found[Standardizer] = standardized.row_map
+    found[OneHotMap] = OneHotMap([True, False, False], 5, Standardizer(2, True))
     found[ThresholdMap] = ThresholdMap(4, [(0, 1), (2, 1)])
     found[Bins] = found[ThresholdMap].bins
     found[MapLearner] = MapLearner(found[ThresholdMap].n_outputs)
