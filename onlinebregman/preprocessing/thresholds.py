@@ -85,7 +85,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
 
     >>> features = ThresholdFeatures(n_pairs=0).fit([[1.5], [2.5], [7.0]])
     >>> features.get_feature_names_out()[:4]
-    array(['x0 = 1.5 (6)', 'x0 = 2.5 (6)', 'x0 = 7.0 (6)', 'x0 unused 3 (6)'],
+    array(['x0 = 1.5 (6)', 'x0 = 2.5 (6)', 'x0 = 7 (6)', 'x0 unused 3 (6)'],
           dtype=object)
     >>> features.transform([[2.5], [np.nan]]).nonzero()[1]
     array([ 1,  8, 21,  6, 19, 84], dtype=int32)
@@ -166,8 +166,8 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
         Returns
         -------
         names : ndarray of shape (n_features_out,)
-            Such as "x0 = 3.0 (6)", "1.0 <= x0 < 1.5 (12)" or "x0 missing (64)"; for pairs "x0 = 3.0, x1 < 1.5 (6)".
-            Bins that are not in use yet are called "x0 unused 3 (64)".
+            Such as "x0 = 3 (6)", "1.25 <= x0 < 1.5 (12)" or "x0 missing (64)"; for pairs "x0 = 3, x1 < 1.5 (6)". Bins
+            that are not in use yet are called "x0 unused 3 (64)". Bounds have as many digits as distinguish them.
         """
         check_is_fitted(self)
         columns = check_feature_names_in(self, input_features)
@@ -211,13 +211,23 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
         names, start = [], 0
         for size, values in zip(BINS, different, strict=True):
             n = min(size, values)
-            edges = [repr(float(edge)) for edge in lower[start : start + n]]
+            edges = lower[start : start + n].tolist()
             if values <= size:
-                found = [f"{name} = {edge}" for edge in edges]
+                found = [f"{name} = {repr(value).removesuffix('.0')}" for value in edges]
             else:
+                edges = _distinct(edges)
                 inner = [f"{left} <= {name} < {right}" for left, right in pairwise(edges[1:])]
                 found = [f"{name} < {edges[1]}", *inner, f"{name} >= {edges[-1]}"]
             in_order = dict(zip(numbers[start : start + n].tolist(), found, strict=True))
             names.append([in_order.get(i, f"{name} unused {i}") for i in range(size)] + [f"{name} missing"])
             start += size
         return names
+
+
+def _distinct(numbers: list[float]) -> list[str]:
+    """Increasing numbers with the fewest digits, four or more, that distinguish them."""
+    for digits in range(4, 18):
+        found = [f"{number:.{digits}g}" for number in numbers]
+        if len(set(found)) == len(found):
+            break
+    return found
