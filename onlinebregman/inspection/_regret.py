@@ -319,7 +319,8 @@ def _preview(model, X, y, rated: bool) -> tuple[Any, Array]:
     that of the last row.
     """
     schedule = model.get_params(deep=False).get("learning_rate")
-    if rated and (model.divergence_.adaptive or getattr(schedule, "sees_loss", False)):
+    of_losses = getattr(schedule, "sees_loss", schedule in ("pa1", "pa2"))
+    if rated and (model.divergence_.adaptive or of_losses):
         runs = _runs(model, X, y, np.arange(1, len(y) + 1))
         return model, np.array([[part.tracked_rates[1] for part in _parts(run._learner)] for run in runs])
     *_, model = _runs(model, X, y, [len(y)])

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 
 from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman.inspection import RegretDisplay
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.schedules import Optimal, PassiveAggressive, resolve_schedule
 
@@ -177,3 +178,11 @@ def test_bounds_that_need_falling_rates_say_why_there_is_none(stream):
     falling.partial_fit(X, y)
     losses = sum(insensitive(0.0, target)[0] for target in y)
     assert falling.cumulative_loss_ - losses <= falling.regret_bound(np.zeros(5), largest_divergence=1e4)
+
+
+def test_regret_at_these_rates_is_displayed_below_its_bound(stream):
+    X, y = stream
+    for name in ("pa1", "pa2", "optimal", "adaptive"):
+        model = MirrorDescentClassifier(**CLASSIFIER, learning_rate=name, fit_intercept=False)
+        display = RegretDisplay.from_estimator(model, X, y)
+        assert (display.regret <= display.bound + 1e-9).all() and np.isfinite(display.bound).all()
