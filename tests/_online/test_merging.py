@@ -197,6 +197,18 @@ def test_weights_at_opposite_ends_stay_in_the_domain_and_what_has_no_mean_is_ref
         start._merged(parts, [0.5, 0.5])
 
 
+def test_the_rates_of_a_mixture_span_those_of_its_shards():
+    """The next round must not start with a larger rate than any of them ended with."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    start = MirrorDescentRegressor(divergence="squared_euclidean", learning_rate="invscaling", track_regret=True)
+    start.partial_fit(X[:2], y[:2])
+    parts = [copy.deepcopy(start).partial_fit(X[i:j], y[i:j]) for i, j in ((2, 6), (6, 30))]
+    (first, early, _), (_, late, rose) = (part._learner.tracked_rates for part in parts)
+    assert first > early > late and not rose
+    assert start._merged(parts, [0.2, 0.8])._learner.tracked_rates == (first, late, False)
+
+
 def test_counters_of_shards_are_those_of_all_rows():
     """The largest weight is a maximum; rows of other weights than 1 and instances left out add up."""
     rng = np.random.default_rng(0)

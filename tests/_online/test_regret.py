@@ -315,6 +315,12 @@ def test_a_call_that_fails_leaves_it_alone(unchanged):
         model.partial_fit([X[0], np.full(4, 1e200)], [0.0, 0.0])
 
 
+def test_a_comparator_that_sums_to_the_total_up_to_rounding_is_scaled_to_it():
+    X, y, model, u = some_run("simplex_entropy")
+    model.partial_fit(X, y)
+    assert_allclose(model.regret_certificate(u * (1 + 9e-7)), model.regret_certificate(u), rtol=1e-12)
+
+
 def test_errors_of_the_certificate():
     X, y, model, _ = some_run("squared_euclidean", track_regret=False)
     with pytest.raises(AttributeError, match="has not learned"):

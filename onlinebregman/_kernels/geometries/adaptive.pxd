@@ -10,6 +10,7 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double intercept_sum           # the sum that the intercept's h is computed from
     cdef double pulled, gained          # sums of c and of c (w.x) - c^2 x'Sx / 2, for the regret certificate
 
+    cdef void arrange(self, Py_ssize_t per_feature) noexcept
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
     cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
     cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil

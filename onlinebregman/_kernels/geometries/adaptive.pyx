@@ -130,6 +130,7 @@ cdef class AdaptiveGeometry(Geometry):
         return bool(self.tracking)
 
     def start_tracking(self):
+        """Accumulate the sums that the certificate needs of the geometry, from the next row on."""
         cdef Py_ssize_t start = self.blocks * self.n_features
         if not self.tracking:
             self.arrange(self.blocks + 1)
@@ -142,10 +143,11 @@ cdef class AdaptiveGeometry(Geometry):
             self.pulled = self.gained = 0.0
 
     def stop_tracking(self):
+        """Discard these sums."""
         self.arrange(self.blocks)
 
     cdef void arrange(self, Py_ssize_t per_feature) noexcept:
-        """See `Geometry.arrange`; in place, as other threads may be reading."""
+        """Set the number of blocks, one more with tracking than without; in place, as other threads may be reading."""
         cdef Py_ssize_t size = per_feature * self.n_features
         self.tracking, self.per_feature = per_feature > self.blocks, per_feature
         self.weights.shape[0] = size
@@ -192,7 +194,7 @@ cdef class AdaptiveGeometry(Geometry):
         store_block(self, work, WEIGHTS, work.w)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
-        """At c = 0 only: x'Sx is computed by `adapt`."""
+        """x'Sx is computed by `adapt`."""
         value[0], slope[0] = ob_dot(work.w, work.x, work.n), 0.0
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,

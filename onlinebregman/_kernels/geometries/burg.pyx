@@ -18,6 +18,7 @@ cdef class BurgGeometry(Geometry):
     """Burg entropy (Itakura-Saito) on w > 0: w(c) = w / (1 + c x w), S = diag w^2, for c with all 1 + c x w > 0."""
 
     def __cinit__(self):
+        self.has_poles = True
         self.declare("confined_to", &self.confined_to)
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
@@ -55,10 +56,6 @@ cdef class BurgGeometry(Geometry):
         if work.origin != 0:
             lo[0] -= work.origin  # exactly 0 at the end that c is measured from
             hi[0] -= work.origin
-
-    cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
-        work.origin = end
-        return True
 
     cdef void ratios(self, Workspace* work, double c, double* r) noexcept nogil:
         """1 + c x w, which the weights are divided by."""

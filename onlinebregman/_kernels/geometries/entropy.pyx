@@ -56,9 +56,12 @@ cdef class EntropyGeometry(Geometry):
     """
 
     cdef double least         # a lower bound on ln v of all weights
+    cdef double deep          # whether some may have a depth
+    cdef double[::1] depth
 
     def __cinit__(self):
         self.declare("least", &self.least)
+        self.declare("deep", &self.deep)
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         super().__init__(weights, is_signed, upper)
@@ -66,20 +69,18 @@ cdef class EntropyGeometry(Geometry):
         self._resume(state)
 
     def get_state(self):
-        state = super().get_state()
-        if self.depth is not None:
-            state["depth"] = np.array(self.depth)
-        return state
+        return super().get_state() | ({"depth": np.array(self.depth)} if self.deep else {})
 
     def set_state(self, state):
         super().set_state(state)
-        self.depth = vector_of(state["depth"], self.weights.shape[0]) if "depth" in state else None
+        if self.deep:
+            self.depth = vector_of(state.get("depth", ()), self.weights.shape[0])
 
     def penalise(self, l1, l2):
-        """See `Geometry.penalise`. The penalty's proximal steps know no depth: weights stay at the least stored one."""
+        """The penalty's proximal steps know no depth: weights stay at the least stored one."""
         super().penalise(l1, l2)
         if self.penalised:
-            self.depth, self.least = None, -INFINITY
+            self.deep, self.least = 0.0, -INFINITY
 
     cdef void load(self, Workspace* work) noexcept nogil:
         self.fetch_weights(work)
@@ -137,9 +138,9 @@ cdef class EntropyGeometry(Geometry):
         exponent = fabs(c - path.centre) * path.largest
         if exponent <= OB_SHORT_REACH:
             path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.is_signed)
-            if self.depth is not None:
+            if self.deep:
                 path.moment[0] += self.raise_deep(work, c, v)
-        elif self.depth is not None:
+        elif self.deep:
             self.jump_by_logs(work, c, v)
         else:
             self.jump(work, c, v)
@@ -208,6 +209,13 @@ cdef class EntropyGeometry(Geometry):
 
     # --- weights below the least that is stored -----------------------------------------------------------------
 
+    cdef int moved_vectors(self, double** each) noexcept nogil:
+        cdef int n = Geometry.moved_vectors(self, each)
+        if self.deep:
+            each[n] = &self.depth[0]
+            n += 1
+        return n
+
     cdef double least_log(self) noexcept nogil:
         cdef double lo = self.weights[0], hi = lo
         ob_range(&self.weights[0], self.weights.shape[0], &lo, &hi)
@@ -217,16 +225,16 @@ cdef class EntropyGeometry(Geometry):
     cdef bint may_sink(self, double fall) noexcept nogil:
         """Whether there are depths, at the latest from this step on; its exponents are at most half of `fall`."""
         cdef double least
-        if self.depth is not None or self.penalised:
-            return self.depth is not None
+        if self.deep or self.penalised:
+            return self.deep != 0
         least = self.least_log()
         self.least = least - fall
         if least > NEAR_FLOOR and self.least > MAY_SINK:
             return False
         if self.backed_up:
-            self.least = -INFINITY
             with gil:
                 self.depth = np.zeros(self.weights.shape[0])
+            self.least, self.deep = -INFINITY, 1.0
         else:
             self.needs_backup = True
         return True
@@ -350,7 +358,7 @@ cdef class SimplexGeometry(EntropyGeometry):
                 path.rest = ob_sum_outside(
                     &self.weights[0], self.n_features, self.per_feature, work.row.index, work.row.n
                 )
-        if self.depth is not None and path.rest > 0:
+        if self.deep and path.rest > 0:
             if isnan(path.log_rest) and path.rest > 1e-200 * self.total:
                 path.log_rest = log(path.rest)  # the depths are negligible
             elif isnan(path.log_rest):
@@ -372,7 +380,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         """Multiply all stored weights by factor = exp(-shift), but for the columns of a sparse row, if one is given."""
         cdef Py_ssize_t b, j, k
         self.least -= shift
-        if self.depth is None:
+        if not self.deep:
             ob_scale_positive(&self.weights[0], factor, self.weights.shape[0])
             return
         for b in range(self.per_feature):
@@ -489,5 +497,4 @@ cdef class SimplexGeometry(EntropyGeometry):
             frexp(self.total, &exponent)
             self.rescale(exponent * log(2.0), ldexp(1.0, -exponent), NULL)
         self.total = ob_sum(&self.weights[0], self.weights.shape[0])
-        self.summed = self.total
-        self.steps = 0.0
+        self.summed, self.steps = self.total, 0.0

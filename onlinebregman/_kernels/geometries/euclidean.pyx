@@ -51,7 +51,6 @@ cdef class EuclideanGeometry(Geometry):
             ob_dot_norm(work.w, work.x, work.n, value, slope)
             if self.is_signed:
                 value[0] = Geometry.dot(self, work)
-        value[0] -= c * slope[0]
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         if self.in_place(work):

@@ -5,6 +5,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 cdef enum:
     NOTES = 16                # size of a geometry's own struct about a row, in doubles
     SHORT = 40                # vectors up to this length need no memory from the heap
+    MOVED = 5                 # most vectors that steps change, see `Geometry.moved_vectors`
 
 
 cdef struct Workspace:        # intermediate results about a row; it belongs to the caller
@@ -12,7 +13,7 @@ cdef struct Workspace:        # intermediate results about a row; it belongs to 
     double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
     const double* x           # the values that go with them: the row's, or (x, -x) for signed weights
     Py_ssize_t n              # the number of values
-    double origin             # c is measured from here: 0, or an end of the domain (see count_from)
+    double origin             # c is measured from here: 0, or an end of the domain (see `has_poles`)
     bint in_block             # whether the row is one of those announced by `begin_block`
     void* notes               # a struct defined by the geometry
     double* vectors           # five of `length` values, the last one for the solver
@@ -50,6 +51,7 @@ cdef class Geometry:
     cdef readonly bint linear        # whether w(c).x is linear in c: one Newton step solves the implicit equation
     cdef readonly bint adaptive      # whether S depends on past rows: `adapt` updates it with each row
     cdef readonly bint looks_ahead   # whether `begin_block` announces dense rows before they are learned
+    cdef readonly bint has_poles     # whether c near an end of its `domain` is measured from there, see `count_from`
     cdef readonly bint moves_all     # whether every step moves all weights, even on a sparse row
     cdef readonly bint own_average   # whether averaged weights are not the averages of the stored ones
     cdef readonly bint quadratic     # whether the weights are a symmetric matrix W that predicts z'Wz, not w.x
@@ -75,10 +77,8 @@ cdef class Geometry:
     cdef readonly double l1, l2
     cdef double threshold, growth, pending
     cdef double[::1] threshold_stamp
-    cdef double[::1] depth           # of weights below the smallest that is stored, see `entropy`; None: there are none
 
     cdef int declare(self, str name, void* number, bint sums_rows=?, Py_ssize_t size=?) except -1
-    cdef void arrange(self, Py_ssize_t per_feature) noexcept
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil
@@ -91,7 +91,6 @@ cdef class Geometry:
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* intercept_xSx) noexcept nogil
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil
-    cdef bint count_from(self, Workspace* work, double end) noexcept nogil
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil
     cdef void step(self, Workspace* work, double c) noexcept nogil
@@ -117,5 +116,6 @@ cdef class Geometry:
     cdef void accumulate_all(self) noexcept nogil
     cdef double averaged_dot(self, const Row* row) noexcept nogil
     cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil
-    cdef void gather(self, const Row* row, double[::1] source, double* out) noexcept nogil
-    cdef void scatter(self, const Row* row, double* values, double[::1] target) noexcept nogil
+    cdef int moved_vectors(self, double** each) noexcept nogil
+    cdef void gather(self, const Row* row, double* source, double* out) noexcept nogil
+    cdef void scatter(self, const Row* row, double* values, double* target) noexcept nogil

@@ -26,6 +26,7 @@ the certificate, the projection onto a ball, proximal steps that cannot be combi
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport calloc, free, malloc
 
@@ -106,7 +107,6 @@ cdef class Geometry:
     def __cinit__(self, *arguments, **more):
         if not (arguments or more):  # __new__ without arguments would leave every pointer NULL
             raise TypeError(f"{type(self).__name__} must be given the weights to start from; got no arguments")
-        self.depth = None
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
@@ -191,15 +191,6 @@ cdef class Geometry:
         self.average_sum = self.stamp = None
         self.clock = 0.0
 
-    def start_tracking(self):
-        """Accumulate the sums that the regret certificate needs of the geometry, from the next row on."""
-
-    def stop_tracking(self):
-        """Discard these sums."""
-
-    cdef void arrange(self, Py_ssize_t per_feature) noexcept:
-        """Set the number of blocks of the state: one more with tracking than without."""
-
     def penalise(self, l1, l2):
         """Follow each step by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
         self.l1, self.l2, self.threshold, self.growth = l1, l2, 0.0, 1.0
@@ -243,15 +234,28 @@ cdef class Geometry:
         """The length that the vectors of a workspace must have for rows of at most n values."""
         return self.per_feature * n
 
-    cdef void gather(self, const Row* row, double[::1] source, double* out) noexcept nogil:
-        cdef Py_ssize_t b
-        for b in range(self.per_feature):
-            ob_gather(out + b * row.n, &source[b * self.n_features], row.index, row.n)
+    cdef int moved_vectors(self, double** each) noexcept nogil:
+        """The vectors that steps change, the weights and others of their length; returns how many there are."""
+        cdef int n = 1
+        each[0] = &self.weights[0]
+        if self.averaging:
+            each[1], each[2], n = &self.average_sum[0], &self.stamp[0], 3
+        if self.penalised and (not self.eager or self.pending):
+            each[n] = &self.threshold_stamp[0]
+            n += 1
+        return n
 
-    cdef void scatter(self, const Row* row, double* values, double[::1] target) noexcept nogil:
+    @cython.final
+    cdef void gather(self, const Row* row, double* source, double* out) noexcept nogil:
         cdef Py_ssize_t b
         for b in range(self.per_feature):
-            ob_scatter(&target[b * self.n_features], values + b * row.n, row.index, row.n)
+            ob_gather(out + b * row.n, source + b * self.n_features, row.index, row.n)
+
+    @cython.final
+    cdef void scatter(self, const Row* row, double* values, double* target) noexcept nogil:
+        cdef Py_ssize_t b
+        for b in range(self.per_feature):
+            ob_scatter(target + b * self.n_features, values + b * row.n, row.index, row.n)
 
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
         """The first weight that a block of `n_rows` dense rows may move; those before it need no backup."""
@@ -278,12 +282,12 @@ cdef class Geometry:
             work.w = &self.weights[0]
         else:
             work.w = work.vectors
-            self.gather(work.row, self.weights, work.w)
+            self.gather(work.row, &self.weights[0], work.w)
 
     cdef void store(self, Workspace* work) noexcept nogil:
         """Write the loaded weights back."""
         if work.row.index != NULL:
-            self.scatter(work.row, work.w, self.weights)
+            self.scatter(work.row, work.w, &self.weights[0])
 
     cdef double scale(self) noexcept nogil:
         """The factor from the stored weights to the weights."""
@@ -337,10 +341,14 @@ cdef class Geometry:
         return ob_dot(work.w, work.x, work.n)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
-        """w(c).x and x'Sx at w(c), without moving."""
+        """w(c).x and x'Sx at w(c), without moving; if `linear`, only c = 0 occurs."""
 
     cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
-        """The open interval of c on which w(c) is defined."""
+        """The open interval of c on which w(c) is defined.
+
+        If the geometry has poles there, c may be so near to one that it would lose its digits. Then `work.origin` is
+        this end, and `domain`, `evaluate`, `conjugate` and `step` take or return c relative to it.
+        """
         lo[0] = -INFINITY
         hi[0] = INFINITY
 
@@ -355,14 +363,6 @@ cdef class Geometry:
 
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
         """If `adaptive`: add D(u, w) - D(u, w(c)) = gain - c (u.x), the intercept included, to the tracked sums."""
-
-    cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
-        """Measure c from this end of the domain, near which c itself would lose its significant digits.
-
-        Returns False if the geometry has no such need. Otherwise `domain`, `evaluate`, `conjugate` and `step` take or
-        return c relative to `work.origin`.
-        """
-        return False
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         """A bound on the relative rate at which x'Sx, now `slope`, changes with c; after evaluate(work, 0)."""
@@ -433,12 +433,14 @@ cdef class Geometry:
                 w[i] = self.proximal(j, w[i], l1 - self.threshold_stamp[j] if missed else l1, l2)
             w += work.row.n
 
+    @cython.final
     cdef void catch_up(self, Workspace* work) noexcept nogil:
         """After `load`: make the pending proximal steps of the weights gathered for a sparse row."""
         if self.pending and work.row.index != NULL:
             self.proximal_row(work, self.threshold, self.growth - 1.0, True)
             self.project(work)
 
+    @cython.final
     cdef void catch_up_all(self) noexcept nogil:
         """Make the pending proximal steps of all weights, and reset the clock; all weights are backed up."""
         cdef Py_ssize_t j
@@ -450,6 +452,7 @@ cdef class Geometry:
             self.threshold, self.growth, self.pending = 0.0, 1.0, 0.0
             self.threshold_stamp[:] = 0.0
 
+    @cython.final
     cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
         """The proximal step of a sparse row's weights, then the projection; stores them and advances the clock.
 

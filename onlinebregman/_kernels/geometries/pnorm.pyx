@@ -227,7 +227,6 @@ cdef class PNormGeometry(Geometry):
         cdef double unit = self.unit, total = self.total, dot, square, factor
         if self.linear:
             ob_dot_norm(work.w, work.x, work.n, value, slope)
-            value[0] -= c * slope[0]
             return
         if c != 0:
             theta = scratch(work, 1)

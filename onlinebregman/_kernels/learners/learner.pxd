@@ -25,7 +25,7 @@ cdef class LearnerSavepoint(Savepoint):
     cdef Loss loss
     cdef double upper
     cdef bint averaging
-    cdef double[::1] average_sum, stamp, depth
+    cdef double[::1] average_sum, stamp
     cdef Py_ssize_t per_feature
 
 

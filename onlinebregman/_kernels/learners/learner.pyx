@@ -275,10 +275,12 @@ cdef class Learner(AtomicLearner):
             self.settings.track_regret = track_regret
             if track_regret and self.origin is None:
                 self.origin = self.position
-                self.geometry.start_tracking()
+                if self.geometry.adaptive:
+                    self.geometry.start_tracking()
             elif not track_regret:
                 self.origin = None
-                self.geometry.stop_tracking()
+                if self.geometry.adaptive:
+                    self.geometry.stop_tracking()
                 self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
                 self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
                 self.run.rate_rose = 0.0
@@ -385,8 +387,6 @@ cdef class Learner(AtomicLearner):
         AtomicLearner.undo(self, rows)
         self.geometry.state.restore()
         self.before.restore(self.geometry)
-        if not self.before.deep:
-            self.geometry.depth = None
         with cython.critical_section(self):
             self.prediction_model = None
         self.rule.undo()
@@ -451,7 +451,7 @@ cdef class Learner(AtomicLearner):
         savepoint.origin, savepoint.loss = self.origin, self.loss
         savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
         savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
-        savepoint.per_feature, savepoint.depth = self.geometry.per_feature, self.geometry.depth
+        savepoint.per_feature = self.geometry.per_feature
         return savepoint
 
     cdef int return_to(self, Savepoint saved) except -1:
@@ -465,6 +465,6 @@ cdef class Learner(AtomicLearner):
         self.origin, self.loss = savepoint.origin, savepoint.loss
         self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
         self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
-        self.geometry.arrange(savepoint.per_feature)
-        self.geometry.depth = savepoint.depth
+        if self.geometry.adaptive:
+            (<AdaptiveGeometry> self.geometry).arrange(savepoint.per_feature)
         return 0

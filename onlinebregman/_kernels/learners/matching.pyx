@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, isfinite
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-from onlinebregman._kernels.learners.second_order cimport LANES, SecondOrderLearner
+from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
 from onlinebregman._kernels.learners.solver cimport Score, implicit_step
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -23,7 +23,6 @@ from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Rows
 
-cdef double LEAST_CURVATURE = 1e-6
 cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # for the solver: w(c).x is linear in c
 
 
@@ -51,10 +50,7 @@ cdef class MatchingLearner(SecondOrderLearner):
     def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, FourierFeatures features, intercept_alpha,
                   state=None):
         self.loss = loss
-        self.n_features, self.alpha, self.fit_intercept, self.gamma = n_features, alpha, fit_intercept, 1.0
-        self.intercept_alpha = intercept_alpha
-        self.features = features
-        self.allocate(1, LANES)
+        self.allocate(n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES)
         self.chunkwise = not isinstance(loss, NumPyLoss)
 
     @property

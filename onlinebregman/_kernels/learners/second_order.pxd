@@ -7,6 +7,9 @@ cdef enum:
     LANES = 8                 # vectors of scores are padded to a multiple of this length
 
 
+cdef double LEAST_CURVATURE   # of a loss, in the metric
+
+
 cdef struct SecondOrderState:  # the state in addition to weights and metric
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
@@ -30,7 +33,8 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef bint backed_up       # whether U can be restored, too
     cdef double gamma         # the forgetting factor
 
-    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length) except -1
+    cdef int allocate(self, n_features, alpha, fit_intercept, FourierFeatures features, intercept_alpha, Py_ssize_t m,
+                      Py_ssize_t score_length) except -1
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil
     cdef object updated_memory(self)

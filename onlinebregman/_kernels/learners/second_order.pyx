@@ -34,7 +34,7 @@ from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
 from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
-from onlinebregman._kernels.rows.fourier cimport mapped
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
@@ -43,6 +43,7 @@ cdef enum:
 
 # Bound on D times alpha: with forgetting and no new information D and its rounding errors would grow without bound.
 cdef double LARGEST = 1e10
+cdef double LEAST_CURVATURE = 1e-6
 # Numbers below this do not overflow by rounding errors.
 cdef double FINITE = 1e300
 
@@ -61,12 +62,15 @@ cdef class SecondOrderLearner(AtomicLearner):
         if type(self) is SecondOrderLearner:
             raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
 
-    cdef int allocate(self, Py_ssize_t m, Py_ssize_t score_length) except -1:
-        """Called at the end of a constructor: weights for m scores.
+    cdef int allocate(self, n_features, alpha, fit_intercept, FourierFeatures features, intercept_alpha, Py_ssize_t m,
+                      Py_ssize_t score_length) except -1:
+        """Called at the end of a constructor, with its arguments: weights for m scores.
 
         `score_length` is the length of a vector of scores, padding included.
         """
         cdef Py_ssize_t j
+        self.n_features, self.features, self.fit_intercept = n_features, features, fit_intercept
+        self.alpha, self.intercept_alpha, self.gamma = alpha, intercept_alpha, 1.0
         self.n_inputs = self.n_features if self.features is None else self.features.n_components
         if self.features is not None:
             check_columns(self.features.n_features, self.n_features)

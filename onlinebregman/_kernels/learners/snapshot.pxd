@@ -1,11 +1,11 @@
-from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.geometries.geometry cimport MOVED, Geometry
 from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class Snapshot:
     cdef bint complete        # a copy of all weights, or a log of the rows' weights
-    cdef bint stamped         # whether the stamps of proximal steps are saved
-    cdef bint deep            # whether there are depths, which are saved
+    cdef double* vectors[MOVED]  # those of the geometry that are saved
+    cdef int n_vectors
     cdef Py_ssize_t start     # the first weight that may move, if `complete`
     cdef double* saved        # memory reused by all calls
     cdef Py_ssize_t capacity, used
@@ -15,9 +15,6 @@ cdef class Snapshot:
     cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil
     cdef void restore(self, Geometry geometry) noexcept nogil
-    cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil
-    cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,
-                          bint save) noexcept nogil
     cdef bint finite(self, Geometry geometry, const Row* row) noexcept nogil
     cdef bint finite_vector(self, Geometry geometry, double[::1] state, const Row* row) noexcept nogil

@@ -26,9 +26,8 @@ cdef class Snapshot:
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else n_values * geometry.per_feature
         cdef double* saved
         cdef Py_ssize_t* columns
-        self.stamped = geometry.penalised and (not geometry.eager or geometry.pending > 0)
-        self.deep = geometry.depth is not None
-        size *= self.vectors(geometry)
+        self.n_vectors = geometry.moved_vectors(self.vectors)
+        size *= self.n_vectors
         if size > self.capacity:
             saved = <double*> realloc(self.saved, size * sizeof(double))
             if saved == NULL:
@@ -56,6 +55,7 @@ cdef class Snapshot:
     cdef void restore(self, Geometry geometry) noexcept nogil:
         """Restore all saved weights."""
         cdef Row row
+        self.n_vectors = geometry.moved_vectors(self.vectors)
         if self.complete:
             self.move(geometry, NULL, False)
         while self.logged > 0:
@@ -64,41 +64,24 @@ cdef class Snapshot:
             row.index = &self.columns[self.logged]
             self.move(geometry, &row, False)
 
-    cdef Py_ssize_t vectors(self, Geometry geometry) noexcept nogil:
-        """The number of vectors that are saved: weights, sum and stamp of averaging, stamps of proximal steps,
-        depths."""
-        return 1 + 2 * geometry.averaging + self.stamped + self.deep
-
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
-        """Save all weights, or a row's, with the vectors of averaging and penalty; or restore those saved last."""
+        """Save all weights, or a row's, with the other vectors that steps change; or restore those saved last."""
         cdef Py_ssize_t n = geometry.weights.shape[0] - self.start if row == NULL else geometry.per_feature * row.n
+        cdef double* vector
         cdef double* saved
+        cdef int k
         if not save:
-            self.used -= n * self.vectors(geometry)
-        saved = self.saved + self.used
-        self.move_vector(geometry, geometry.weights, row, saved, save)
-        if geometry.averaging:
-            self.move_vector(geometry, geometry.average_sum, row, saved + n, save)
-            self.move_vector(geometry, geometry.stamp, row, saved + 2 * n, save)
-            saved += 2 * n
-        if self.stamped:
-            self.move_vector(geometry, geometry.threshold_stamp, row, saved + n, save)
-            saved += n
-        if self.deep:
-            self.move_vector(geometry, geometry.depth, row, saved + n, save)
+            self.used -= n * self.n_vectors
+        for k in range(self.n_vectors):
+            vector, saved = self.vectors[k] + self.start, self.saved + self.used + k * n
+            if row == NULL:
+                memcpy(saved if save else vector, vector if save else saved, n * sizeof(double))
+            elif save:
+                geometry.gather(row, vector, saved)
+            else:
+                geometry.scatter(row, saved, vector)
         if save:
-            self.used += n * self.vectors(geometry)
-
-    cdef void move_vector(self, Geometry geometry, double[::1] state, const Row* row, double* saved,
-                          bint save) noexcept nogil:
-        cdef size_t size
-        if row == NULL:
-            size = (state.shape[0] - self.start) * sizeof(double)
-            memcpy(saved if save else &state[self.start], &state[self.start] if save else saved, size)
-        elif save:
-            geometry.gather(row, state, saved)
-        else:
-            geometry.scatter(row, saved, state)
+            self.used += n * self.n_vectors
 
     cdef bint finite(self, Geometry geometry, const Row* row) noexcept nogil:
         """Whether the weights, all or those of a row, and their sums for averaging are finite."""

@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.learners.second_order cimport LANES, SecondOrderLearner
+from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.softmax cimport (
@@ -24,8 +24,6 @@ from onlinebregman._kernels.ops.softmax cimport (
 )
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Rows
-
-cdef double LEAST_CURVATURE = 1e-6
 
 
 cdef class SoftmaxLearner(SecondOrderLearner):
@@ -49,12 +47,10 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, FourierFeatures features, intercept_alpha, *more):
         if n_classes < 2:
             raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
-        self.n_features, self.n_classes = n_features, n_classes
-        self.alpha, self.fit_intercept, self.gamma = alpha, fit_intercept, 1.0
-        self.intercept_alpha = intercept_alpha
-        self.features = features
-        self.n_lanes = (self.n_classes + LANES - 1) // LANES * LANES
-        self.allocate(n_classes if n_classes > 2 else 1, self.n_lanes)
+        self.n_classes, self.n_lanes = n_classes, (n_classes + LANES - 1) // LANES * LANES
+        self.allocate(
+            n_features, alpha, fit_intercept, features, intercept_alpha, n_classes if n_classes > 2 else 1, self.n_lanes
+        )
 
     def with_classes(self, n_classes, numbers):
         """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.

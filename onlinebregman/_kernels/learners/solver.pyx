@@ -132,10 +132,17 @@ cdef double logistic_newton(double start, double xSx, double eta, double y) noex
     return c
 
 
+cdef inline bint count_from(Geometry geometry, Workspace* work, double end) noexcept nogil:
+    """If the geometry has poles, measure c from this end of its domain from now on; returns whether it does."""
+    if geometry.has_poles:
+        work.origin = end
+    return geometry.has_poles
+
+
 cdef bint near_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
     """Whether c is so near to an end of its domain that it has to be measured from there; if so, it is from now on."""
     cdef double end = low_end if c < 0 else high_end
-    return fabs(c - end) < BESIDE * fabs(end) and geometry.count_from(work, end)
+    return fabs(c - end) < BESIDE * fabs(end) and count_from(geometry, work, end)
 
 
 cdef double newton(Geometry geometry, Loss loss, Workspace* work, Score* score, double keep, double eta, double y,
@@ -261,9 +268,9 @@ cdef double carried(Geometry geometry, Loss loss, Workspace* work, Score* score,
     if work.origin == 0:
         geometry.domain(work, &low_end, &high_end)
         end = low_end if speed < 0 else high_end
-        if not fabs(time * speed) > 1e15 * fabs(end) or not geometry.count_from(work, end):
+        if not fabs(time * speed) > 1e15 * fabs(end) or not count_from(geometry, work, end):
             reached = flow(geometry, loss, work, score, c, time, y)
-            if fabs(reached - end) >= BESIDE * fabs(end) or isinf(end) or not geometry.count_from(work, end):
+            if fabs(reached - end) >= BESIDE * fabs(end) or isinf(end) or not count_from(geometry, work, end):
                 return reached
         c -= end
     return flow(geometry, loss, work, score, c, time, y)

@@ -62,8 +62,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Instance* instance = <Instance*> work.notes
-        slope[0] = instance.hi * instance.hi + instance.lo * instance.lo
-        value[0] = instance.score - c * slope[0]
+        value[0], slope[0] = instance.score, instance.hi * instance.hi + instance.lo * instance.lo
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
         cdef Instance* instance = <Instance*> work.notes

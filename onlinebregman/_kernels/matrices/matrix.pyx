@@ -153,6 +153,9 @@ cdef class LogDetGeometry(MatrixGeometry):
         The positive definite matrix to start from, or the state; copied.
     """
 
+    def __cinit__(self):
+        self.has_poles = True
+
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
         if weights.ndim == 2 and weights.shape[0] == weights.shape[1]:
@@ -231,10 +234,6 @@ cdef class LogDetGeometry(MatrixGeometry):
         if work.origin != 0:
             lo[0] -= work.origin  # exactly 0 at the end that c is measured from
             hi[0] -= work.origin
-
-    cdef bint count_from(self, Workspace* work, double end) noexcept nogil:
-        work.origin = end
-        return True
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)

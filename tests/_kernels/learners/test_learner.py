@@ -248,6 +248,47 @@ def test_other_settings_do_not_use_the_fast_path():
     assert_allclose(plain.coef, np.mean(steps, axis=0), rtol=1e-12)
 
 
+def test_averages_begin_at_their_row_wherever_settings_are_repeated():
+    X, y = stream(6, 9, 4, density=1.0)
+    learner, steps = learner_of("euclidean", d=4, average=5), []
+    for i in range(9):
+        learner.configure(update="implicit", schedule=Constant(0.1), average=5)
+        learner.learn(X[i : i + 1], y[i : i + 1])
+        steps.append(learner.position[0])
+        assert_allclose(learner.coef, np.mean(steps[4:], axis=0) if i >= 4 else steps[-1], rtol=1e-12)
+
+
+def test_predictions_after_a_rollback_are_of_the_rows_learned_since():
+    """As many as were undone, so that the number of rows is that of a prediction before."""
+    X, y = stream(7, 30, 4, density=1.0)
+    learner, other = (learner_of("euclidean", d=4, average=True) for _ in range(2))
+    savepoint = learner.savepoint()
+    learner.learn(X[:10], y[:10])
+    undone = [learner.predict(X) for _ in range(2)]  # the second one by a model with the averaged weights
+    learner.rollback(savepoint)
+    learner.commit()
+    for each in (learner, other):
+        each.learn(X[10:20], y[10:20])
+    assert learner.t == other.t == 10
+    for before in undone:
+        assert_array_equal(learner.predict(X), other.predict(X))
+        assert np.abs(learner.predict(X) - before).max() > 1e-3
+
+
+def test_rates_that_are_tracked_again_are_those_since_then():
+    X, y = stream(8, 4, 4, density=1.0)
+    learner = learner_of("euclidean", d=4, eta0=0.1, track_regret=True)
+    for eta0, tracked in ((0.1, (0.1, 0.1, False)), (0.3, (0.1, 0.3, True)), (0.2, (0.1, 0.2, True))):
+        learner.configure(update="implicit", schedule=Constant(eta0), track_regret=True)
+        learner.learn(X, y)
+        assert learner.tracked_rates == tracked
+    for track_regret in (False, True):
+        learner.configure(update="implicit", schedule=Constant(0.2), track_regret=track_regret)
+        assert learner.tracked_rates == (0.0, 0.0, False)
+    learner.learn(X, y)
+    assert learner.tracked_rates == (0.2, 0.2, False)
+
+
 @pytest.mark.parametrize(
     "order", [np.arange(3.0), np.arange(3, dtype=np.int32), np.arange(6)[::2], np.zeros((3, 1), int)]
 )
