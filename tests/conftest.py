@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from scipy.special import expit
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -156,6 +156,10 @@ VARIANTS = {
     ],
     "ParameterFreeClassifier": [{"members": [MirrorDescentClassifier(loss="hinge"), PNormClassifier()]}],
     "ParameterFreeRegressor": [{"members": [ImplicitGDRegressor(), ForwardRegressor(forward=False)]}],
+    "OneClassMirrorDescent": [
+        {"nu": 0.1, "divergence": "adagrad", "average": False},
+        {"divergence": "relative_entropy", "update": "implicit"},
+    ],
     "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True}],
     "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03}],
     "PerceptronClassifier": [{"average": True, "fit_intercept": False}],
@@ -362,6 +366,9 @@ def rows_for(estimator, n_classes):
         if get_tags(estimator).target_tags.positive_only and not get_tags(estimator).input_tags.positive_only:
             y = expit(y)  # counts, rates or probabilities
         return X, y
+    if is_outlier_detector(estimator):  # which ignores y; rows on one side of the origin
+        X = 1.0 + rng.uniform(size=(40, 4))
+        return X, rng.integers(2, size=40)
     raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them here")
 
 

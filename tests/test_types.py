@@ -14,6 +14,7 @@ OPEN = {("MirrorDescentRegressor", "loss"), ("MirrorDescentClassifier", "loss"),
 OPEN |= {("ParameterFreeRegressor", "loss")}
 OPEN |= {("ScaleInvariantRegressor", "loss"), ("ScaleInvariantClassifier", "loss")}
 OPEN |= {("MirrorDescentRegressor", "divergence"), ("MirrorDescentClassifier", "divergence")}
+OPEN |= {("OneClassMirrorDescent", "divergence")}
 
 CLASSES = [each.values[0] for each in public_names() if inspect.isclass(each.values[0])]
 ESTIMATORS = [each for each in CLASSES if issubclass(each, BaseEstimator) and hasattr(each, "_parameter_constraints")]

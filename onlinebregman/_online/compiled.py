@@ -34,6 +34,7 @@ from ..divergences import (
     SquaredEuclidean,
 )
 from ..losses import Loss, SquaredLoss
+from ..losses.margin import OneClassLoss
 from ..penalties import L1, L2, ElasticNet, Penalty
 
 # Compiled geometry of a divergence class with a constraint class; it may be None for some parameters. Subclasses are
@@ -70,6 +71,7 @@ _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
     losses.PoissonLoss: lambda loss: compiled.PoissonLoss(),
     losses.TweedieLoss: lambda loss: compiled.TweedieLoss(loss.power),
     losses.HingeLoss: lambda loss: compiled.HingeLoss(loss.margin),
+    OneClassLoss: lambda loss: compiled.HingeLoss(loss.margin, loss.nu),
     losses.SquaredHingeLoss: lambda loss: compiled.SquaredHingeLoss(),
     losses.ModifiedHuberLoss: lambda loss: compiled.ModifiedHuberLoss(),
     losses.AbsoluteLoss: lambda loss: compiled.EpsilonInsensitiveLoss(0.0),

@@ -100,7 +100,7 @@ class ToSklearnMixin(DocumentedMixin):
         """Convert the fitted model to estimators of scikit-learn alone, with the same predictions.
 
         Linear models become `LinearRegression`, `SGDClassifier` or, if their probabilities are a softmax,
-        `LogisticRegression`; with a link other than the identity a `TransformedTargetRegressor`. Metric learners become
+        `LogisticRegression`, `OneClassMirrorDescent` becomes `SGDOneClassSVM`; with a link other than the identity a `TransformedTargetRegressor`. Metric learners become
         `NeighborhoodComponentsAnalysis` with their `components_`, and nearest neighbours in a metric a pipeline with
         `KNeighborsClassifier`, several metrics a `VotingClassifier`. `standardize`, `random_features`, and values that
         count as the largest of their column so far, take preceding steps in a pipeline.
@@ -132,7 +132,7 @@ class ToOnnxMixin(DocumentedMixin):
         """Convert the fitted model to ONNX, to predict without Python; requires the package onnx.
 
         The input is "X" of shape (n_samples, n_features). The outputs of a regressor are "prediction", those of a
-        classifier "label", "scores" (`decision_function`), unless it has only probabilities, and "probabilities" if it
+        classifier or outlier detector "label", "scores" (`decision_function`), unless it has only probabilities, and "probabilities" if it
         has them. All steps from the row to the prediction are included (standardisation, random features, links, labels
         of any kind), in operators of ONNX without extensions.
 

@@ -110,7 +110,7 @@ class MirrorMixin(DocumentedMixin):
         self._learner.configure(
             update=self.update,
             schedule=self._schedule(),
-            fit_intercept=parameters.get("fit_intercept", False),
+            fit_intercept=getattr(self, "fit_intercept", False),
             average=parameters.get("average", False),
             track_regret=parameters.get("track_regret", False),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 
 from ..losses import Loss
 from .export import Scores, Thresholds, link_of
@@ -78,21 +78,26 @@ class Graph:
 
 def linear(model: Any, dtype: str) -> Any:
     """A linear model: its scores, then predictions or labels and probabilities."""
-    graph, scores = Graph(dtype), model._scores()
-    tensor = scores_of(graph, scores)
+    graph, form = Graph(dtype), model._scores()
+    tensor = scores_of(graph, form)
     if is_classifier(model):
         links = {"sigmoid": sigmoid, "clip": _clipped}
-        form = "softmax" if model._is_softmax else link_of(model._learned_loss)
-        probabilities = _softmax(graph, tensor, len(model.classes_)) if form == "softmax" else None
-        if form in links:
-            probabilities = _of_each(graph, links[form], tensor, len(model.classes_))
+        link = "softmax" if model._is_softmax else link_of(model._learned_loss)
+        probabilities = _softmax(graph, tensor, len(model.classes_)) if link == "softmax" else None
+        if link in links:
+            probabilities = _of_each(graph, links[link], tensor, len(model.classes_))
         elif probabilities is None and model._learned_loss.probabilistic:
             raise ValueError(f"The probabilities of {model._learned_loss!r} have no form in ONNX.")
         return _classified(graph, model, tensor, probabilities)
+    if is_outlier_detector(model):
+        scores = flat(graph, tensor)
+        inside = graph.add("Where", graph.add("GreaterOrEqual", scores, 0.0), np.array(1), np.array(-1))
+        outputs: dict[str, Output] = {"label": (inside, np.int64, []), "scores": (scores, graph.dtype, [])}
+        return graph.model(model.n_features_in_, **outputs)
     prediction = linked(graph, model._learned_loss, tensor)
     if np.ndim(model.intercept_) == 0:
         prediction = flat(graph, prediction)
-    outputs = {"prediction": (prediction, graph.dtype, [len(scores.coef)] * np.ndim(model.intercept_))}
+    outputs = {"prediction": (prediction, graph.dtype, [len(form.coef)] * np.ndim(model.intercept_))}
     return graph.model(model.n_features_in_, **outputs)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import VotingClassifier
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDOneClassSVM
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelEncoder, MaxAbsScaler, StandardScaler
@@ -48,6 +48,7 @@ def linear(model: Any) -> BaseEstimator:
         sampler = RBFSampler(n_components=len(phases)).fit(np.zeros((1, len(unit))))
         steps.append(_set(sampler, random_weights_=(frequencies * unit).T, random_offset_=phases))
     convert = _linear_classifier if is_classifier(model) else _linear_regressor
+    convert = _one_class if is_outlier_detector(model) else convert
     steps.append(convert(model, coef, scores.intercept))
     _set_names(steps[0], model)
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
@@ -111,6 +112,10 @@ def _linear_classifier(model: Any, coef: np.ndarray, intercept: np.ndarray) -> B
         classifier = SGDClassifier(loss=name or "hinge")
     fitted = {"classes_": model.classes_, "n_features_in_": coef.shape[1], "n_iter_": 1}
     return _set(classifier, coef_=coef, intercept_=intercept, **fitted)
+
+
+def _one_class(model: Any, coef: np.ndarray, intercept: np.ndarray) -> SGDOneClassSVM:
+    return _set(SGDOneClassSVM(nu=model.nu), coef_=coef, offset_=-intercept, n_features_in_=coef.shape[1])
 
 
 def metric(model: Any) -> NeighborhoodComponentsAnalysis:

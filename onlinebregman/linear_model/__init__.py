@@ -6,6 +6,7 @@ from .forward import ForwardRegressor
 from .forward_classifier import ForwardClassifier
 from .implicit_gd import ImplicitGDRegressor
 from .mirror_descent import MirrorDescentClassifier, MirrorDescentRegressor
+from .one_class import OneClassMirrorDescent
 from .perceptron import PerceptronClassifier
 from .pnorm import PNormClassifier, PNormRegressor
 from .scale_invariant import ScaleInvariantClassifier, ScaleInvariantRegressor
@@ -19,6 +20,7 @@ __all__ = [
     "ImplicitGDRegressor",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
+    "OneClassMirrorDescent",
     "PNormClassifier",
     "PNormRegressor",
     "PerceptronClassifier",

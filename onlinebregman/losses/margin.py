@@ -84,6 +84,17 @@ class HingeLoss(MarginLoss):
         return self.margin * np.asarray(y, dtype=np.float64)[np.newaxis]
 
 
+class OneClassLoss(HingeLoss):
+    """max(0, rho - s) - nu rho of a score s and a learned offset rho, as a loss of a = s - rho, for y = 1.
+
+    The term -nu rho is nu times the intercept -rho, whose steps learners make by themselves.
+    """
+
+    def __init__(self, nu: float) -> None:
+        super().__init__(margin=0.0)
+        self.nu = nu
+
+
 @named("squared_hinge")
 class SquaredHingeLoss(MarginLoss):
     """L(a, y) = max(0, 1 - y a)^2, y = -1 or 1: the loss of the L2 support vector machine.

@@ -244,5 +244,5 @@ cdef class Lockstep:
         learner.geometry.step(work, self.c[k])
         return end_step(
             learner.geometry, &learner.settings, &learner.run, work, weight, self.base[k], self.c[k],
-            self.scores[own].intercept_xSx, weight * self.value[k],
+            self.scores[own].intercept_xSx, weight * self.value[k], learner.loss.drift,
         )

@@ -86,7 +86,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
     if settings.track_regret:
         certify(geometry, loss, update, run, work, &score, y, weight, eta, c, gap, value)
     value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
-    return end_step(geometry, settings, run, work, weight, eta, c, score.intercept_xSx, value)
+    return end_step(geometry, settings, run, work, weight, eta, c, score.intercept_xSx, value, loss.drift)
 
 
 cdef inline int rate_status(Rule rule, double eta) noexcept nogil:
@@ -146,8 +146,12 @@ cdef inline int predict_row(Geometry geometry, const Settings* settings, const R
 
 
 cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* run, Workspace* work,
-                         double weight, double eta, double c, double intercept_xSx, double loss) noexcept nogil:
-    """Finish a row after the step c: the penalty or the projection, and the statistics of the run."""
+                         double weight, double eta, double c, double intercept_xSx, double loss,
+                         double drift) noexcept nogil:
+    """Finish a row after the step c: the penalty or the projection, and the statistics of the run.
+
+    A loss with a term drift * b of the intercept b moves it, too, by a step of its own.
+    """
     if geometry.penalised:
         penalise(geometry, settings, run, work, eta)
     else:
@@ -159,6 +163,8 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
     if geometry.failure is not None:
         return FAILED
     count(run, weight, loss, c, intercept_xSx)
+    if drift != 0:
+        run.intercept -= weight * eta * intercept_xSx * drift
     if not isfinite(run.loss + run.weighted_loss + run.slack):
         return LOSS_OVERFLOWED
     if run.t >= settings.average_from:

@@ -267,7 +267,7 @@ cdef class MultinomialLearner(MultiLearner):
             add_slack(&learner.run, gap if self.explicit else gap - c * (score.a - self.after[k]), self.eta[k] / weight)
         status = end_step(
             learner.geometry, &learner.settings, &learner.run, work, weight, self.eta[k] / weight, c,
-            score.intercept_xSx, loss,
+            score.intercept_xSx, loss, 0.0,
         )
         if status == LEARNED and not learner.before.complete and not learner.before.finite(learner.geometry, row):
             return OVERFLOWED

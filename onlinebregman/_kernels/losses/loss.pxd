@@ -13,6 +13,7 @@ cdef class Loss:
     cdef readonly bint linear     # whether the derivative is a - y everywhere (of an inner loss: linear in a)
     cdef readonly bint kinked     # whether `kink` may find one
     cdef readonly bint logistic   # whether value and derivatives are those of LogisticLoss
+    cdef readonly double drift    # v of the term v b of the intercept b that is added to the loss
     cdef readonly Loss inner      # a smooth loss equal to this one around its minimum; None: the loss itself
     cdef object interrupt         # KeyboardInterrupt or MemoryError raised by a loss in Python
     cdef double value(self, double a, double y) noexcept nogil

@@ -347,11 +347,11 @@ cdef class HingeLoss(MarginLoss):
 
     cdef readonly double margin
 
-    def __cinit__(self, margin=1.0):
-        self.margin = margin
+    def __cinit__(self, margin=1.0, drift=0.0):
+        self.margin, self.drift = margin, drift
 
     def _arguments(self):
-        return (self.margin,)
+        return self.margin, self.drift
 
     cdef double value(self, double a, double y) noexcept nogil:
         return max(self.margin - y * a, 0.0)
