@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from . import _kernels  # noqa: F401  # imported first: it raises a clear error if nothing is compiled
-from .density import MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
+from .density import DensityOutlierDetector, MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
 from .experts import BayesMixture, DensityMixture, EGPortfolio, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
@@ -42,6 +42,7 @@ __all__ = [
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
     "DensityMixture",
+    "DensityOutlierDetector",
     "EGPortfolio",
     "EGRegressor",
     "ExpertMixtureClassifier",

@@ -51,6 +51,7 @@ VARIANTS = {
         {"update": "explicit", "eta0": 0.01},
         {"upper_bound": 0.5, "average": True},
     ],
+    "DensityOutlierDetector": [{"estimator": OnlineGaussian(covariance_type="diag", prior_weight=1.0), "nu": 0.2}],
     "DensityMixture": [{"estimators": DENSITIES, "share": 0.05, "history": 9}],
     "EGRegressor": [
         {"weights": "simplex"},

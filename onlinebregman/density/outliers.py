@@ -1,0 +1,219 @@
+"""Densities as outlier detectors: rows of low density, below a threshold that is learned online."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from .._kernels.learners.learner import Learner
+from .._online.compiled import make_geometry, make_loss
+from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.examples import LearnsRows
+from .._online.types import MatrixLike
+from .._online.validation import check_dense_rows, check_weights, fitted
+from .._sklearn_compat import Interval
+from ..divergences import NormalizedAdaGrad
+from ..losses import QuantileLoss
+from ..pipeline import check_instance, check_online, copies_to_learn, make_online_pipeline, reversible
+from ..schedules import Constant
+from .gaussian import OnlineGaussian
+
+# The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
+UNSCORED = 10
+
+
+class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
+    """Outlier detection by a density that learns the rows, and the quantile of its scores, both online.
+
+    Each row is scored by its log-density before the density learns it. Outliers are the rows whose score is below the
+    offset, which is learned from these scores by steps on the pinball loss, as their nu-quantile: of the rows that come
+    next, about a fraction nu is predicted to be outliers, also if the stream drifts.
+
+    Parameters
+    ----------
+    estimator : estimator or None
+        A density with `partial_fit` and `score_samples`, such as `OnlineGaussian`, `OnlineExponentialFamily`,
+        `DensityMixture`, or a pipeline that ends with one. None: `OnlineGaussian(prior_weight=1.0)` on columns
+        standardised online.
+    nu : float
+        Fraction of the rows that are outliers (their contamination), 0 < nu < 1. Read when learning starts.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The density.
+    offset_ : float
+        Scores below it are those of outliers.
+    {t_, n_features_in_, feature_names_in_}
+
+    See Also
+    --------
+    OneClassMirrorDescent : By a linear model, for instance of random features.
+
+    Notes
+    -----
+    The offset is the intercept of a model without features, learned by `NormalizedAdaGrad` steps, which have no units.
+    A score of minus infinity counts as the lowest one before. The first ten rows are only learned; until then the
+    offset is minus infinity.
+
+    Densities of this package score and learn rows in one compiled pass, others and pipelines one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onlinebregman import DensityOutlierDetector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 2)) * [1.0, 100.0]
+    >>> model = DensityOutlierDetector(nu=0.1).partial_fit(X)
+    >>> print(f"{(model.predict(X) == -1).mean():.1f}")
+    0.1
+    >>> print(model.predict([[0.0, 0.0], [0.0, 500.0]]))
+    [ 1 -1]
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [BaseEstimator, None],
+        "nu": [Interval(Real, 0, 1, closed="neither")],
+    }
+    _read_at_each_call = ()
+    _fast_learner = "_no_learner"  # rows have to be scored first
+
+    def __init__(self, estimator: BaseEstimator | None = None, *, nu: float = 0.1) -> None:
+        self.estimator = estimator
+        self.nu = nu
+
+    def score_samples(self, X: MatrixLike) -> np.ndarray:
+        """Log-densities of rows.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            `score_samples` of the density.
+        """
+        check_is_fitted(self)
+        return self._score(check_dense_rows(self, X, reset=False))
+
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
+        """Log-densities of rows minus the offset, negative for outliers.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            `score_samples(X) - offset_`.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Predict whether rows are inliers.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            1 for inliers, -1 for outliers.
+        """
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    @property
+    def offset_(self) -> float:
+        """The threshold of the scores."""
+        learner = fitted(self, vars(self).get("_learner"))
+        return float(learner.intercept) if learner.t else -np.inf
+
+    @property
+    def t_(self) -> int:
+        """Rows learned; rows of weight zero do not count."""
+        return fitted(self, vars(self).get("_t"))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> Examples:
+        X = check_dense_rows(self, X, reset=call.first)
+        return Examples(X, weights=check_weights(sample_weight, len(X), allow_all_zero=call.partial))
+
+    def _begin(self, data: Examples) -> None:
+        self.estimator_: Any = _new(self.estimator)
+        self._t, self._lowest = 0, np.inf
+        loss = QuantileLoss(self.nu)
+        geometry = make_geometry(NormalizedAdaGrad(), np.zeros(1), loss=loss)
+        self._learner = Learner(geometry, make_loss(loss))
+        self._learner.configure(update="implicit", schedule=Constant(1.0), fit_intercept=True)
+
+    def _go_on(self, data: Examples, call: Call) -> None:
+        super()._go_on(data, call)
+        (self.estimator_,) = copies_to_learn([self.estimator_], len(data))
+
+    def _learning_in_place(self, data: Examples) -> list[Any]:
+        return reversible([self.estimator_], len(data))
+
+    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        rows = np.arange(len(data)) if data.weights is None else np.flatnonzero(data.weights)
+        first = max(UNSCORED - self._t, 0)
+        for row in rows[:first]:
+            self._learn_row(data, row)
+        self._t += len(rows)
+        rows = rows[first:]
+        if len(rows):
+            scores = self._score_and_learn(data, rows)
+            weights = None if data.weights is None else data.weights[rows]
+            known = np.where(np.isfinite(scores), scores, np.inf)
+            lowest = np.minimum.accumulate(np.r_[self._lowest, known])[1:]
+            scores, self._lowest = np.where(known < np.inf, scores, lowest), float(lowest[-1])
+            counted = np.isfinite(scores)  # the first ones may all be impossible
+            if counted.any():
+                weights = weights if weights is None else weights[counted]
+                self._learner.learn(np.zeros((counted.sum(), 1)), scores[counted], weights)
+
+    def _score_and_learn(self, data: Examples, rows: np.ndarray) -> np.ndarray:
+        """The scores of rows, each before the density learns it."""
+        if hasattr(self.estimator_, "_progressive_fit"):
+            weights = None if data.weights is None else data.weights[rows]
+            scores = self.estimator_._progressive_fit(data.X[rows], None, weights)
+            if scores is not None:
+                return scores
+        scores = np.empty(len(rows))
+        for i, row in enumerate(rows):
+            scores[i] = self._score(data.X[row : row + 1])[0]
+            self._learn_row(data, row)
+        return scores
+
+    def _score(self, X: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):  # of scalers; the density refuses rows that overflow
+            return np.asarray(self.estimator_.score_samples(X), dtype=np.float64)
+
+    def _learn_row(self, data: Examples, row: int) -> None:
+        weights = {} if data.weights is None else {"sample_weight": data.weights[row : row + 1]}
+        try:
+            with np.errstate(all="ignore"):
+                self.estimator_.partial_fit(data.X[row : row + 1], **weights)
+        except ValueError as error:  # its message says row 0, as it gets one row at a time
+            raise ValueError(f"The density cannot learn row {row}: {error}") from error
+
+
+def _new(estimator: BaseEstimator | None) -> Any:
+    """The density that learns, by default of standardised columns."""
+    if estimator is None:
+        return make_online_pipeline(StandardScaler(), OnlineGaussian(prior_weight=1.0))
+    check_instance(estimator, "estimator")
+    check_online(estimator, "estimator")
+    if not hasattr(estimator, "score_samples"):
+        raise ValueError(f"estimator must have the method score_samples; got {estimator!r}.")
+    return clone(estimator)

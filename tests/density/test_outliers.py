@@ -1,0 +1,97 @@
+"""Densities as outlier detectors: rows are scored before they are learned, and the offset is a quantile of scores."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import (
+    DensityMixture,
+    DensityOutlierDetector,
+    ImplicitGDRegressor,
+    OnlineExponentialFamily,
+    OnlineGaussian,
+)
+from onlinebregman.density.outliers import UNSCORED
+from onlinebregman.pipeline import make_online_pipeline
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3000, 3)) * [1.0, 100.0, 0.01]
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("given", [None, OnlineGaussian(), OnlineExponentialFamily()], ids=repr)
+def test_about_a_fraction_nu_are_outliers(nu, given):
+    model, found = DensityOutlierDetector(given, nu=nu), []
+    Z = X / [1.0, 100.0, 0.01]
+    for start in range(0, len(Z), 50):
+        found += [] if start == 0 else (model.predict(Z[start : start + 50]) == -1).tolist()
+        model.partial_fit(Z[start : start + 50])
+    assert_allclose(np.mean(found[500:]), nu, atol=0.015)
+
+
+def test_scores_are_those_of_the_density_before_each_row():
+    model, density, scores = (
+        DensityOutlierDetector(OnlineGaussian(prior_weight=1.0)),
+        OnlineGaussian(prior_weight=1.0),
+        [],
+    )
+    for i, x in enumerate(X[:100, np.newaxis]):
+        scores += [density.score_samples(x)[0]] if i >= UNSCORED else []
+        density.partial_fit(x)
+        model.partial_fit(x)
+    assert (model.score_samples(X) == density.score_samples(X)).all()
+    assert min(scores) <= model.offset_ <= np.median(scores)
+    assert (model.decision_function(X) == model.score_samples(X) - model.offset_).all()
+    assert model.t_ == 100
+
+
+def test_columns_are_standardised_by_default():
+    scaled = DensityOutlierDetector().partial_fit(X)
+    same = DensityOutlierDetector().partial_fit(X * [1e3, 1.0, 1e-3])
+    assert_allclose(same.decision_function(X * [1e3, 1.0, 1e-3]), scaled.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        OnlineGaussian(covariance_type="diag"),
+        DensityMixture([("full", OnlineGaussian()), ("unit", OnlineExponentialFamily())]),
+    ],
+    ids=["compiled", "row by row"],
+)
+def test_cuts_do_not_matter(given):
+    whole, parts = DensityOutlierDetector(given).partial_fit(X[:200]), DensityOutlierDetector(given)
+    for start, stop in ((0, 1), (1, 7), (7, 30), (30, 200)):
+        parts.partial_fit(X[start:stop])
+    assert parts.offset_ == whole.offset_
+    assert (parts.score_samples(X) == whole.score_samples(X)).all()
+
+
+def test_it_follows_a_drift():
+    moved = X[:, :1] + np.linspace(0, 30, len(X))[:, np.newaxis]
+    model = DensityOutlierDetector(make_online_pipeline(StandardScaler(), OnlineGaussian(prior_weight=1.0)))
+    model.partial_fit(moved)
+    assert np.isfinite(model.offset_)
+
+
+def test_it_ranks_outliers():
+    frauds = RNG.uniform(size=len(X)) < 0.05
+    rows = X + 4.0 * frauds[:, np.newaxis] * [1.0, 100.0, 0.01]
+    model = DensityOutlierDetector(nu=0.05).partial_fit(rows)
+    assert roc_auc_score(frauds, -model.decision_function(rows)) > 0.98
+    assert (model.predict(rows)[frauds] == -1).mean() > 0.7 > 0.05 > (model.predict(rows)[~frauds] == -1).mean()
+
+
+def test_before_ten_rows_all_are_inliers():
+    model = DensityOutlierDetector().partial_fit(X[:UNSCORED])
+    assert model.offset_ == -np.inf
+    assert (model.predict(X) == 1).all()
+
+
+def test_only_densities_that_learn_online():
+    with pytest.raises(ValueError, match="estimator must have the method score_samples; got ImplicitGDRegressor"):
+        DensityOutlierDetector(ImplicitGDRegressor()).partial_fit(X)
+    with pytest.raises(ValueError, match=r"row 20: .*cannot be learned|The density cannot learn row"):
+        DensityOutlierDetector().partial_fit(np.r_[X[:20], np.full((1, 3), 1e308)])
