@@ -49,6 +49,8 @@ MORE = [
     LearningRateMixture(ImplicitGDRegressor(standardize=True)),
     MirrorDescentClassifier(divergence="adagrad", penalty="l1", alpha=0.01, standardize=True),
     MirrorDescentRegressor(divergence="relative_entropy", signed=True, penalty="l1", alpha=0.01, average=True),
+    MirrorDescentRegressor(divergence="diagonal_newton", thresholds="pairwise"),
+    MirrorDescentClassifier(thresholds="no_interactions", average=True),
 ]
 WRONG = [np.inf, -np.inf, np.nan, 1e308, -1e308, 1e200, -1e160, 1e100, 1e-300]
 WIDTHS = (1, 1, 2, 5, 20)  # rows of several times as many columns, each with few values, are logged, not copied

@@ -1,11 +1,13 @@
 """The parameter-free mixtures: errors of the default sets, in any units, and invalid arguments."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.preprocessing import StandardScaler
@@ -60,17 +62,21 @@ def test_probabilities_are_near_those_of_the_batch():
 
 
 def test_raw_columns_and_targets_are_learned_better_than_by_sgd_on_scaled_ones():
-    X, y = load_diabetes(return_X_y=True)
-    model, peer = ParameterFreeRegressor(), SGDRegressor(random_state=0)
-    Z, u = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
-    model.partial_fit(X[:1], y[:1])
-    peer.partial_fit(Z[:1], u[:1])
+    """In the mean of several orders; the ratios of single ones lie between 0.95 and 0.985."""
+    data, targets = load_diabetes(return_X_y=True)
     ours = theirs = 0.0
-    for i in range(1, len(y)):
-        ours += ((model.predict(X[i : i + 1])[0] - y[i]) / y.std()) ** 2
-        theirs += (peer.predict(Z[i : i + 1])[0] - u[i]) ** 2
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-        peer.partial_fit(Z[i : i + 1], u[i : i + 1])
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(targets))
+        X, y = data[order], targets[order]
+        model, peer = ParameterFreeRegressor(), SGDRegressor(random_state=0)
+        Z, u = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+        model.partial_fit(X[:1], y[:1])
+        peer.partial_fit(Z[:1], u[:1])
+        for i in range(1, len(y)):
+            ours += ((model.predict(X[i : i + 1])[0] - y[i]) / y.std()) ** 2
+            theirs += (peer.predict(Z[i : i + 1])[0] - u[i]) ** 2
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+            peer.partial_fit(Z[i : i + 1], u[i : i + 1])
     assert ours < 0.97 * theirs
 
 
@@ -174,8 +180,8 @@ def test_a_refused_row_changes_nothing(unchanged):
     for model, labels in ((ParameterFreeClassifier(), y), (ParameterFreeRegressor(), y * 1.0)):
         model.fit(X[:100], labels[:100])
         bad = X[100:400].copy()
-        bad[250, 3] = np.nan
-        with unchanged(model, r"NaN \(row 250, column 3\)"):
+        bad[250, 3] = np.inf
+        with unchanged(model, r"infinity \(row 250, column 3\)"):
             model.partial_fit(bad, labels[100:400])
         bad[250, 3] = 1e300
         with unchanged(model, "row 2[59]"):
@@ -206,19 +212,45 @@ def test_errors_say_what_to_do():
         ParameterFreeClassifier(members=[ImplicitGDRegressor()]).fit(X, y)
     with pytest.raises(ValueError, match="members must hold at least one model"):
         ParameterFreeRegressor(members=[]).fit(X, y)
-    with pytest.raises(ValueError, match="standardize"):
-        ParameterFreeRegressor(members=[ImplicitGDRegressor(), ImplicitGDRegressor(standardize=True)]).fit(X, y)
     with pytest.raises(ValueError, match="'share' parameter"):
         ParameterFreeClassifier(share=1.0).fit(X, y)
     with pytest.raises(AttributeError, match="ParameterFreeClassifier has not learned a row yet"):
         _ = ParameterFreeClassifier().weights_
 
 
+@pytest.mark.parametrize("first", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("cut", [1, 7, 120])
+def test_members_that_map_rows_in_different_ways_learn_as_by_themselves(cut, first):
+    """Rows as they are, standardised, indicators of columns and of pairs that share their bins; dense and sparse."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:240, :6], y[:240]
+    make = partial(MirrorDescentClassifier, divergence="diagonal_newton")
+    members = [
+        make(),
+        make(thresholds="no_interactions"),
+        make(standardize=True),
+        make(thresholds=[(0, 1), (4, 2)]),
+        ForwardClassifier(standardize=True),
+        make(thresholds="pairwise", divergence="normalized_adagrad", average=3),
+        make(thresholds="no_interactions", divergence="squared_euclidean", learning_rate="sqrt"),
+    ]
+    mixture, alone = ParameterFreeClassifier(members=members), [clone(member) for member in members]
+    for start in range(0, len(y), cut):
+        rows = first(X[start : start + cut]) if start == 0 else X[start : start + cut]
+        for model in (mixture, *alone):
+            model.partial_fit(rows, y[start : start + cut], classes=[0, 1])
+    for member, own in zip(mixture.estimators_, alone, strict=True):
+        assert_array_equal(member.decision_function(X), own.decision_function(X))
+    maps = [learner.row_map for learner in mixture._learner.learners]
+    assert maps[1] is maps[6] and maps[2] is maps[4] and maps[0] is None
+    assert len({id(maps[number].bins) for number in (1, 3, 5, 6)}) == 1
+
+
 def test_rows_that_come_sparse_have_more_rates():
     X, y = load_breast_cancer(return_X_y=True)
 
     def rates(X):
-        members = ParameterFreeClassifier(random_features=0).fit(X, y[:50]).estimators_
+        members = ParameterFreeClassifier(random_features=0, thresholds=False).fit(X, y[:50]).estimators_
         return [m.eta0 for m in members if isinstance(m, MirrorDescentClassifier) and m._link == "logistic"]
 
     dense, stored = rates(X[:50]), rates(sparse.csr_matrix(X[:50]))

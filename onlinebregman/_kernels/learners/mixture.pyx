@@ -232,18 +232,14 @@ cdef class MixtureLearner(Ensemble):
         Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
         """
         cdef Py_ssize_t k
-        self.lockstep.gather(
-            tuple([
-                None if self.parts[k].image > 0 or learns_chunks(<AtomicLearner> self.parts[k].learner) else self.sole[k]
-                for k in range(self.n)
-            ]),
-            length,
-        )
+        cdef list rowwise = [not learns_chunks(learner) for learner in self.learners]
+        cdef list together = [rowwise[k] and self.parts[k].image == 0 for k in range(self.n)]
+        self.lockstep.gather(tuple([self.sole[k] if together[k] else None for k in range(self.n)]), length)
         self.n_rowwise = 0
         for k in range(self.n):
             if self.links is not None:
                 self.parts[k].scored_before = not (<AtomicLearner> self.parts[k].learner).scores_predict()
-            if not learns_chunks(<AtomicLearner> self.parts[k].learner) and not self.lockstep.has(k):
+            if rowwise[k] and not self.lockstep.has(k):
                 self.rowwise[self.n_rowwise] = k
                 self.n_rowwise += 1
         return 0

@@ -22,7 +22,7 @@ cdef class Chunk:
     def __cinit__(self, tuple row_maps):
         cdef Py_ssize_t k
         if len(row_maps) > MAX_IMAGES:
-            raise ValueError(f"learners must share their maps of rows, at most {MAX_IMAGES} of them; got {len(row_maps)}")
+            raise ValueError(f"learners must have at most {MAX_IMAGES} maps of rows in all; got {len(row_maps)}")
         if len({id(each.bins) for each in row_maps if isinstance(each, ThresholdMap)}) > 1:
             raise ValueError("learners must share the bins of their maps of rows; got different ones")
         self.row_maps, self.n_images = row_maps, len(row_maps)
