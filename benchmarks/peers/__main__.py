@@ -7,8 +7,9 @@ Each script runs in a separate process, with one thread of BLAS; the tables that
 docstring. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
 error. If only some scripts are given, the other parts of an existing page are unchanged.
 
-The errors on streams, of batch learners and of k-NN take hours: their results are stored in FOLDER, and not measured
-again. --tuned and --metric-learn are options of the first and the last, see `streams.py` and `knn_uci.py`.
+The errors on streams, of batch learners and of k-NN, and intervals, take up to hours: their results are stored in
+FOLDER, and not measured again. --tuned and --metric-learn are options of the first and the last, see `streams.py` and
+`knn_uci.py`.
 """
 
 import argparse
@@ -21,16 +22,16 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-FIRST = ("streams", "generators", "batch", "knn_uci")  # errors come before speed
+FIRST = ("streams", "generators", "batch", "intervals", "knn_uci")  # errors come before speed
 SCRIPTS = sorted(
     (path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_")),
     key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name),
 )
 HEAD = """# Comparisons with other packages
 
-Errors on streams, of batch learners and of k-NN in learned metrics, then speed: medians of several runs, both sides in
-turn in one process on one thread, and the median of the ratios; above 1, ours is faster. `python -m benchmarks.peers`
-makes this page.
+Errors on streams, of batch learners and of k-NN in learned metrics, and intervals, then speed: medians of several runs,
+both sides in turn in one process on one thread, and the median of the ratios; above 1, ours is faster. `python -m
+benchmarks.peers` makes this page.
 """
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -76,7 +77,7 @@ def main() -> None:
     if options.results:
         options.results.mkdir(parents=True, exist_ok=True)
         arguments["streams"] += ["--results", str(options.results / "streams.csv")]
-        for name in ("generators", "batch", "knn_uci"):
+        for name in ("generators", "batch", "intervals", "knn_uci"):
             arguments[name] += ["--results", str(options.results / f"{name}.json")]
     if options.tuned:
         arguments["streams"] += ["--tuned"]

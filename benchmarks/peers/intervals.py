@@ -10,13 +10,15 @@ intervals are those of a normal model; river's RegressionJackknife (quantiles of
 its scaled linear regression, of its adaptive random forest, and of the predictions of ParameterFreeRegressor, which
 compares intervals alone; and MAPIE's TimeSeriesRegressor (EnbPI, and ACI with gamma 0.005), which learns trees once, in
 30 resamplings of the first third, and then updates its errors every 20 rows. What is not installed is omitted.
---results is a file of results: those in it are not measured again.
+Times of ParameterFreeRegressor are those of five coverages for each row. --results is a file of results: those in it
+are not measured again.
 """
 
 import argparse
 import json
 import time
 import warnings
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 import _tables as tables
@@ -101,7 +103,8 @@ class Resampled:
         model = model.fit(X[:start], y[:start])
         for i in range(start, len(y), STEP):
             rows = slice(i, i + STEP)
-            intervals = model.predict(X[rows], ensemble=True, confidence_level=list(coverages))[1]
+            options = {"ensemble": True, "confidence_level": list(coverages), "allow_infinite_bounds": True}
+            intervals = model.predict(X[rows], **options)[1]
             found[:, rows] = np.moveaxis(intervals, 1, 0)
             if self.method == "aci":
                 model.adapt_conformal_inference(X[rows], y[rows], 0.005, list(coverages), ensemble=True)
@@ -185,7 +188,7 @@ def main():
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
     known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
-    found = {}
+    found, installed = {}, {each.metadata["Name"].lower() for each in distributions()}
     for name in options.only or names:
         X, y = drifting(name, options.rows) if name in DRIFTING else load(name)
         for each, learner in learners().items():
@@ -198,6 +201,7 @@ def main():
                 if options.results:
                     options.results.write_text(json.dumps(known, indent=1))
             found.setdefault(name, {})[each] = known[key]
+    print(", ".join(f"{name} {version(name)}" for name in ("onlinebregman", "river", "mapie") if name in installed))
     show(found, list(found), options.coverage)
 
 
