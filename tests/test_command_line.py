@@ -185,3 +185,46 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, capsys):
     assert main([*arguments, "-m", "m.zip"]) == 1
     captured = capsys.readouterr().err
     assert message in captured and captured.startswith("python -m onlinebregman ") and "Traceback" not in captured
+
+
+# --- categories and missing values ------------------------------------------------------------------------------------
+
+
+def mixed(n=120):
+    """Lines of a file, their rows as an array of objects, and labels: numbers, and two columns of categories."""
+    rng = np.random.default_rng(0)
+    size = np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n).round(3))
+    colour, code = rng.choice(["red", "green", ""], size=n), rng.choice(["7", "8", "x"], size=n)
+    label = np.where((colour == "red") | (np.nan_to_num(size) > 1), "yes", "no")
+    lines = [
+        f"{'' if np.isnan(a) else a},{b},{c},{d}" for a, b, c, d in zip(size.tolist(), colour, code, label, strict=True)
+    ]
+    rows = np.array([size, [each or None for each in colour], code.tolist()], dtype=object).T
+    return ["size,colour,code,y", *lines], rows, label
+
+
+def test_columns_of_text_are_categories_and_values_may_be_missing(folder, capsys):
+    lines, rows, label = mixed()
+    (folder / "mixed.csv").write_text("\n".join(lines) + "\n")
+    assert main(["learn", "mixed.csv", "-m", "model.zip", "--quiet", "--set", "random_features=8"]) == 0
+    model = ParameterFreeClassifier(random_features=8).partial_fit(rows, label, classes=["no", "yes"])
+    found = load_model("model.zip")
+    assert found.is_categorical_.tolist() == [False, True, True] and found.categories_ == model.categories_
+    assert np.array_equal(found.predict_proba(rows), model.predict_proba(rows))
+    sevens = rows[:, 2] == "7"  # without text in the column
+    (folder / "sevens.csv").write_text("\n".join([lines[0], *np.array(lines[1:])[sevens]]) + "\n")
+    assert main(["predict", "sevens.csv", "-m", "model.zip", "--proba", "-o", "p.csv"]) == 0
+    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(rows[sevens]))
+    assert main(["test", "sevens.csv", "-m", "model.zip"]) == 0
+    assert f"rows {sevens.sum()}" in capsys.readouterr().out
+
+
+def test_a_run_over_categories_continues_where_it_stopped(folder):
+    lines, rows, label = mixed()
+    (folder / "mixed.csv").write_text("\n".join(lines) + "\n")
+    (folder / "half.csv").write_text("\n".join(lines[:61]) + "\n")
+    command = ["-m", "model.zip", "--quiet", "--classes", "no,yes", "--set", "random_features=8"]
+    assert main(["learn", "half.csv", *command]) == main(["learn", "mixed.csv", *command]) == 0
+    model = ParameterFreeClassifier(random_features=8).partial_fit(rows, label, classes=["no", "yes"])
+    found = load_model("model.zip")
+    assert found.t_ == 120 and np.array_equal(found.predict_proba(rows), model.predict_proba(rows))
