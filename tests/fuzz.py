@@ -64,7 +64,7 @@ def methods(kind):
         )  # `score`, which asks `predict`
         if not theirs and not name.startswith("_") and name not in NO_METHODS and not name.endswith("_request"):
             names = [*inspect.signature(method).parameters][1:]
-            found.append((name, names, name.startswith(("fit", "partial_fit"))))
+            found.append((name, names, name.startswith(("fit", "partial_fit", "sparsify", "densify"))))
     return found
 
 
