@@ -189,23 +189,23 @@ class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
             scores = self.estimator_._progressive_fit(data.X[rows], None, weights)
             if scores is not None:
                 return scores
-        scores = np.empty(len(rows))
-        for i, row in enumerate(rows):
-            scores[i] = self._score(data.X[row : row + 1])[0]
-            self._learn_row(data, row)
-        return scores
+        return np.array([self._learn_row(data, row, scored=True) for row in rows])
 
     def _score(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # of scalers; the density refuses rows that overflow
             return np.asarray(self.estimator_.score_samples(X), dtype=np.float64)
 
-    def _learn_row(self, data: Examples, row: int) -> None:
+    def _learn_row(self, data: Examples, row: int, scored: bool = False) -> float:
+        """Learn a row; returns its score before, or NaN if it is not `scored`."""
+        X = data.X[row : row + 1]
         weights = {} if data.weights is None else {"sample_weight": data.weights[row : row + 1]}
         try:
+            score = self._score(X)[0] if scored else np.nan
             with np.errstate(all="ignore"):
-                self.estimator_.partial_fit(data.X[row : row + 1], **weights)
+                self.estimator_.partial_fit(X, **weights)
         except ValueError as error:  # its message says row 0, as it gets one row at a time
             raise ValueError(f"The density cannot learn row {row}: {error}") from error
+        return score
 
 
 def _new(estimator: BaseEstimator | None) -> Any:

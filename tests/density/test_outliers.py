@@ -54,7 +54,7 @@ def test_columns_are_standardised_by_default():
 
 
 @pytest.mark.parametrize(
-    "estimator",
+    "given",
     [
         OnlineGaussian(covariance_type="diag"),
         DensityMixture([("full", OnlineGaussian()), ("unit", OnlineExponentialFamily())]),
@@ -93,5 +93,5 @@ def test_before_ten_rows_all_are_inliers():
 def test_only_densities_that_learn_online():
     with pytest.raises(ValueError, match="estimator must have the method score_samples; got ImplicitGDRegressor"):
         DensityOutlierDetector(ImplicitGDRegressor()).partial_fit(X)
-    with pytest.raises(ValueError, match=r"row 20: .*cannot be learned|The density cannot learn row"):
+    with pytest.raises(ValueError, match="The density cannot learn row 20: "):
         DensityOutlierDetector().partial_fit(np.r_[X[:20], np.full((1, 3), 1e308)])
