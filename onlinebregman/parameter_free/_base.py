@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import comb
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -145,7 +146,9 @@ class ParameterFree(ToOnnxMixin, HedgedMixin):
             return []
         several = n_scores > 1
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        parts = [part.tolist() for part in parts_of_pairs(self.n_features_in_, PAIRS, 2 if several else 4, seed)]
+        many = comb(self.n_features_in_, 2) > 6 * PAIRS  # of which four parts would miss too many
+        n_parts = 2 if several else 10 if many else 4
+        parts = [part.tolist() for part in parts_of_pairs(self.n_features_in_, PAIRS, n_parts, seed)]
         settings: list[tuple[str, float, Any]] = [("diagonal_newton", 4.0, "no_interactions")]
         settings += [] if several else [("normalized_adagrad", 3.0, "no_interactions")]
         for number in range(max(len(parts), 2) if parts[0] else 0):
