@@ -209,6 +209,21 @@ def test_the_rates_of_a_mixture_span_those_of_its_shards():
     assert start._merged(parts, [0.2, 0.8])._learner.tracked_rates == (first, late, False)
 
 
+@pytest.mark.parametrize("divergence, sums", [("adagrad", 1), ("normalized_adagrad", 3)])
+def test_sums_of_adaptive_geometries_are_those_of_all_rows(divergence, sums):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    start = MirrorDescentRegressor(divergence=divergence).partial_fit(X[:2], y[:2])
+    parts = [copy.deepcopy(start).partial_fit(X[i:j], y[i:j]) for i, j in ((2, 6), (6, 30))]
+    first, one, other, mixed = (
+        each._learner.geometry.get_state() for each in (start, *parts, start._merged(parts, [0.2, 0.8]))
+    )
+    names = ("intercept_sum", "rows", "norms")[:sums]
+    for name in names:
+        assert one[name] > first[name] and mixed[name] == pytest.approx(one[name] + other[name] - first[name])
+    assert set(names) == set(start._learner.geometry.row_sums)
+
+
 def test_counters_of_shards_are_those_of_all_rows():
     """The largest weight is a maximum; rows of other weights than 1 and instances left out add up."""
     rng = np.random.default_rng(0)

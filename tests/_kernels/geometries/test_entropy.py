@@ -238,3 +238,19 @@ def test_weights_of_the_binary_entropy_leave_their_floor_in_one_step(c):
     assert_allclose(explicit.coef_, BinaryEntropy().step(w, x, -c), rtol=1e-9)
     implicit = MirrorDescentRegressor(loss="absolute_error", **settings).partial_fit([x], [0.4])
     assert_allclose(implicit.predict([x]), min(0.4, explicit.predict([x])[0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [EntropyGeometry, SimplexGeometry])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_depths_are_undone_with_the_rows(make, layout, state):
+    """A weight falls to e^-1000 of itself; the row that raises it to e^-500 is undone with one that is refused."""
+    learner = Learner(make(np.full(4, 0.25)), SquaredLoss())
+    learner.configure(update="explicit", schedule=Constant(1.0))
+    assert learner.learn(layout([[1000.0, 0.0, 0.0, 0.0]]), np.array([249.0])) is None
+    before = state(learner)
+    assert learner.geometry.get_state()["depth"][0] < -200
+    X = layout([[-500.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    assert learner.learn(X, np.array([-1.0, np.nan])) == ("bad target", 1)
+    assert state(learner) == before
+    assert learner.learn(X[:1], np.array([-1.0])) is None
+    assert state(learner) != before
