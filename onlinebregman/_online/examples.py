@@ -5,7 +5,6 @@ They only name the arguments; the life cycle decides everything else (`estimator
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -98,7 +97,7 @@ class FitsTargets(LifeCycleMixin):
 class FitsFromWeights(LifeCycleMixin):
     """Fits rows with targets or labels, from given weights on if there are any."""
 
-    _begin: Any
+    _begin_at: Any
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
@@ -131,9 +130,7 @@ class FitsFromWeights(LifeCycleMixin):
         ------
         {ValueError}
         """
-        given = coef_init is not None or intercept_init is not None
-        begin = partial(self._begin, coef=coef_init, intercept=intercept_init) if given else None
-        return self._fit(X, y, sample_weight, begin=begin)
+        return self._fit(X, y, sample_weight, begin=self._begin_at(coef_init, intercept_init))
 
 
 class LearnsTargets(FitsTargets):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, NoReturn, Self
 
@@ -123,6 +124,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     track_regret: bool
     warm_start: bool
     _n_outputs = 1  # rows of weights
+    _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
 
@@ -299,10 +301,16 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         self._learner = self._make_learner(n_weights, coef)
         self._learner.map_by(row_map)
         if intercept is not None:
-            values = check_start(intercept, "intercept_init", (n_outputs,))
+            values = check_start(intercept, self._intercept_init, (n_outputs,))
             for part, value in zip(_parts(self._learner), values.tolist(), strict=True):
                 part.begin_at(value)
             self._start = self._start._replace(intercept=float(values[0]))
+
+    def _begin_at(self, coef: ArrayLike | None, intercept: ArrayLike | None, sign: float = 1.0) -> Callable | None:
+        """What begins a run at given weights and intercepts, times a sign; None if there are none."""
+        if coef is None and intercept is None:
+            return None
+        return partial(self._begin, coef=coef, intercept=None if intercept is None else np.multiply(sign, intercept))
 
     def _check_start(self) -> None:
         """Check that learning can start from given weights and intercepts."""

@@ -23,7 +23,18 @@ from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update
 from .mirror_descent import _PARAMETERS, ParametricMirrorMixin
 
-_WITHOUT = ("penalty", "alpha", "l1_ratio", "data_bounds", "fit_intercept", "track_regret", "standardize", "thresholds")
+_WITHOUT = (
+    "penalty",
+    "alpha",
+    "l1_ratio",
+    "data_bounds",
+    "fit_intercept",
+    "track_regret",
+    "standardize",
+    "thresholds",
+    "early_stopping",
+    "validation_fraction",
+)
 
 
 class OneClassMirrorDescent(OutlierMixin, ParametricMirrorMixin, OnlineLinearModel):
@@ -106,6 +117,7 @@ class OneClassMirrorDescent(OutlierMixin, ParametricMirrorMixin, OnlineLinearMod
     fit_intercept: bool = True
     track_regret: bool = False
     nu: float
+    _intercept_init = "offset_init"
 
     def __init__(
         self,
@@ -131,8 +143,16 @@ class OneClassMirrorDescent(OutlierMixin, ParametricMirrorMixin, OnlineLinearMod
         self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch, or continue with `warm_start`: up to `max_iter` epochs over the rows.
+    def fit(
+        self,
+        X: MatrixLike,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        offset_init: float | None = None,
+    ) -> Self:
+        """Fit from scratch, from given weights, or continue with `warm_start`: up to `max_iter` epochs over the rows.
 
         Parameters
         ----------
@@ -141,12 +161,16 @@ class OneClassMirrorDescent(OutlierMixin, ParametricMirrorMixin, OnlineLinearMod
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies the learning rate of each row; a row of weight 0 is ignored.
+        coef_init : array-like of shape (n_features,), default=None
+            Weights to start from, in place of `init` and of those of a warm start: a new run begins.
+        offset_init : float, default=None
+            Offset to start from, 0 by default.
 
         Returns
         -------
         {self}
         """
-        return self._fit(X, None, sample_weight)
+        return self._fit(X, None, sample_weight, begin=self._begin_at(coef_init, offset_init, -1.0))
 
     def partial_fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.

@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 from sklearn import linear_model
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, OneClassMirrorDescent
 from onlinebregman.losses import (
     EpsilonInsensitiveLoss,
     HuberLoss,
@@ -237,9 +237,53 @@ class Perceptron(SGDClassifier):
         vars(self).update(loss="perceptron", learning_rate="constant", power_t=0.5, average=False)
 
 
-class SGDOneClassSVM:
-    def __init__(self, **parameters):
-        raise NotImplementedError("this package has no such model")
+class SGDOneClassSVM(OneClassMirrorDescent):
+    alpha = property(lambda self: self.nu)  # the strength of the penalty, for learning_rate="optimal"
+
+    def __init__(
+        self,
+        nu=0.5,
+        fit_intercept=True,
+        max_iter=1000,
+        tol=1e-3,
+        shuffle=True,
+        verbose=0,
+        random_state=None,
+        learning_rate="optimal",
+        eta0=0.01,
+        power_t=0.5,
+        warm_start=False,
+        average=False,
+    ):
+        parameters = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        others = {"divergence": "squared_euclidean", "signed": False, "constraint": None, "n_iter_no_change": 5}
+        vars(self).update(others, update="explicit", init=None, **parameters)
+
+    _parameter_constraints = {
+        name: values for name, values in OneClassMirrorDescent._parameter_constraints.items() if name != "learning_rate"
+    }
+
+    def fit(self, X, y=None, coef_init=None, offset_init=None, sample_weight=None):
+        warm, self.warm_start = self.warm_start, False  # see `_SGD.fit`
+        try:
+            if warm and hasattr(self, "coef_"):
+                coef_init = self.coef_ if coef_init is None else coef_init
+                offset_init = self.offset_ if offset_init is None else offset_init
+            return super().fit(X, y, sample_weight, coef_init=coef_init, offset_init=offset_init)
+        finally:
+            self.warm_start = warm
+
+    @property
+    def offset_(self):
+        return np.atleast_1d(super().offset_)
+
+    def _averaged(self):
+        if not self.average:
+            raise AttributeError("average=False")
+        return self
+
+    _average_coef = _standard_coef = property(lambda self: self._averaged().coef_)
+    _average_intercept = _standard_intercept = property(lambda self: self._averaged().offset_)
 
 
 SHIMS = (
