@@ -100,10 +100,11 @@ class ToSklearnMixin(DocumentedMixin):
         """Convert the fitted model to estimators of scikit-learn alone, with the same predictions.
 
         Linear models become `LinearRegression`, `SGDClassifier` or, if their probabilities are a softmax,
-        `LogisticRegression`, `OneClassMirrorDescent` becomes `SGDOneClassSVM`; with a link other than the identity a `TransformedTargetRegressor`. Metric learners become
-        `NeighborhoodComponentsAnalysis` with their `components_`, and nearest neighbours in a metric a pipeline with
-        `KNeighborsClassifier`, several metrics a `VotingClassifier`. `standardize`, `random_features`, and values that
-        count as the largest of their column so far, take preceding steps in a pipeline.
+        `LogisticRegression`, `OneClassMirrorDescent` becomes `SGDOneClassSVM`; with a link other than the identity a
+        `TransformedTargetRegressor`. Metric learners become `NeighborhoodComponentsAnalysis` with their `components_`,
+        and nearest neighbours in a metric a pipeline with `KNeighborsClassifier`, several metrics a `VotingClassifier`.
+        `standardize`, `random_features`, and values that count as the largest of their column so far, take preceding
+        steps in a pipeline.
 
         Returns
         -------
@@ -132,9 +133,9 @@ class ToOnnxMixin(DocumentedMixin):
         """Convert the fitted model to ONNX, to predict without Python; requires the package onnx.
 
         The input is "X" of shape (n_samples, n_features). The outputs of a regressor are "prediction", those of a
-        classifier or outlier detector "label", "scores" (`decision_function`), unless it has only probabilities, and "probabilities" if it
-        has them. All steps from the row to the prediction are included (standardisation, random features, links, labels
-        of any kind), in operators of ONNX without extensions.
+        classifier or outlier detector "label", "scores" (`decision_function`), unless it has only probabilities, and
+        "probabilities" if it has them. All steps from the row to the prediction are included (standardisation, bins of
+        columns, random features, links, labels of any kind), in operators of ONNX without extensions.
 
         Parameters
         ----------
