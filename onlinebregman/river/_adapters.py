@@ -186,8 +186,8 @@ class RiverRegressor(RiverAdapter, base.MiniBatchRegressor):
     >>> from onlinebregman.river import RiverRegressor
     >>> model = RiverRegressor(ParameterFreeRegressor())
     >>> error = evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.MAE())
-    >>> print(f"{error.get():.2f}")
-    0.22
+    >>> print(error.get() < 0.25)
+    True
     """
 
     def __init__(
@@ -271,8 +271,8 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
     >>> from onlinebregman.river import RiverClassifier
     >>> model = RiverClassifier(ParameterFreeClassifier())
     >>> accuracy = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    >>> print(f"{accuracy.get():.2f}")
-    0.90
+    >>> print(accuracy.get() > 0.88)
+    True
     """
 
     def __init__(
