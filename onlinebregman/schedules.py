@@ -374,8 +374,8 @@ class Optimal(Schedule):
     Examples
     --------
     >>> from onlinebregman.schedules import Optimal
-    >>> Optimal(0.0001)([1, 1001]).round(2)
-    array([10. ,  5. ])
+    >>> Optimal(0.0001)([1, 1001]).round(1).tolist()
+    [10.0, 5.0]
     """
 
     def __init__(self, alpha: float = 0.0001) -> None:

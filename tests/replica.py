@@ -68,6 +68,7 @@ def stream(loss, rng, rows, n, density=1.0):
         "log_loss": lambda: rng.choice([0.0, 1.0, 0.3], size=rows),
         "poisson": lambda: rng.poisson(2.0, size=rows).astype(float),
         "gamma": lambda: rng.gamma(2.0, size=rows),
+        "tweedie": lambda: rng.gamma(2.0, size=rows) * (rng.uniform(size=rows) < 0.8),
         "hinge": lambda: rng.choice([-1.0, 1.0], size=rows),
     }
     targets.update(dict.fromkeys(MARGIN_LOSSES, targets["hinge"]))

@@ -46,9 +46,8 @@ def hits(intervals):
 
 ours = progressive_intervals(ParameterFreeRegressor(random_features=0))
 normal = progressive_intervals(ForwardRegressor())
-for coverage, one, other in zip(
-    COVERAGES, hits(ours).mean(axis=1), hits(normal).mean(axis=1), strict=True
-):
+for k, coverage in enumerate(COVERAGES):
+    one, other = hits(ours)[k].mean(), hits(normal)[k].mean()
     print(f"asked {coverage:.0%}: {one:.1%}; normal model: {other:.1%}")
 
 # %%
@@ -57,12 +56,7 @@ for coverage, one, other in zip(
 # :class:`~onlinebregman.ForwardRegressor`, which assume that the noise is normal, with one
 # variance.
 
-
-def of_last_rows(values, length=200):
-    sums = np.cumsum(values, axis=-1)
-    return (sums[..., length:] - sums[..., :-length]) / length
-
-
+last_rows = np.full(200, 1 / 200)
 figure, (above, below) = plt.subplots(
     2, 1, figsize=(10, 7), layout="constrained", sharex=True
 )
@@ -76,10 +70,10 @@ above.set(ylim=(-20, 20), ylabel="y")
 above.legend(loc="upper left", ncols=3)
 for k, coverage in enumerate(COVERAGES):
     below.axhline(coverage, color="0.8", linewidth=1)
-    below.plot(t[200:], of_last_rows(hits(ours)[k]), color=f"C{k}", label=f"{coverage:.0%}")
-    below.plot(
-        t[200:], of_last_rows(hits(normal)[k]), color=f"C{k}", linestyle="--", linewidth=1
-    )
+    for intervals, style in ((ours, "-"), (normal, "--")):
+        share = np.convolve(hits(intervals)[k], last_rows, "valid")
+        label = f"{coverage:.0%}" if style == "-" else None
+        below.plot(t[199:], share, style, color=f"C{k}", label=label)
 below.set(xlabel="row", ylabel="share within the last 200 intervals", ylim=(0, 1.02))
 below.legend(loc="lower left", ncols=4, title="coverage asked")
 plt.show()

@@ -77,6 +77,7 @@ class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
     [ 1 -1]
     """
 
+    _unmergeable = "its offset is a quantile of the scores of one sequence of rows, each scored before it was learned"
     _parameter_constraints: dict = {
         "estimator": [BaseEstimator, None],
         "nu": [Interval(Real, 0, 1, closed="neither")],

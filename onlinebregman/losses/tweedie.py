@@ -36,8 +36,8 @@ class TweedieLoss(PoissonLoss):
     >>> from onlinebregman.losses import TweedieLoss
     >>> gamma = TweedieLoss(power=2.0)
     >>> y = np.array([1.0, 10.0, 100.0])
-    >>> gamma.value(np.log(10.0), y).round(2), gamma.derivative(np.log(10.0), y).round(2)
-    (array([1.4, 0. , 6.7]), array([ 0.9, -0. , -9. ]))
+    >>> gamma.value(np.log(5.0), y).round(2), gamma.derivative(np.log(5.0), y).round(2)
+    (array([ 0.81,  0.31, 16.  ]), array([  0.8,  -1. , -19. ]))
     """
 
     _remedy = "use positive targets (TweedieLoss with power < 2 also takes 0), or SquaredLoss"

@@ -98,6 +98,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
     }
     _read_at_each_call = ()
     _allow_nan = True
+    _unmergeable = "its bins follow the values of one stream"
 
     def __init__(self, *, n_pairs: int = 64, sparse_output: bool = True, random_state: RandomState = 0) -> None:
         self._set_arguments(locals())

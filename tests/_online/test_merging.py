@@ -19,6 +19,7 @@ REFUSED = {
     "DefiniteBoost": "all constraints at once",
     "DefiniteBoostMetricLearner": "at once",
     "DensityMixture": "losses of one sequence",
+    "DensityOutlierDetector": "scores of one sequence",
     "EGPortfolio": "one sequence of days",
     "ExpertMixtureClassifier": "losses of one sequence",
     "ExpertMixtureRegressor": "losses of one sequence",
@@ -31,6 +32,7 @@ REFUSED = {
     "ParameterFreeRegressor": "losses of one sequence",
     "ScaleInvariantClassifier": "wealth",
     "ScaleInvariantRegressor": "wealth",
+    "ThresholdFeatures": "values of one stream",
 }
 
 

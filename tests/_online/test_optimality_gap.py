@@ -306,7 +306,7 @@ def test_every_estimator_that_tracks_regret_has_one(estimator, rows, learn):
 
 def check_linear(model, X, y):
     rng, n = np.random.default_rng(0), X.shape[1]
-    signed, _, constraint = model._start
+    signed, _, constraint, *_ = model._start
     divergence, bounded = model.divergence_, model._comparators().bounded
     if hasattr(model, "upper_bound") and bounded:
         constraint = UpperBound(model.upper_bound or 1.0)

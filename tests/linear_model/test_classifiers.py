@@ -118,7 +118,7 @@ def test_balanced_class_weights(model, n_classes, learned, unchanged):
     reference = clone(model).fit(X, y, sample_weight=weights * [factors[label] for label in y])
     assert_allclose(balanced.fit(X, y, sample_weight=weights).coef_, reference.coef_, rtol=1e-10, atol=1e-13)
     for fitted in (clone(balanced), balanced):
-        with unchanged(fitted, "class_weight='balanced' is only for fit"):
+        with unchanged(fitted, "class_weight 'balanced' is not supported for partial_fit"):
             fitted.partial_fit(X, y, classes=range(n_classes))
 
 

@@ -50,9 +50,9 @@ class Frauds:
 MODELS = [
     *(cls(**parameters) for cls in (RiverRegressor, RiverClassifier, RiverAnomalyDetector)
       for parameters in cls._unit_test_params()),
-    # random features are drawn for columns in their order, which would be that of the features in the first row
-    RiverRegressor(ParameterFreeRegressor(random_features=0), n_features=10),
-    RiverClassifier(ParameterFreeClassifier(random_features=0), n_features=12),
+    # random features and pairs are drawn for columns in their order, which is that of the features in the first row
+    RiverRegressor(ParameterFreeRegressor(random_features=0, thresholds=False), n_features=10),
+    RiverClassifier(ParameterFreeClassifier(random_features=0, thresholds=False), n_features=12),
     RiverClassifier(WinnowClassifier(), n_features=12),
 ]  # fmt: skip
 

@@ -63,10 +63,14 @@ cdef class QuantileTracker:
 
     cdef bint learn(self, double error) noexcept nogil:
         """Count an error; returns False if it is not finite."""
+        cdef double gain
         if self.errors.n > 0:
-            ob_move_quantiles(&self.quantiles[0], self.errors.mean, error, &RISE[0], &FALL[0], &LEAST[0], START.shape[0])
+            ob_move_quantiles(
+                &self.quantiles[0], self.errors.mean, error, &RISE[0], &FALL[0], &LEAST[0], START.shape[0]
+            )
         self.errors.n += 1
-        self.errors.mean += max(LEAST_GAIN, FIRST_GAINS / (self.errors.n + FIRST_GAINS - 1)) * (error - self.errors.mean)
+        gain = max(LEAST_GAIN, FIRST_GAINS / (self.errors.n + FIRST_GAINS - 1))
+        self.errors.mean += gain * (error - self.errors.mean)
         return isfinite(error)
 
     def radius(self, double coverage):
