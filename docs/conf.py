@@ -114,7 +114,7 @@ def _skip_member(app, what, name, obj, skip, options):
     if skip or what not in ("class", "exception"):
         return None
     described_above = isinstance(obj, property) and name.endswith("_")
-    inherited = (getattr(obj, "__module__", None) or "").startswith(("sklearn", "abc"))
+    inherited = (getattr(obj, "__module__", None) or "").startswith(("sklearn", "river.", "abc"))
     return True if described_above or inherited else None
 
 
