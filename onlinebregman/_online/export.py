@@ -68,27 +68,37 @@ class Scores(NamedTuple):
     @classmethod
     def of(cls, learner: Any, root: np.ndarray | None = None) -> Self:
         """The scores of a linear learner, or of several of the same rows."""
+        row_map = learner.row_map
+        if isinstance(row_map, ThresholdMap):
+            thresholds = Thresholds.of(row_map)
+            return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), thresholds=thresholds)
+        scores = cls.of_images(learner, root)
+        if row_map is None:
+            return scores
+        if not isinstance(row_map, Standardizer):
+            raise ValueError(f"The {type(row_map).__name__} of the model's rows cannot be converted.")
+        ones = np.ones(row_map.n_features)
+        return scores._replace(
+            mean=row_map.mean if row_map.centred else None,
+            inverse=row_map.in_units_of_data(ones, 0.0)[0],
+            limit=np.minimum(row_map.limit * ones, np.inf if scores.limit is None else scores.limit),
+        )
+
+    @classmethod
+    def of_images(cls, learner: Any, root: np.ndarray | None = None) -> Self:
+        """The same, as a function of what the learner's map makes of rows."""
         steps: dict[str, Any] = {"root": root}
-        standardizer, features = learner.row_map, getattr(learner, "features", None)
-        linear = np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept)
-        if isinstance(standardizer, ThresholdMap):
-            return cls(*linear, thresholds=Thresholds.of(standardizer))
+        features = getattr(learner, "features", None)
         largest, sums = getattr(getattr(learner, "learners", [learner])[0], "limits", None) or (np.inf, None)
-        if standardizer is not None:
-            if not isinstance(standardizer, Standardizer):
-                raise ValueError(f"The {type(standardizer).__name__} of the model's rows cannot be converted.")
-            ones = np.ones(standardizer.n_features)
-            steps |= {"mean": standardizer.mean if standardizer.centred else None}
-            steps |= {"inverse": standardizer.in_units_of_data(ones, 0.0)[0], "limit": standardizer.limit * ones}
         if sums is not None:  # where no value was seen yet, the factor is 1 for all values
             seen = largest < np.inf
             steps["rescaled"] = np.where(seen, largest, 1.0), np.where(seen, sums, 1e30)
         elif np.min(largest) < np.inf:
-            steps["limit"] = np.minimum(steps.get("limit", np.inf), largest)
+            steps["limit"] = largest
         if features is not None:
             frequencies, phases = features.__reduce__()[1]
             steps["features"] = 2 * np.pi * frequencies, 2 * np.pi * phases
-        return cls(*linear, **steps)
+        return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), **steps)
 
 
 class ToSklearnMixin(DocumentedMixin):

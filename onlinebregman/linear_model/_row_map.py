@@ -80,9 +80,9 @@ class MapsRows(ToSklearnMixin, ToOnnxMixin):
     def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
         return Standardizer(n_features, centred, allow_nan=self._allow_nan) if self.standardize else None
 
-    def _scores(self) -> Scores:
-        """The scores as a function of the row, for exports."""
-        return Scores.of(self._fitted_learner())
+    def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
+        """The scores as a function of the row, or of its image (`Scores.of_images`)."""
+        return of(self._fitted_learner())
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         """Weights and intercepts in units of the data."""

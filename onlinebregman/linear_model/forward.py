@@ -5,6 +5,7 @@ Second-order steps extend it to the other matching losses, such as that of Poiss
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, overload
 
 import numpy as np
@@ -340,10 +341,10 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         tags.target_tags.positive_only = loss.target_range[0] >= 0
         return tags
 
-    def _scores(self) -> Scores:
+    def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         learner = self._fitted_learner()
         forward = self.forward and isinstance(learner, ForwardLearner)
-        return Scores.of(learner, learner.inverse_root(self.forgetting) if forward else None)
+        return of(learner, learner.inverse_root(self.forgetting) if forward else None)
 
     def _exact_learner(self, attribute: str) -> ForwardLearner:
         """The learner, if its solution for the rows is exact; AttributeError otherwise."""

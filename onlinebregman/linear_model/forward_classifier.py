@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import Literal
@@ -238,10 +239,10 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
             )
         return float(learner.alpha * (u @ u) / 2 + learner.intercept_alpha * b**2 / 2 + learner.slack)
 
-    def _scores(self) -> Scores:
+    def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         if isinstance(self._fitted_learner(), AioliLearner):
             raise ValueError("Scores of update='aioli' are roots of an equation of the row, and cannot be converted.")
-        return super()._scores()
+        return super()._scores(of)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         improper = self.update == "aioli" if call.first else isinstance(self._learner, AioliLearner)

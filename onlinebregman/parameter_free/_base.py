@@ -25,6 +25,7 @@ from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
+from ._explanation import ExplainedMixin
 
 # Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row, and up to
 # this number of features times scores members of indicators.
@@ -37,7 +38,7 @@ PER_COLUMN = 8
 MORE_PER_COLUMN = 64
 
 
-class ParameterFree(ToOnnxMixin, HedgedMixin):
+class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters

@@ -42,7 +42,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
     {stacking_weights_, stacking_coef_, best_estimator_, best_index_, classes_, t_, is_categorical_, categories_}
-    {n_features_in_, feature_names_in_}
+    {feature_importances_, n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -4,8 +4,8 @@ import copy
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
+from mixed_rows import mixed, with_gaps
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
@@ -27,35 +27,7 @@ def learn(model, X, y, **options):
     return model.partial_fit(X, y, **({"classes": [0, 1]} if first else {}), **options)
 
 
-def mixed(n=300, seed=0):
-    """Two columns of numbers and three of categories, all with missing values, and targets that depend on them."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(
-        {
-            "size": rng.normal(size=n),
-            "colour": pd.Series(rng.choice(["red", "green", "blue"], size=n), dtype=object),
-            "weight": rng.exponential(size=n),
-            "shape": pd.Categorical(rng.choice(["round", "square"], size=n)),
-            "sold": rng.choice([True, False], size=n),
-        }
-    )
-    score = X["size"] + 3.0 * (X["colour"] == "red") - 2.0 * (X["shape"] == "round").astype(float)
-    gone = rng.uniform(size=(n, 4)) < 0.1
-    X.loc[gone[:, 0], "size"], X.loc[gone[:, 1], "weight"] = np.nan, np.nan
-    X.loc[gone[:, 2], "colour"], X.loc[gone[:, 3], "shape"] = None, None
-    return X, (score > 0).astype(float).to_numpy()
-
-
 # --- missing values ---------------------------------------------------------------------------------------------------
-
-
-def with_gaps(n=400, share=0.2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal([0.0, 3.0, 0.0, 100.0], [1.0, 2.0, 0.1, 30.0], size=(n, 4))
-    y = (X[:, 0] + (X[:, 1] - 3.0) / 2.0 > 0).astype(float)
-    X[rng.uniform(size=X.shape) < share] = np.nan
-    X[0] = np.nan
-    return X, y
 
 
 def test_rows_with_missing_values_are_learned_and_predicted(model):

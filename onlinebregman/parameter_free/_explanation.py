@@ -1,0 +1,395 @@
+"""What columns and pairs of columns contribute to the predictions of a mixture of linear models.
+
+A row gives each member k a score s_k, a sum of terms: weight times value. The mixture's score is a sum as well,
+
+    score = bias + sum_k W_k s_k,
+
+with weights W_k that depend on the row, so that the terms of the members, times W_k, add up to it. The steps from the
+members' scores to that of the mixture (see `stacked_mixers.pyx` and `stack.pyx`) are sums, and functions f(a) of one
+number, which are written as a times the slope f(a) / a of the line from 0 (`_slope`):
+
+* clipping. Steps from a number within the range have slopes from 0 to 1.
+* the odds of a mixture of probabilities of two classes. P = sum_i w_i sigmoid(a_i) and log odds L of P are the same as
+
+      tanh(L / 2) = sum_i w_i tanh(a_i / 2),    hence    L = sum_i w_i h(a_i) / h(L) a_i,    h(a) = tanh(a / 2) / a.
+
+  Of two classes c, d among more, an expert's odds are mixed in proportion to v_i (p_ic + p_id).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, ndtri, softmax
+from sklearn.base import is_classifier
+from sklearn.utils import Bunch
+
+from .._kernels.learners.mixer import MeanMixer
+from .._kernels.rows.one_hot import OneHotMap
+from .._kernels.rows.thresholds import BINS, ThresholdMap
+from .._online.categories import Categories
+from .._online.docs import DocumentedMixin
+from .._online.export import Scores
+from .._online.types import MatrixLike
+from .._online.validation import check_query, dense, read_only
+from .._sklearn_compat import check_feature_names_in
+
+Array = NDArray[np.float64]
+
+# The constants of `stacked_mixers.pyx` and of `one_hot.pyx`
+TINY, FAR = 1e-300, 10.0
+CODES = 64
+
+_OF_PAIRS = 2  # resolutions
+_ROWS = 256  # that are explained together
+
+
+class ExplainedMixin(DocumentedMixin):
+    """Mixtures of linear models whose predictions can be explained.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The share of each column in the variance of the predictions (of a classifier: of its probabilities; of a
+        regressor: before the link), if columns were independent: half of the mean squared change of the prediction
+        when the value of the column is replaced by another one (total-effect Sobol index), over the sum for all
+        columns. Computed when it is read, from 256 rows that are drawn from what the model keeps of each column; all
+        kinds of members count. Zeros for a model that predicts a constant. AttributeError on streams that began with
+        sparse rows, or with neither `thresholds` nor `standardize`, since nothing is known of the columns then.
+    """
+
+    if TYPE_CHECKING:
+        _categories: Categories | None
+        n_features_in_: int
+
+        def _encode_rows(self, known: Categories, X, learn: bool | None = None) -> tuple[Any, Categories]: ...
+
+        def _predict_validated(self, X, settings: tuple) -> Any: ...
+
+        def _fitted_models(self) -> list[Any]: ...
+
+    def explain(self, X: MatrixLike) -> Bunch:
+        """What columns and pairs of columns contribute to the prediction of each row.
+
+        The contributions of a row add up to its score, up to rounding: of a regressor the prediction, before the link
+        of the loss; of a classifier the log odds of the second class or, with three or more classes, the logarithm of
+        each probability minus their mean. They are the terms (weight times value) of the members' scores, multiplied
+        by the weights that the members have in this score; see :ref:`explanation`.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        explanation : :class:`~sklearn.utils.Bunch`
+            contributions : ndarray of shape (n_samples, n_terms), or (n_samples, n_terms, n_classes) with three or more
+                classes.
+
+            terms : ndarray of str of shape (n_terms,)
+                The names of the columns, then of the pairs "x0 x1" whose indicators members learn, then
+                "random_features", if there are members with these, and "bias".
+
+            pairs : ndarray of int of shape (n_pairs, 2)
+                The columns of the pairs.
+
+            scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+                What contributions add up to.
+
+        Raises
+        ------
+        ValueError
+            If a member has update="aioli", whose scores are no sums.
+        """
+        self._fitted_models()
+        if self._categories is not None:
+            X = self._encode_rows(self._categories, X, False)[0]
+        rows = np.ascontiguousarray(dense(check_query(self, X), np.float64))
+        predicted, terms = self._predict_validated(rows, ()), Terms(self)
+        if is_classifier(self):
+            logs = _log(predicted)
+            scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
+        else:
+            scores = predicted[:, 0]
+        return Bunch(
+            contributions=contributions(self, terms, rows),
+            terms=terms.names(check_feature_names_in(self, None)),
+            pairs=np.array(terms.pairs, dtype=np.intp).reshape(-1, 2),
+            scores=scores,
+        )
+
+    @read_only
+    def feature_importances_(self) -> np.ndarray:
+        """The share of each column in the variance of the predictions, shape (n_features_in_,)."""
+        self._fitted_models()
+        return importances(self)
+
+
+class Terms:
+    """The terms of the scores of a mixture's members: columns, pairs of columns, random features, and the bias."""
+
+    def __init__(self, model: Any) -> None:
+        self.members, self.n_features = model.estimators_, model.n_features_in_
+        maps = [member._learner.row_map for member in self.members]
+        pairs = {tuple(sorted(pair)) for each in maps if isinstance(each, ThresholdMap) for pair in each.pairs.tolist()}
+        self.pairs: list[tuple[int, int]] = sorted(pairs)
+        self.has_features = any(getattr(member._learner, "features", None) is not None for member in self.members)
+        self.n = self.n_features + len(self.pairs) + self.has_features + 1
+
+    def names(self, columns: np.ndarray) -> np.ndarray:
+        """The names of the terms; pairs as in :class:`~sklearn.preprocessing.PolynomialFeatures`."""
+        of_pairs = [f"{columns[first]} {columns[second]}" for first, second in self.pairs]
+        return np.array([*columns, *of_pairs, *["random_features"] * self.has_features, "bias"], dtype=object)
+
+    def of_member(self, member: Any, X: Array) -> Array:
+        """The terms of a member's scores of dense rows, shape (n_rows, n_scores, n_terms)."""
+        learner = member._learner
+        terms = np.zeros((len(X), learner.n_scores, self.n))
+        if isinstance(learner.row_map, ThresholdMap):
+            self._add_indicators(learner, X, terms)
+            return terms
+        image, columns = _image(learner.row_map, X)
+        several = getattr(learner, "learners", None)  # one for each class, each with limits of its own
+        parts = [member._scores(Scores.of_images)] if several is None else map(Scores.of_images, several)
+        n = 0
+        for scores in parts:
+            z, divisor = _learned_values(scores, image)
+            part = terms[:, n : n + len(scores.coef)]
+            n += len(scores.coef)
+            products = z[:, np.newaxis] * scores.coef / divisor
+            if scores.features is None:
+                _add(part, columns, products)
+            else:
+                part[:, :, -2] = products.sum(axis=2)
+            part[:, :, -1] = scores.intercept / divisor[..., 0]
+        return terms
+
+    def _add_indicators(self, learner: Any, X: Array, terms: Array) -> None:
+        row_map = learner.row_map
+        weights = np.moveaxis(np.atleast_2d(learner.coef)[:, row_map.transform(X)], 0, 1)
+        start = self.n_features * len(BINS) * row_map.singles
+        if row_map.singles:
+            terms[:, :, : self.n_features] = _sums_of(weights[:, :, :start], len(BINS))
+        places = [self.n_features + self.pairs.index(tuple(sorted(pair))) for pair in row_map.pairs.tolist()]
+        _add(terms, np.array(places, np.intp), _sums_of(weights[:, :, start:], _OF_PAIRS))
+        terms[:, :, -1] = learner.intercept
+
+
+def _add(terms: Array, places: np.ndarray, values: Array) -> None:
+    """Add values to these places along the last axis, of which some may be the same."""
+    np.add.at(terms.T, places, values.T)
+
+
+def _sums_of(values: Array, n: int) -> Array:
+    """The sums of n values each along the last axis."""
+    return values.reshape(*values.shape[:2], values.shape[2] // n, n).sum(axis=3)
+
+
+def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
+    """What a map makes of rows, and the column of each of its values."""
+    if row_map is None:
+        return X, np.arange(X.shape[1])
+    if not isinstance(row_map, OneHotMap):
+        return row_map.transform(X), np.arange(X.shape[1])
+    _, (mask, _, standardizer, owner) = row_map.__reduce__()
+    columns, numbers = row_map.columns, np.ascontiguousarray(X[:, ~mask])
+    z = np.zeros((len(X), len(columns)))
+    n = numbers.shape[1]
+    z[:, :n] = numbers if standardizer is None else standardizer.transform(numbers)
+    codes = np.where(np.isnan(X[:, mask]), CODES, X[:, mask])
+    z[:, n : n + len(owner)] = codes[:, owner[:, 0]] == owner[:, 1]
+    free = np.full(len(X), n + len(owner))  # the place of the next new category, whose weight is 0 as yet
+    for c, of_column in enumerate(codes.T):
+        known = np.isin(of_column, owner[owner[:, 0] == c, 1])
+        (new,) = np.nonzero(~known & ((of_column < CODES) | np.isnan(X[:, mask][:, c])) & (free < len(columns)))
+        z[new, free[new]] = 1.0
+        free[new] += 1
+    return z, columns
+
+
+def _learned_values(scores: Scores, z: Array) -> tuple[Array, Array]:
+    """The values that weights are multiplied with, and the divisor of each row's score, of shape (n_rows, 1, 1)."""
+    if scores.limit is not None:
+        z = np.clip(z, -scores.limit, scores.limit)
+    if scores.rescaled is not None:
+        square, sums = scores.rescaled[0] ** 2, scores.rescaled[1]
+        z = z * (square * (1 + sums) / (np.maximum(z**2, square) + square * sums))
+    if scores.features is not None:
+        frequencies, phases = scores.features
+        z = np.sqrt(2 / len(phases)) * np.cos(z @ frequencies.T + phases)
+    divisor = np.ones(len(z))
+    if scores.root is not None:
+        divisor += _squares(z, scores.root)
+    return z, divisor[:, np.newaxis, np.newaxis]
+
+
+def _squares(z: Array, root: Array) -> Array:
+    """|R (z, 1)|^2 for each row z, or |R z|^2."""
+    n = z.shape[1]
+    return ((z @ root[:, :n].T + root[:, n:].sum(axis=1)) ** 2).sum(axis=1)
+
+
+def contributions(model: Any, terms: Terms, X: Array) -> Array:
+    """The terms of the score of each row, shape (n_rows, n_terms), and n_classes if these are three or more."""
+    several = is_classifier(model) and len(model.classes_) > 2
+    out = np.zeros((len(X), len(model.classes_) if several else 1, terms.n))
+    for start in range(0, len(X), _ROWS):
+        rows, part = X[start : start + _ROWS], out[start : start + _ROWS]
+        of_members = np.stack([terms.of_member(member, rows) for member in terms.members], axis=1)
+        if is_classifier(model):
+            weights = _weights_of_logits(model, of_members)
+        else:
+            weights, bias = _weights_of_scores(model, of_members.sum(axis=(2, 3)))
+            weights = weights[..., np.newaxis, np.newaxis]
+            part[:, 0, -1] = bias
+        part += np.einsum("nkcd,nkdt->nct", weights, of_members, optimize=True)
+    return np.moveaxis(out, 1, 2) if several else out[:, 0]
+
+
+def _slope(image: Array, a: Array, at_0: float) -> Array:
+    """image / a, or the limit where a = 0."""
+    return np.divide(image, a, out=np.full(np.broadcast(image, a).shape, at_0), where=a != 0)
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float]:
+    """W, of the shape of the members' scores, and the bias."""
+    mixer, v, u = model._fitted_mixer(), model.weights_, model.stacking_weights_
+    if isinstance(mixer, MeanMixer):
+        return np.broadcast_to(v, s.shape), 0.0
+    stats = mixer.target_stats
+    mean, lo, hi = stats["mean"], stats["lo"], stats["hi"]
+    if not stats["weight"] > 0:
+        return np.zeros(s.shape), 0.0
+    p = np.clip(s + mean, lo, hi)
+    inside = _slope(p - mean, s, 1.0)
+    m = (p @ v)[:, np.newaxis]
+    weights = np.broadcast_to(v, s.shape)
+    unit = 0.0 if mixer.stack is None else mixer.stack.unit(hi - lo)
+    if unit > 0:
+        x = (p - m) / unit
+        for weight, coef, root in zip(u[1:], model.stacking_coef_, mixer.stack.inverse_roots(), strict=True):
+            shrunk = 1 / (1 + _squares(x, root))[:, np.newaxis]
+            step = unit * (x @ coef)[:, np.newaxis] * shrunk
+            shrunk = shrunk * _slope(np.clip(m + step, lo, hi) - m, step, 1.0)
+            weights = weights + weight * shrunk * (coef - coef.sum() * v)
+    return weights * inside, stats["origin"] + mean
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+def _weights_of_logits(model: Any, of_members: Array) -> Array:
+    """W of shape (n_rows, n_members, n_scores, n_scores) from the members' terms, which are calibrated in place."""
+    mixer, n_classes = model._fitted_mixer(), len(model.classes_)
+    slopes, offsets = mixer.scaling
+    of_members *= slopes[:, np.newaxis, np.newaxis]
+    of_members[..., -1] += offsets[:, np.newaxis]
+    a = of_members.sum(axis=3)
+    if n_classes == 2:
+        return _pair_weights(_Mixed(model, np.concatenate([np.zeros_like(a), a], axis=2)), 1, 0)[..., None, None]
+    logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
+    log_p = np.where(logistic, log_expit(a), a)
+    slope = np.where(logistic, _slope(log_expit(a) + np.log(2), a, 0.5), 1.0)
+    mixed = _Mixed(model, log_p)
+    weights = np.zeros((*a.shape, n_classes))
+    for c in range(n_classes):
+        for d in range(c):
+            of_pair = _pair_weights(mixed, c, d) / n_classes
+            weights[:, :, [c, d], [c, d]] += of_pair[..., np.newaxis]
+            weights[:, :, [c, d], [d, c]] -= of_pair[..., np.newaxis]
+    return weights * slope[:, :, np.newaxis]
+
+
+class _Mixed:
+    """The probabilities of members (p), mixture and combinations (q), and prediction, and the logits of all of them."""
+
+    def __init__(self, model: Any, a: Array) -> None:
+        self.v, self.u, self.coef = model.weights_, model.stacking_weights_, model.stacking_coef_
+        self.a, self.p = a, softmax(a, axis=2)
+        mixed = np.einsum("k,nkc->nc", self.v, self.p)
+        logits = _log(mixed)
+        if a.shape[2] == 2:
+            self.x = np.stack([np.zeros(a.shape[:2]), np.clip(np.diff(a)[..., 0] - np.diff(logits), -FAR, FAR)], 2)
+        else:
+            logits = logits - logits.max(axis=1, keepdims=True)
+            self.x = np.clip(a - a.max(axis=2, keepdims=True) - logits[:, np.newaxis], -FAR, FAR)
+        combined = logits[:, np.newaxis] + np.einsum("jk,nkc->njc", self.coef, self.x)
+        self.logits = np.concatenate([logits[:, np.newaxis], combined], axis=1)
+        self.q = np.concatenate([mixed[:, np.newaxis], softmax(combined, axis=2)], axis=1)
+        self.prediction = _log(np.einsum("j,njc->nc", self.u, self.q))
+
+
+def _log(p: Array) -> Array:
+    return np.log(np.maximum(p, TINY))
+
+
+def _pair_weights(mixed: _Mixed, c: int, d: int) -> Array:
+    """Weights of the members' log odds of class c to class d, whose sum is that of the mixture."""
+
+    def between(logits: Array) -> Array:
+        return logits[..., c] - logits[..., d]
+
+    a, logits, x = between(mixed.a), between(mixed.logits), between(mixed.x)
+    of_mixture = _odds_weights(mixed.v * mixed.p[..., [c, d]].sum(axis=2), a, logits[:, 0])
+    in_combinations = _odds_weights(mixed.u * mixed.q[..., [c, d]].sum(axis=2), logits, between(mixed.prediction))
+    # x are the members' distances from the mixture, which clipping shrinks
+    shrunk = np.clip(_slope(x, a - logits[:, :1], 1.0), 0.0, 1.0)
+    coef = in_combinations[:, 1:] @ mixed.coef * shrunk
+    return (in_combinations.sum(axis=1) - coef.sum(axis=1))[:, np.newaxis] * of_mixture + coef
+
+
+def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:
+    """Weights of experts' log odds a that sum to `mixed`, those of the mean of probabilities with the given weights."""
+    total = weights.sum(axis=1, keepdims=True)
+    slopes = _slope(np.tanh(a / 2), a, 0.5) / _slope(np.tanh(mixed / 2), mixed, 0.5)[:, np.newaxis]
+    return np.divide(weights, total, out=np.full(weights.shape, 1 / weights.shape[1]), where=total > 0) * slopes
+
+
+# --- importances ------------------------------------------------------------------------------------------------------
+
+
+def importances(model: Any, n_rows: int = 256) -> Array:
+    """The share of each column in the variance of predictions (total-effect Sobol index, by Jansen's estimator).
+
+    Columns are drawn independently, from the samples that members of bins hold, or as normal.
+    """
+    rng, d = np.random.default_rng(0), model.n_features_in_
+    draw = _sampler(model)
+    X, others = (np.column_stack([rng.permutation(draw(j, n_rows)) for j in range(d)]) for _ in range(2))
+    predicted = model._predict_validated(X, ())
+    changes = np.empty(d)
+    for j in range(d):
+        rows = X.copy()
+        rows[:, j] = others[:, j]
+        changes[j] = np.linalg.norm(model._predict_validated(rows, ()) - predicted)
+    largest = changes.max()
+    shares = (changes / largest) ** 2 if largest > 0 else changes
+    return shares / max(shares.sum(), 1.0)
+
+
+def _sampler(model: Any) -> Any:
+    """A function that gives n values of column j, as they are distributed in the rows so far."""
+    maps = [member._learner.row_map for member in model.estimators_]
+    binned = next((each for each in maps if isinstance(each, ThresholdMap)), None)
+    if binned is not None:
+        kept, *_, sample, counted = binned.bins.state
+
+        def from_sample(j: int, n: int) -> Array:
+            missing = round(n * (1 - counted[j] / model.t_))
+            places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
+            return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
+
+        return from_sample
+    standardizer = next((each for each in maps if hasattr(each, "n_samples_seen")), None)
+    if standardizer is None:
+        raise AttributeError(
+            "feature_importances_ requires members that know how columns are distributed: dense rows, with "
+            "thresholds=True or standardize=True."
+        )
+    mean, scale = standardizer.mean, standardizer.scale
+    return lambda j, n: mean[j] + scale[j] * ndtri((np.arange(n) + 0.5) / n)

@@ -1,0 +1,240 @@
+"""What columns contribute to predictions, and their importances."""
+
+import numpy as np
+import pytest
+from mixed_rows import mixed, with_gaps
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
+
+from onlinebregman import (
+    ForwardClassifier,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+)
+
+MODELS = {
+    "regressor": ParameterFreeRegressor(random_features=16),
+    "no stacking": ParameterFreeRegressor(random_features=0, stacking=False),
+    "linear": ParameterFreeRegressor(random_features=0, thresholds=False),
+    "not standardised": ParameterFreeRegressor(random_features=0, standardize=False),
+    "poisson": ParameterFreeRegressor(loss="poisson"),
+    "classifier": ParameterFreeClassifier(random_features=16),
+    "classifier, no stacking": ParameterFreeClassifier(random_features=0, stacking=False),
+    "calibrated": ParameterFreeClassifier(
+        members=[
+            MirrorDescentClassifier(divergence="normalized_adagrad", loss="hinge", thresholds="pairwise"),
+            MirrorDescentClassifier(divergence="diagonal_newton", loss="squared_hinge", standardize=True),
+            ForwardClassifier(standardize=True),
+        ]
+    ),
+}
+
+
+@pytest.fixture(params=MODELS.values(), ids=MODELS)
+def model(request):
+    return clone(request.param)
+
+
+def rows(n=600, seed=0):
+    """Six columns; targets 0, 1, 2 that depend on the first, and on a product of thresholds of the next two."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 6))
+    score = X[:, 0] + 2.0 * ((X[:, 1] > 0.3) & (X[:, 2] < 0.5))
+    return X, np.digitize(score, [0.0, 1.5]).astype(float)
+
+
+def scores_of(model, X):
+    """What contributions add up to, from the predictions."""
+    if not is_classifier(model):
+        prediction = model.predict(X)
+        return np.log(prediction) if model.loss == "poisson" else prediction
+    logs = np.log(model.predict_proba(X))
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
+
+
+def assert_adds_up(model, X):
+    explanation = model.explain(X)
+    scores = scores_of(model, X)
+    assert explanation.contributions.shape[:2] == (len(scores), len(explanation.terms))
+    assert_allclose(explanation.scores, scores, rtol=1e-10, atol=1e-10)
+    assert_allclose(explanation.contributions.sum(axis=1), scores, rtol=1e-10, atol=1e-10)
+
+
+# --- contributions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_contributions_add_up_to_the_score(model, n_classes):
+    X, y = rows()
+    model.fit(X, np.minimum(y, n_classes - 1))
+    assert_adds_up(model, X)
+    assert_adds_up(model, 4.0 * X[:20])  # clipped
+
+
+def test_contributions_of_the_first_rows_add_up(model):
+    X, y = rows()
+    for n in (1, 2, 3, 5):
+        assert_adds_up(clone(model).fit(X[:n], y[:n]) if not is_classifier(model) else start(model, X[:n], y[:n]), X)
+
+
+def start(model, X, y):
+    return clone(model).partial_fit(X, y, classes=[0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("kind", [ParameterFreeRegressor, ParameterFreeClassifier])
+@pytest.mark.parametrize("data", [with_gaps, mixed])
+def test_contributions_add_up_with_missing_values_and_categories(kind, data):
+    X, y = data(400)
+    model = kind(random_features=16).fit(X[:300], y[:300])
+    assert_adds_up(model, X)
+    if data is mixed:  # new categories
+        X = X.astype({"shape": object})
+        X.loc[310:, ["colour", "shape"]] = "none of those"
+        assert_adds_up(model, X)
+
+
+def test_scores_far_from_zero_add_up_to_their_digits():
+    X, y = rows()
+    assert_adds_up(ParameterFreeRegressor(random_features=16).fit(X, 1e6 + 1e3 * y), X)
+
+
+@pytest.mark.parametrize("model", [MODELS["regressor"], MODELS["classifier"]])
+def test_sparse_rows_are_explained_as_dense_ones(model):
+    X, y = rows()
+    X[np.abs(X) < 0.5] = 0.0
+    model = clone(model).fit(sparse.csr_matrix(X), y)
+    explanation = model.explain(sparse.csr_matrix(X[:50]))
+    assert_array_equal(explanation.contributions, model.explain(X[:50]).contributions)
+    assert_allclose(explanation.contributions.sum(axis=1), explanation.scores, atol=1e-10)
+
+
+def test_a_linear_member_contributes_its_weights_times_values():
+    X, y = rows()
+    linear = MirrorDescentRegressor(divergence="squared_euclidean", eta0=0.1, standardize=True)
+    model = ParameterFreeRegressor(members=[linear]).fit(X, y)
+    explanation = model.explain(X[:5] / 10)
+    (member,) = model.estimators_
+    assert_allclose(explanation.contributions[:, :6], member.coef_ * (X[:5] / 10 - member.mean_))
+    assert_allclose(explanation.contributions[:, -1], y.mean() + member._learner.intercept)
+
+
+def test_a_pair_contributes_the_weights_of_its_indicators():
+    X, y = rows()
+    of_pairs = MirrorDescentRegressor(divergence="diagonal_newton", thresholds=[[2, 1], [0, 5]])
+    model = ParameterFreeRegressor(members=[of_pairs]).fit(X, y)
+    explanation = model.explain(X)
+    assert explanation.pairs.tolist() == [[0, 5], [1, 2]]
+    assert explanation.terms.tolist() == [*(f"x{j}" for j in range(6)), "x0 x5", "x1 x2", "bias"]
+    assert not explanation.contributions[:, :6].any()
+    inside = (X[:, 1] > 0.5) & (X[:, 2] < 0.3)
+    of_pair = explanation.contributions[:, 7]
+    assert of_pair[inside].mean() > of_pair[~inside].mean() + 0.8
+    changed = X.copy()
+    changed[:, 5] += 1.0
+    of_changed = model.explain(changed)
+    # the contributions of a prediction that is clipped to the range of the targets are shrunk
+    free = np.all([(each.scores > 0.0) & (each.scores < 2.0) for each in (explanation, of_changed)], axis=0)
+    assert free.mean() > 0.5
+    assert_allclose(of_changed.contributions[free, 7], of_pair[free])
+
+
+def test_columns_without_effect_contribute_nothing():
+    X, y = rows()
+    X[:, 3] = 7.0
+    of_constant = ParameterFreeRegressor(random_features=0, thresholds=False).fit(X, y).explain(X).contributions[:, 3]
+    assert_array_equal(of_constant, 0.0)
+
+
+def test_terms_have_the_names_of_the_columns():
+    X, y = mixed()
+    explanation = ParameterFreeClassifier(random_features=0).fit(X, y).explain(X)
+    assert explanation.terms[:6].tolist() == ["size", "colour", "weight", "shape", "sold", "size colour"]
+    assert "random_features" not in explanation.terms
+
+
+def test_contributions_of_classes_add_up_to_zero():
+    X, y = rows()
+    assert_allclose(start(MODELS["classifier"], X, y).explain(X).contributions.sum(axis=2), 0.0, atol=1e-10)
+
+
+def test_explaining_changes_nothing_and_requires_rows_like_those_learned(model):
+    X, y = rows(100)
+    with pytest.raises(NotFittedError):
+        model.explain(X)
+    model.fit(X, y)
+    before = model.predict(X)
+    model.explain(X)
+    assert_array_equal(model.predict(X), before)
+    with pytest.raises(ValueError, match="features"):
+        model.explain(X[:, :3])
+
+
+def test_scores_that_are_no_sums_are_refused():
+    X, y = rows(50)
+    model = ParameterFreeClassifier(members=[ForwardClassifier(update="aioli")]).fit(X, np.minimum(y, 1.0))
+    with pytest.raises(ValueError, match="aioli"):
+        model.explain(X)
+
+
+# --- importances ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["regressor", "classifier", "linear"])
+def test_columns_that_matter_are_important(name):
+    X, y = rows(2000)
+    importances = clone(MODELS[name]).fit(X, y).feature_importances_
+    assert importances.shape == (6,) and importances.min() >= 0.0 and importances.sum() == pytest.approx(1.0)
+    assert importances.argmax() == 0 and importances[:3].min() > 0.05 and importances[3:].max() < 0.03
+
+
+def test_importances_are_shares_of_the_variance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, [1.0, 10.0, 5.0], size=(3000, 3))
+    model = ParameterFreeRegressor(random_features=0).fit(X, 2.0 * X[:, 0] + 0.1 * X[:, 1])
+    assert_allclose(model.feature_importances_, [0.8, 0.2, 0.0], atol=0.02)
+
+
+def test_importances_with_categories_and_missing_values():
+    X, y = mixed(2000)
+    importances = ParameterFreeClassifier(random_features=16).fit(X, y).feature_importances_
+    assert importances.argmax() == 1 and importances[[1, 0, 3]].min() > 5 * importances[[2, 4]].max()
+
+
+def test_the_importance_of_a_value_that_is_missing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2))
+    gone = rng.uniform(size=1000) < 0.5
+    X[gone, 1] = np.nan
+    assert ParameterFreeClassifier(random_features=0).fit(X, gone).feature_importances_[1] > 0.95
+
+
+def test_a_constant_model_has_no_importances():
+    X, _ = rows(50)
+    assert_array_equal(ParameterFreeRegressor(random_features=0).fit(X, np.ones(50)).feature_importances_, 0.0)
+
+
+def test_importances_do_not_depend_on_units():
+    X, y = rows()
+    one, other = (clone(MODELS["regressor"]).fit(scale * X, 1e-9 * scale * y) for scale in (1.0, 2.0**40))
+    assert_allclose(one.feature_importances_, other.feature_importances_, atol=1e-6)
+
+
+def test_importances_are_found_by_scikit_learn():
+    X, y = rows(1000)
+    model = ParameterFreeClassifier(random_features=0)
+    assert SelectFromModel(model).fit(X, y).get_support()[[0, 3, 4, 5]].tolist() == [True, False, False, False]
+    assert RFE(model, n_features_to_select=3).fit(X, y).get_support().tolist() == [True] * 3 + [False] * 3
+
+
+def test_importances_require_a_fitted_model_that_knows_the_columns():
+    X, y = rows(50)
+    with pytest.raises(NotFittedError):
+        _ = ParameterFreeRegressor().feature_importances_
+    model = ParameterFreeRegressor().fit(sparse.csr_matrix(X), y)
+    with pytest.raises(AttributeError, match="standardize=True"):
+        _ = model.feature_importances_
