@@ -1,5 +1,6 @@
 """Plots of online models, in the style of scikit-learn's displays; matplotlib is imported on plotting."""
 
+from ._contributions import ContributionDisplay
 from ._learning_rates import LearningRateDisplay
 from ._metrics import MetricDisplay
 from ._progressive import ProgressiveScoreDisplay
@@ -7,6 +8,7 @@ from ._regret import RegretDisplay
 from ._weights import ExpertWeightsDisplay
 
 __all__ = [
+    "ContributionDisplay",
     "ExpertWeightsDisplay",
     "LearningRateDisplay",
     "MetricDisplay",

@@ -103,10 +103,17 @@ class ExplainedMixin(DocumentedMixin):
         ValueError
             If a member has update="aioli", whose scores are no sums.
         """
+        return self._explain_rows(self._read_rows(X))
+
+    def _read_rows(self, X: MatrixLike) -> Array:
+        """Rows as dense numbers, also instead of categories."""
         self._fitted_models()
         if self._categories is not None:
             X = self._encode_rows(self._categories, X, False)[0]
-        rows = np.ascontiguousarray(dense(check_query(self, X), np.float64))
+        return np.ascontiguousarray(dense(check_query(self, X), np.float64))
+
+    def _explain_rows(self, rows: Array) -> Bunch:
+        """`explain`, of rows that were read."""
         predicted, terms = self._predict_validated(rows, ()), Terms(self)
         if is_classifier(self):
             logs = _log(predicted)
