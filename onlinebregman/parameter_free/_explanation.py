@@ -18,6 +18,7 @@ number, which are written as a times the slope f(a) / a of the line from 0 (`_sl
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +44,7 @@ TINY, FAR = 1e-300, 10.0
 CODES = 64
 
 _OF_PAIRS = 2  # resolutions
+SAMPLE = 256  # values that stand for the distribution of a column
 _ROWS = 256  # that are explained together
 
 
@@ -144,6 +146,7 @@ class Terms:
         self.pairs: list[tuple[int, int]] = sorted(pairs)
         self.has_features = any(getattr(member._learner, "features", None) is not None for member in self.members)
         self.n = self.n_features + len(self.pairs) + self.has_features + 1
+        self._t, self._shares = model.t_, np.zeros(0)
 
     def names(self, columns: np.ndarray) -> np.ndarray:
         """The names of the terms; pairs as in :class:`~sklearn.preprocessing.PolynomialFeatures`."""
@@ -174,24 +177,50 @@ class Terms:
         return terms
 
     def _add_indicators(self, learner: Any, X: Array, terms: Array) -> None:
-        row_map = learner.row_map
-        weights = np.moveaxis(np.atleast_2d(learner.coef)[:, row_map.transform(X)], 0, 1)
-        start = self.n_features * len(BINS) * row_map.singles
-        if row_map.singles:
-            terms[:, :, : self.n_features] = _sums_of(weights[:, :, :start], len(BINS))
-        places = [self.n_features + self.pairs.index(tuple(sorted(pair))) for pair in row_map.pairs.tolist()]
-        _add(terms, np.array(places, np.intp), _sums_of(weights[:, :, start:], _OF_PAIRS))
-        terms[:, :, -1] = learner.intercept
+        """Step functions of one column and of two, each minus its means over the values of either."""
+        row_map, (shares, starts) = learner.row_map, self._shares_of_bins(learner.row_map)
+        weights, d = np.atleast_2d(learner.coef), self.n_features
+        bins = ThresholdMap(d, allow_nan=True, bins=row_map.bins).transform(X).reshape(len(X), d, len(BINS))
+        n_singles = shares.size * row_map.singles
+        if n_singles:
+            means = (weights[:, :n_singles] * shares.ravel()).reshape(-1, d, shares.shape[1]).sum(axis=2)
+            terms[:, :, :d] = np.moveaxis(weights[:, bins], 0, 1).sum(axis=3) - means
+            terms[:, :, -1] = means.sum(axis=1)
+        terms[:, :, -1] += learner.intercept
+        if not len(row_map.pairs):
+            return
+        first, second = row_map.pairs.T
+        places = d + np.array([self.pairs.index(tuple(sorted(pair))) for pair in row_map.pairs.tolist()], np.intp)
+        tables = weights[:, n_singles:].reshape(len(weights), len(places), -1)
+        bins = bins % shares.shape[1] - starts[:-1]
+        for k, n in enumerate(np.diff(starts)[:_OF_PAIRS]):
+            table, tables = np.split(tables, [n * n], axis=2)
+            table = table.reshape(*table.shape[:2], n, n)
+            of_bins = shares[:, starts[k] : starts[k] + n]
+            rows = np.einsum("spab,pb->spa", table, of_bins[second])
+            columns = np.einsum("spab,pa->spb", table, of_bins[first])
+            mean = np.einsum("spa,pa->sp", rows, of_bins[first])
+            numbers, i, j = np.arange(len(places)), bins[:, first, k], bins[:, second, k]
+            of_first, of_second = (np.moveaxis(each, 0, 1) for each in (rows[:, numbers, i], columns[:, numbers, j]))
+            _add(terms, first, of_first - mean)
+            _add(terms, second, of_second - mean)
+            _add(terms, places, np.moveaxis(table[:, numbers, i, j], 0, 1) - of_first - of_second + mean)
+            terms[:, :, -1] += mean.sum(axis=1)
+
+    def _shares_of_bins(self, row_map: ThresholdMap) -> tuple[Array, np.ndarray]:
+        """The share of the values in each bin, shape (n_features, n_bins), and where the bins of a resolution start."""
+        if not self._shares.size:
+            every = ThresholdMap(self.n_features, allow_nan=True, bins=row_map.bins)
+            draw = _sampler_of(row_map, self._t)
+            sample = np.column_stack([draw(j, SAMPLE) for j in range(self.n_features)])
+            counts = np.bincount(every.transform(sample).ravel(), minlength=every.n_outputs)
+            self._shares = counts.reshape(self.n_features, -1) / SAMPLE
+        return self._shares, np.cumsum([0, *(size + 1 for size in BINS)])
 
 
 def _add(terms: Array, places: np.ndarray, values: Array) -> None:
     """Add values to these places along the last axis, of which some may be the same."""
     np.add.at(terms.T, places, values.T)
-
-
-def _sums_of(values: Array, n: int) -> Array:
-    """The sums of n values each along the last axis."""
-    return values.reshape(*values.shape[:2], values.shape[2] // n, n).sum(axis=3)
 
 
 def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
@@ -360,7 +389,7 @@ def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:
 # --- importances ------------------------------------------------------------------------------------------------------
 
 
-def importances(model: Any, n_rows: int = 256) -> Array:
+def importances(model: Any, n_rows: int = SAMPLE) -> Array:
     """The share of each column in the variance of predictions (total-effect Sobol index, by Jansen's estimator).
 
     Columns are drawn independently, from the samples that members of bins hold, or as normal.
@@ -379,19 +408,12 @@ def importances(model: Any, n_rows: int = 256) -> Array:
     return shares / max(shares.sum(), 1.0)
 
 
-def _sampler(model: Any) -> Any:
+def _sampler(model: Any) -> Callable[[int, int], Array]:
     """A function that gives n values of column j, as they are distributed in the rows so far."""
     maps = [member._learner.row_map for member in model.estimators_]
     binned = next((each for each in maps if isinstance(each, ThresholdMap)), None)
     if binned is not None:
-        kept, *_, sample, counted = binned.bins.state
-
-        def from_sample(j: int, n: int) -> Array:
-            missing = round(n * (1 - counted[j] / model.t_))
-            places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
-            return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
-
-        return from_sample
+        return _sampler_of(binned, model.t_)
     standardizer = next((each for each in maps if hasattr(each, "n_samples_seen")), None)
     if standardizer is None:
         raise AttributeError(
@@ -400,3 +422,15 @@ def _sampler(model: Any) -> Any:
         )
     mean, scale = standardizer.mean, standardizer.scale
     return lambda j, n: mean[j] + scale[j] * ndtri((np.arange(n) + 0.5) / n)
+
+
+def _sampler_of(binned: ThresholdMap, n_rows: int) -> Callable[[int, int], Array]:
+    """The same, from the samples of columns that bins keep."""
+    kept, *_, sample, counted = binned.bins.state
+
+    def draw(j: int, n: int) -> Array:
+        missing = round(n * (1 - counted[j] / n_rows))
+        places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
+        return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
+
+    return draw
