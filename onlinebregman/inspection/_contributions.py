@@ -58,7 +58,7 @@ class ContributionDisplay(Display):
     >>> display = ContributionDisplay.from_estimator(model, X, feature=0)
     >>> low, high = np.interp([0.3, 0.7], display.values[0], display.contributions)
     >>> print(f"{high - low:.1f}")
-    1.7
+    2.0
     """
 
     def __init__(

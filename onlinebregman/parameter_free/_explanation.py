@@ -14,6 +14,9 @@ number, which are written as a times the slope f(a) / a of the line from 0 (`_sl
       tanh(L / 2) = sum_i w_i tanh(a_i / 2),    hence    L = sum_i w_i h(a_i) / h(L) a_i,    h(a) = tanh(a / 2) / a.
 
   Of two classes c, d among more, an expert's odds are mixed in proportion to v_i (p_ic + p_id).
+
+Terms are divided by the analysis of variance of functions of independent columns: their mean goes to the bias, what
+remains on average over all other columns to each column, and the rest to pairs and to "random_features".
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from sklearn.utils import Bunch
 
 from .._kernels.learners.mixer import MeanMixer
 from .._kernels.rows.one_hot import OneHotMap
+from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, ThresholdMap
 from .._online.categories import Categories
 from .._online.docs import DocumentedMixin
@@ -77,8 +81,8 @@ class ExplainedMixin(DocumentedMixin):
 
         The contributions of a row add up to its score, up to rounding: of a regressor the prediction, before the link
         of the loss; of a classifier the log odds of the second class or, with three or more classes, the logarithm of
-        each probability minus their mean. They are the terms (weight times value) of the members' scores, multiplied
-        by the weights that the members have in this score; see :ref:`explanation`.
+        each probability minus their mean. The bias is about the mean score, a column contributes the difference that
+        its value makes on average over the other columns, a pair what both do beyond that; see :ref:`explanation`.
 
         Parameters
         ----------
@@ -92,7 +96,7 @@ class ExplainedMixin(DocumentedMixin):
 
             terms : ndarray of str of shape (n_terms,)
                 The names of the columns, then of the pairs "x0 x1" whose indicators members learn, then
-                "random_features", if there are members with these, and "bias".
+                "random_features", if there are members with these, for the interactions that they learn, and "bias".
 
             pairs : ndarray of int of shape (n_pairs, 2)
                 The columns of the pairs.
@@ -137,7 +141,7 @@ class ExplainedMixin(DocumentedMixin):
 
 
 class Terms:
-    """The terms of the scores of a mixture's members: columns, pairs of columns, random features, and the bias."""
+    """The terms of the scores of a mixture's members: of columns, pairs of columns, random features, and the bias."""
 
     def __init__(self, model: Any) -> None:
         self.members, self.n_features = model.estimators_, model.n_features_in_
@@ -146,7 +150,10 @@ class Terms:
         self.pairs: list[tuple[int, int]] = sorted(pairs)
         self.has_features = any(getattr(member._learner, "features", None) is not None for member in self.members)
         self.n = self.n_features + len(self.pairs) + self.has_features + 1
-        self._t, self._shares = model.t_, np.zeros(0)
+        draw = _sampler(model)
+        rows = None if draw is None else np.column_stack([draw(j, SAMPLE) for j in range(self.n_features)])
+        self._sample: Array | None = rows  # each column in order
+        self._shares = np.zeros(0)
 
     def names(self, columns: np.ndarray) -> np.ndarray:
         """The names of the terms; pairs as in :class:`~sklearn.preprocessing.PolynomialFeatures`."""
@@ -161,6 +168,7 @@ class Terms:
             self._add_indicators(learner, X, terms)
             return terms
         image, columns = _image(learner.row_map, X)
+        sample = np.zeros((1, image.shape[1])) if self._sample is None else _image(learner.row_map, self._sample)[0]
         several = getattr(learner, "learners", None)  # one for each class, each with limits of its own
         parts = [member._scores(Scores.of_images)] if several is None else map(Scores.of_images, several)
         n = 0
@@ -168,13 +176,42 @@ class Terms:
             z, divisor = _learned_values(scores, image)
             part = terms[:, n : n + len(scores.coef)]
             n += len(scores.coef)
-            products = z[:, np.newaxis] * scores.coef / divisor
-            if scores.features is None:
-                _add(part, columns, products)
-            else:
-                part[:, :, -2] = products.sum(axis=2)
             part[:, :, -1] = scores.intercept / divisor[..., 0]
+            if scores.features is None:
+                means = _learned_values(scores, sample)[0].mean(axis=0)
+                _add(part, columns, (z - means)[:, np.newaxis] * scores.coef / divisor)
+                part[:, :, -1] += means @ scores.coef.T / divisor[..., 0]
+                continue
+            part[:, :, -2] = z @ scores.coef.T / divisor[..., 0]
+            if self._sample is not None:
+                self._split_waves(scores, image, sample, columns, part, divisor[..., 0])
         return terms
+
+    def _split_waves(
+        self, scores: Scores, z: Array, sample: Array, columns: np.ndarray, terms: Array, divisor: Array
+    ) -> None:
+        """Move to the bias the mean of waves, and to each column what remains of them on average over the others.
+
+        A wave is the real part of a product of factors exp(i frequency z), and its mean that of their means.
+        """
+        frequencies, phases = scores.features or (z, z)
+        weights = np.sqrt(2 / len(phases)) * scores.coef
+        outputs = [columns == j for j in range(self.n_features)]
+
+        def factor(z: Array, output: np.ndarray) -> np.ndarray:
+            return np.exp(1j * z[:, output] @ frequencies[:, output].T)
+
+        means = np.array([factor(sample, output).mean(axis=0) for output in outputs])
+        one = np.ones((1, len(phases)))
+        before, after = np.cumprod([*one, *means], axis=0), np.cumprod([*one, *means[::-1]], axis=0)[::-1]
+        start = np.exp(1j * phases)
+        mean = (start * before[-1]).real @ weights.T / divisor
+        for j, output in enumerate(outputs):
+            alone = (start * before[j] * after[j + 1] * factor(z, output)).real @ weights.T / divisor - mean
+            terms[:, :, j] += alone
+            terms[:, :, -2] -= alone
+        terms[:, :, -2] -= mean
+        terms[:, :, -1] += mean
 
     def _add_indicators(self, learner: Any, X: Array, terms: Array) -> None:
         """Step functions of one column and of two, each minus its means over the values of either."""
@@ -211,9 +248,7 @@ class Terms:
         """The share of the values in each bin, shape (n_features, n_bins), and where the bins of a resolution start."""
         if not self._shares.size:
             every = ThresholdMap(self.n_features, allow_nan=True, bins=row_map.bins)
-            draw = _sampler_of(row_map, self._t)
-            sample = np.column_stack([draw(j, SAMPLE) for j in range(self.n_features)])
-            counts = np.bincount(every.transform(sample).ravel(), minlength=every.n_outputs)
+            counts = np.bincount(every.transform(self._sample).ravel(), minlength=every.n_outputs)
             self._shares = counts.reshape(self.n_features, -1) / SAMPLE
         return self._shares, np.cumsum([0, *(size + 1 for size in BINS)])
 
@@ -396,6 +431,11 @@ def importances(model: Any, n_rows: int = SAMPLE) -> Array:
     """
     rng, d = np.random.default_rng(0), model.n_features_in_
     draw = _sampler(model)
+    if draw is None:
+        raise AttributeError(
+            "feature_importances_ requires members that know how columns are distributed: those of dense rows with "
+            "thresholds=True, or with standardize=True and without categories."
+        )
     X, others = (np.column_stack([rng.permutation(draw(j, n_rows)) for j in range(d)]) for _ in range(2))
     predicted = model._predict_validated(X, ())
     changes = np.empty(d)
@@ -408,29 +448,21 @@ def importances(model: Any, n_rows: int = SAMPLE) -> Array:
     return shares / max(shares.sum(), 1.0)
 
 
-def _sampler(model: Any) -> Callable[[int, int], Array]:
-    """A function that gives n values of column j, as they are distributed in the rows so far."""
+def _sampler(model: Any) -> Callable[[int, int], Array] | None:
+    """A function that gives n values of column j, as they are distributed in the rows so far; None if unknown."""
     maps = [member._learner.row_map for member in model.estimators_]
     binned = next((each for each in maps if isinstance(each, ThresholdMap)), None)
+    standardizer = next((each for each in maps if isinstance(each, Standardizer)), None)
     if binned is not None:
-        return _sampler_of(binned, model.t_)
-    standardizer = next((each for each in maps if hasattr(each, "n_samples_seen")), None)
+        kept, *_, sample, counted = binned.bins.state
+
+        def draw(j: int, n: int) -> Array:
+            missing = round(n * (1 - counted[j] / model.t_))
+            places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
+            return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
+
+        return draw
     if standardizer is None:
-        raise AttributeError(
-            "feature_importances_ requires members that know how columns are distributed: dense rows, with "
-            "thresholds=True or standardize=True."
-        )
+        return None
     mean, scale = standardizer.mean, standardizer.scale
     return lambda j, n: mean[j] + scale[j] * ndtri((np.arange(n) + 0.5) / n)
-
-
-def _sampler_of(binned: ThresholdMap, n_rows: int) -> Callable[[int, int], Array]:
-    """The same, from the samples of columns that bins keep."""
-    kept, *_, sample, counted = binned.bins.state
-
-    def draw(j: int, n: int) -> Array:
-        missing = round(n * (1 - counted[j] / n_rows))
-        places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
-        return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
-
-    return draw

@@ -11,6 +11,7 @@ from sklearn.feature_selection import RFE, SelectFromModel
 
 from onlinebregman import (
     ForwardClassifier,
+    ForwardRegressor,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     ParameterFreeClassifier,
@@ -123,24 +124,50 @@ def test_a_linear_member_contributes_its_weights_times_values():
     assert_allclose(explanation.contributions[:, -1], y.mean() + member._learner.intercept)
 
 
-def test_a_pair_contributes_the_weights_of_its_indicators():
+def test_pairs_are_those_of_all_members():
     X, y = rows()
     of_pairs = MirrorDescentRegressor(divergence="diagonal_newton", thresholds=[[2, 1], [0, 5]])
-    model = ParameterFreeRegressor(members=[of_pairs]).fit(X, y)
-    explanation = model.explain(X)
+    explanation = ParameterFreeRegressor(members=[of_pairs]).fit(X, y).explain(X)
     assert explanation.pairs.tolist() == [[0, 5], [1, 2]]
     assert explanation.terms.tolist() == [*(f"x{j}" for j in range(6)), "x0 x5", "x1 x2", "bias"]
-    assert not explanation.contributions[:, :6].any()
-    inside = (X[:, 1] > 0.5) & (X[:, 2] < 0.3)
-    of_pair = explanation.contributions[:, 7]
-    assert of_pair[inside].mean() > of_pair[~inside].mean() + 0.8
-    changed = X.copy()
-    changed[:, 5] += 1.0
-    of_changed = model.explain(changed)
-    # the contributions of a prediction that is clipped to the range of the targets are shrunk
-    free = np.all([(each.scores > 0.0) & (each.scores < 2.0) for each in (explanation, of_changed)], axis=0)
-    assert free.mean() > 0.5
-    assert_allclose(of_changed.contributions[free, 7], of_pair[free])
+    assert not explanation.contributions[:, [3, 4]].any()
+
+
+MEMBERS = {
+    "pairs": MirrorDescentRegressor(divergence="diagonal_newton", thresholds=[[0, 1], [0, 2], [1, 2]]),
+    "random features": ForwardRegressor(random_features=256, gamma=0.3, standardize=True, alpha=0.1, random_state=0),
+}
+
+
+@pytest.mark.parametrize("member", MEMBERS.values(), ids=MEMBERS)
+def test_columns_contribute_their_part_and_interactions_the_rest(member):
+    rng = np.random.default_rng(0)
+    X = rng.normal([5.0, 0.0, -1.0], [1.0, 100.0, 0.1], size=(4000, 3))
+    first, second = (X[:, 0] > 5.0) - 0.5, (X[:, 1] > 0.0) - 0.5
+    for y, alone in ((first - second, True), (4.0 * first * second, False)):
+        explanation = ParameterFreeRegressor(members=[member]).fit(X, y).explain(X)
+        parts = np.column_stack(
+            [explanation.contributions[:, :3], explanation.contributions[:, 3:-1].sum(axis=1)],
+        )
+        assert_allclose(parts.mean(axis=0), 0.0, atol=0.05)
+        assert explanation.contributions[:, -1].mean() == pytest.approx(0.0, abs=0.05)
+        deviations = parts.std(axis=0)
+        if alone:
+            assert deviations[:2].min() > 0.35 and deviations[2:].max() < 0.2
+            assert np.corrcoef(parts[:, 0], first)[0, 1] > 0.85 and np.corrcoef(parts[:, 1], -second)[0, 1] > 0.85
+        else:
+            assert deviations[3] > 0.6 and deviations[:3].max() < 0.2
+            assert np.corrcoef(parts[:, 3], y)[0, 1] > 0.85
+
+
+@pytest.mark.parametrize("name", ["regressor", "classifier"])
+def test_categories_contribute_their_difference_from_the_mean(name):
+    X, y = mixed(2000)
+    explanation = clone(MODELS[name]).fit(X, y).explain(X)
+    colours = explanation.contributions[:, 1]
+    red = (X["colour"] == "red").to_numpy()
+    assert abs(colours.mean()) < 0.2 * colours.std()  # the model knows the mean of a sample of 256 rows
+    assert colours[red].min() > colours[~red].max()
 
 
 def test_columns_without_effect_contribute_nothing():
