@@ -1,5 +1,7 @@
 """What columns contribute to predictions, and their importances."""
 
+import pickle
+
 import numpy as np
 import pytest
 from mixed_rows import mixed, with_gaps
@@ -199,6 +201,14 @@ def test_explaining_changes_nothing_and_requires_rows_like_those_learned(model):
     assert_array_equal(model.predict(X), before)
     with pytest.raises(ValueError, match="features"):
         model.explain(X[:, :3])
+
+
+def test_a_copy_explains_the_same(model):
+    X, y = rows(100)
+    model.fit(X, y, sample_weight=np.arange(100) % 2)
+    copied = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copied.explain(X).contributions, model.explain(X).contributions)
+    assert_array_equal(copied.feature_importances_, model.feature_importances_)
 
 
 def test_scores_that_are_no_sums_are_refused():
