@@ -62,7 +62,8 @@ class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
     A score of minus infinity counts as the lowest one before. The first ten rows are only learned; until then the
     offset is minus infinity.
 
-    Densities of this package score and learn rows in one compiled pass, others and pipelines one after the other.
+    Densities of this package score and learn rows in one compiled pass, others and pipelines one after the other. With
+    transformers of scikit-learn, such as the scaler of the default, a model must not predict while another thread learns.
 
     Examples
     --------
