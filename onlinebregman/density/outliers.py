@@ -63,7 +63,7 @@ class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
     offset is minus infinity.
 
     Densities of this package score and learn rows in one compiled pass, others and pipelines one after the other. With
-    transformers of scikit-learn, such as the scaler of the default, a model must not predict while another thread learns.
+    transformers of scikit-learn, such as the scaler of the default, it must not predict while another thread learns.
 
     Examples
     --------
