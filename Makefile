@@ -61,13 +61,14 @@ clean:
 	rm -rf $(VENV) $(VENV)-lowest $(VENV)-sanitize build dist docs/_build .coverage .hypothesis .pytest_cache .ruff_cache
 
 # What the build and the extra $* need, as pyproject.toml lists it. Build isolation is left out on purpose: installing
-# again after a change then works offline.
+# again after a change then works offline. river needs newer versions than the oldest that the package runs with.
 $(VENV)/requirements-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); q = p["project"]; \
 		needed = [*p["build-system"]["requires"], *q["dependencies"]]; \
 		needed = [r.replace(">=", "==") for r in needed] if "$(LOWEST)" else needed; \
-		print(*needed, "ninja", *q["optional-dependencies"]["$*"], sep="\n")' > $@.txt
+		extra = [r for r in q["optional-dependencies"]["$*"] if not ("$(LOWEST)" and r.startswith("river"))]; \
+		print(*needed, "ninja", *extra, sep="\n")' > $@.txt
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement $@.txt
 	mv $@.txt $@
 
