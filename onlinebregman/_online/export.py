@@ -51,8 +51,8 @@ class Scores(NamedTuple):
     """Scores of a row x, z @ coef.T + intercept with z computed by these steps, without those that are None.
 
     z = (x - mean) * inverse, clipped to [-limit, limit]; then times M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for
-    (M, g) = `rescaled`; then the cosines of frequencies @ z + phases. In the end scores are divided by 1 + |R (z, 1)|^2
-    for R = `root`, without the 1 if no intercept is learned.
+    (M, g) = `rescaled`, which may have a row for each score; then the cosines of frequencies @ z + phases. In the end
+    scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no intercept is learned.
     """
 
     coef: np.ndarray  # of shape (n_scores, n_inputs)
@@ -89,7 +89,11 @@ class Scores(NamedTuple):
         """The same, as a function of what the learner's map makes of rows."""
         steps: dict[str, Any] = {"root": root}
         features = getattr(learner, "features", None)
-        largest, sums = getattr(getattr(learner, "learners", [learner])[0], "limits", None) or (np.inf, None)
+        learners = getattr(learner, "learners", [learner])
+        limits: list[Any] = [getattr(each, "limits", None) or (np.inf, None) for each in learners]
+        largest, sums = limits[0]
+        if sums is not None and any(not np.array_equal(sums, others) for _, others in limits):
+            largest, sums = (np.stack(each) for each in zip(*limits, strict=True))
         if sums is not None:  # where no value was seen yet, the factor is 1 for all values
             seen = largest < np.inf
             steps["rescaled"] = np.where(seen, largest, 1.0), np.where(seen, sums, 1e30)

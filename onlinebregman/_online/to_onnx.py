@@ -124,8 +124,12 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
         z = graph.add("Max", graph.add("Min", z, scores.limit), -scores.limit)
     if scores.rescaled is not None:
         square, sums = scores.rescaled[0] ** 2, scores.rescaled[1]
+        z = z if sums.ndim == 1 else graph.add("Unsqueeze", z, np.array([1]))
         divisor = graph.add("Add", graph.add("Max", graph.add("Mul", z, z), square), square * sums)
         z = graph.add("Mul", z, graph.add("Div", square * (1 + sums), divisor))
+        if sums.ndim == 2:
+            total = graph.add("ReduceSum", graph.add("Mul", z, scores.coef), np.array([2]), keepdims=0)
+            return graph.add("Add", total, scores.intercept)
     if scores.features is not None:
         frequencies, phases = scores.features
         z = graph.add("Cos", graph.add("Add", graph.add("MatMul", z, frequencies.T), phases))

@@ -101,3 +101,10 @@ def test_without_onnx_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx.helper", None)
     with pytest.raises(ImportError, match=r'pip install "onlinebregman\[onnx\]"'):
         ForwardRegressor().fit(X, Y).to_onnx()
+
+
+def test_each_class_rescales_large_values_in_its_own_way():
+    model = MirrorDescentClassifier(divergence="diagonal_newton", loss="squared_hinge").fit(X, LABELS)
+    sums = [learner.limits[1] for learner in model._learner.learners]
+    assert not np.allclose(sums[0], sums[1])
+    assert_allclose(outputs(model, 4 * X)["scores"], model.decision_function(4 * X), rtol=1e-9)
