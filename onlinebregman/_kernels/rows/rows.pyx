@@ -200,12 +200,19 @@ cdef class Rows:
     cdef int set_order(self, order) except -1:
         """Learn these rows in this order, an array of intp; None: all as they are stored."""
         cdef int n_buffers = self.n_buffers
+        cdef Py_ssize_t k, i, n, stored = 0
         if order is not None:
             if not (self.acquire(order, 1) and self.buffers[n_buffers].format[0] in b"lq"
                     and self.buffers[n_buffers].itemsize == sizeof(Py_ssize_t)):
                 raise TypeError(f"the order of rows must be a C-contiguous array of intp; got {type(order).__name__}")
-            self.order = <const Py_ssize_t*> self.buffers[n_buffers].buf
-            self.n_rows = self.buffers[n_buffers].shape[0]
+            self.order, n = <const Py_ssize_t*> self.buffers[n_buffers].buf, self.buffers[n_buffers].shape[0]
+            for k in range(n):  # rows may come several times
+                i = self.order[k]
+                if not 0 <= i < self.n_rows:
+                    raise ValueError(f"the order must be of numbers of {self.n_rows} rows; got {i}")
+                stored += self.n_columns if self.indices == NULL else \
+                    integer(self.indptr, self.index_size, i + 1) - integer(self.indptr, self.index_size, i)
+            self.n_rows, self.stored = n, stored
         return 0
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:

@@ -297,3 +297,16 @@ def test_an_order_that_cannot_be_read_as_it_lies_is_refused(order):
     with pytest.raises(TypeError, match="the order of rows must be"):
         learner.learn(np.ones((3, 2)), np.ones(3), order=order)
     assert learner.t == 0
+
+
+def test_an_order_may_repeat_rows_and_must_be_of_their_numbers():
+    """All values are saved of rows that are learned more often than they are stored."""
+    X = np.zeros((3, D))
+    X[0, :5], X[1, 0], X[2, 0] = 1.0, 1.0, np.inf
+    learner, rows = learner_of("euclidean"), sparse.csr_array(X)
+    assert learner.learn(rows[:2], np.ones(2)) is None
+    before = pickle.dumps(learner)
+    assert learner.learn(rows, np.ones(3), None, np.array([0] * 8 + [1, 2])) == ("not finite", 2)
+    assert pickle.dumps(learner) == before
+    with pytest.raises(ValueError, match="numbers of 3 rows; got 3"):
+        learner.learn(rows, np.ones(3), None, np.array([0, 3]))
