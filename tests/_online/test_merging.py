@@ -40,6 +40,8 @@ def reason_of(estimator):
     """Why models with these parameters cannot be mixed; None if they can."""
     if getattr(estimator, "track_regret", False) and estimator.divergence_.adaptive:
         return REFUSED.get(type(estimator).__name__, "track_regret")
+    if type(estimator).__name__.startswith("MirrorDescent") and estimator.thresholds is not None:
+        return "its own bins"
     if getattr(estimator, "forgetting", 1.0) != 1.0:
         return "no common order"
     return REFUSED.get(type(estimator).__name__)
