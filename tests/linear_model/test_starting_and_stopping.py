@@ -53,7 +53,7 @@ def labelled(line):
 # --- starting ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.only(where=starts_anywhere)
+@pytest.mark.only(where=lambda e: starts_anywhere(e) and not getattr(e, "thresholds", None))  # they refuse
 def test_given_weights_are_those_of_init(estimator, rows, learned):
     X, y = rows
     learning = one_epoch(estimator)
