@@ -282,8 +282,7 @@ def test_over_a_curved_set_it_is_the_numerical_maximum(name, seed):
 # --- every estimator --------------------------------------------------------------------------------------------------
 
 
-def tracks(estimator):
-    """Whether there are certificates, here of weights of the columns, not of indicators."""
+def tracks(estimator):  # certificates of the weights of columns, not of indicators
     return "track_regret" in estimator.get_params() and not getattr(estimator, "thresholds", None)
 
 
