@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.stacked_mixers import LIMITS
 from .export import Scores
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
 
-# The constants of `stacked_mixers.pyx`
-TINY, FAR = 1e-300, 10.0
+TINY, FAR = LIMITS
 
 
 def mixture(model: Any, dtype: str) -> Any:

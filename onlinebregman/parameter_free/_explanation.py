@@ -31,9 +31,10 @@ from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.stacked_mixers import LIMITS
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.standardizer import Standardizer
-from .._kernels.rows.thresholds import BINS, ThresholdMap
+from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
 from .._online.categories import Categories
 from .._online.docs import DocumentedMixin
 from .._online.export import Scores
@@ -43,11 +44,7 @@ from .._sklearn_compat import check_feature_names_in
 
 Array = NDArray[np.float64]
 
-# The constants of `stacked_mixers.pyx` and of `one_hot.pyx`
-TINY, FAR = 1e-300, 10.0
-CODES = 64
-
-_OF_PAIRS = 2  # resolutions
+TINY, FAR = LIMITS
 SAMPLE = 256  # values that stand for the distribution of a column
 _ROWS = 256  # that are explained together
 
@@ -230,7 +227,7 @@ class Terms:
         places = d + np.array([self.pairs.index(tuple(sorted(pair))) for pair in row_map.pairs.tolist()], np.intp)
         tables = weights[:, n_singles:].reshape(len(weights), len(places), -1)
         bins = bins % shares.shape[1] - starts[:-1]
-        for k, n in enumerate(np.diff(starts)[:_OF_PAIRS]):
+        for k, n in enumerate(np.diff(starts)[: len(BINS_OF_PAIRS)]):
             table, tables = np.split(tables, [n * n], axis=2)
             table = table.reshape(*table.shape[:2], n, n)
             of_bins = shares[:, starts[k] : starts[k] + n]
@@ -262,22 +259,8 @@ def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
     """What a map makes of rows, and the column of each of its values."""
     if row_map is None:
         return X, np.arange(X.shape[1])
-    if not isinstance(row_map, OneHotMap):
-        return row_map.transform(X), np.arange(X.shape[1])
-    _, (mask, _, standardizer, owner) = row_map.__reduce__()
-    columns, numbers = row_map.columns, np.ascontiguousarray(X[:, ~mask])
-    z = np.zeros((len(X), len(columns)))
-    n = numbers.shape[1]
-    z[:, :n] = numbers if standardizer is None else standardizer.transform(numbers)
-    codes = np.where(np.isnan(X[:, mask]), CODES, X[:, mask])
-    z[:, n : n + len(owner)] = codes[:, owner[:, 0]] == owner[:, 1]
-    free = np.full(len(X), n + len(owner))  # the place of the next new category, whose weight is 0 as yet
-    for c, of_column in enumerate(codes.T):
-        known = np.isin(of_column, owner[owner[:, 0] == c, 1])
-        (new,) = np.nonzero(~known & ((of_column < CODES) | np.isnan(X[:, mask][:, c])) & (free < len(columns)))
-        z[new, free[new]] = 1.0
-        free[new] += 1
-    return z, columns
+    columns = row_map.columns if isinstance(row_map, OneHotMap) else np.arange(X.shape[1])
+    return row_map.transform(X), columns
 
 
 def _learned_values(scores: Scores, z: Array) -> tuple[Array, Array]:

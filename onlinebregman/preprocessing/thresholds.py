@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.mapping import MapLearner
-from .._kernels.rows.thresholds import BINS, ThresholdMap, parts_of_pairs
+from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap, parts_of_pairs
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, check_rows, read_only
@@ -175,7 +175,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
         bins = [self._names_of_bins(number, name) for number, name in enumerate(columns)]
         names = [f"{each} ({size})" for of in bins for each_of, size in zip(of, BINS, strict=True) for each in each_of]
         for first, second in self.pairs_:
-            for left, right, size in zip(bins[first], bins[second], BINS[:2], strict=False):
+            for left, right, size in zip(bins[first], bins[second], BINS_OF_PAIRS, strict=False):
                 names += [f"{one}, {other} ({size})" for one in left for other in right]
         return np.array(names, dtype=object)
 

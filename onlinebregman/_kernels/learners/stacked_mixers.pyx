@@ -30,6 +30,7 @@ cdef enum:
 
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
+LIMITS = (TINY, FAR)  # for exports and explanations, which compute the same
 
 
 cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:

@@ -14,8 +14,8 @@ cimport cython
 from libc.math cimport isnan
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.rows.row_map cimport RowMap, Shape
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.row_map cimport RowMap, Shape, fetch_mapped
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef enum:
@@ -79,6 +79,19 @@ cdef class OneHotMap(RowMap):
         of_indicators = np.full(self.n_indicators, -1)
         of_indicators[:self.used] = np.asarray(self.categorical)[np.asarray(self.owner)[:self.used, 0]]
         return np.concatenate([np.asarray(self.numeric), of_indicators])
+
+    def transform(self, X):
+        """The images of validated dense rows, as an array."""
+        cdef Rows rows = open_rows(X)
+        cdef Row row
+        cdef Py_ssize_t i, k
+        cdef double[:, ::1] images = np.zeros((rows.n_rows, self.n_outputs))
+        self.open(rows)
+        for i in range(rows.n_rows):
+            fetch_mapped(self, rows, i, &row)
+            for k in range(row.n):
+                images[i, row.index[k]] = row.x[k]
+        return np.asarray(images)
 
     # --- rows ---------------------------------------------------------------------------------------------------
 

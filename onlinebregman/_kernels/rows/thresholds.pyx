@@ -22,6 +22,7 @@ from onlinebregman._kernels.rows.row_map cimport RowMap, Shape
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 BINS = (COARSE, MEDIUM, FINE)
+BINS_OF_PAIRS = BINS[:OF_PAIRS]
 STATE = np.dtype([
     ("kept", np.int64), ("different", np.int64, RESOLUTIONS), ("number", np.int64, ALL_BINS),
     ("lower", np.float64, ALL_BINS), ("sample", np.float64, SAMPLE),
