@@ -49,20 +49,22 @@ class RiverAdapter(DocumentedMixin):
         The column of each feature.
     """
 
-    estimator: BaseEstimator
-    n_features: int | None
-    missing: float
-    sparse: bool
-
-    def _start(self) -> None:
-        """To be called at the end of a constructor."""
-        if self.sparse and self.missing != 0:
-            raise ValueError(f"missing must be 0 with sparse=True; got {self.missing!r}.")
-        self.fitted: Any = clone(self.estimator)
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        n_features: int | None = None,
+        missing: float = 0.0,
+        sparse: bool = False,
+    ) -> None:
+        self.estimator, self.n_features, self.missing, self.sparse = estimator, n_features, missing, sparse
+        if sparse and missing != 0:
+            raise ValueError(f"missing must be 0 with sparse=True; got {missing!r}.")
+        self.fitted: Any = clone(estimator)
         self.columns: dict[Any, int] = {}
         self._row = np.empty((1, 0))
         self._values: Callable | None = None  # from a dict to the values of all known features
         self._format = ""  # of these values in memory
+        self._target = np.empty(1)  # of one row
         self._began = False
 
     def learn_one(self, x: Features, y: Any = None, w: float = 1.0) -> None:
@@ -190,17 +192,6 @@ class RiverRegressor(RiverAdapter, base.MiniBatchRegressor):
     True
     """
 
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        n_features: int | None = None,
-        missing: float = 0.0,
-        sparse: bool = False,
-    ) -> None:
-        self.estimator, self.n_features, self.missing, self.sparse = estimator, n_features, missing, sparse
-        self._target = np.empty(1)
-        self._start()
-
     def _learn(self, rows: Any, y: Any, w: float) -> None:
         if type(y) is not np.ndarray:
             self._target[0] = y
@@ -283,12 +274,11 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
         missing: float = 0.0,
         sparse: bool = False,
     ) -> None:
-        self.estimator, self.n_features, self.missing, self.sparse = estimator, n_features, missing, sparse
+        super().__init__(estimator, n_features, missing, sparse)
         self.classes = classes
         self._labels = [False, True] if classes is None and not self._adds else check_classes(classes or []).tolist()
         self._held: list[tuple[Any, float, np.ndarray]] = []  # rows, weights and labels, as long as there is one label
         self._codes: dict[Any, np.ndarray] = {}
-        self._start()
         self._predict_proba = getattr(self.fitted, "predict_proba", None)  # bound once, which takes longer than a call
 
     @property
@@ -432,16 +422,6 @@ class RiverAnomalyDetector(RiverAdapter, base.AnomalyDetector):
     >>> model.score_one({"width": 20, "height": 3}) > model.score_one({"width": 2, "height": 3})
     True
     """
-
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        n_features: int | None = None,
-        missing: float = 0.0,
-        sparse: bool = False,
-    ) -> None:
-        self.estimator, self.n_features, self.missing, self.sparse = estimator, n_features, missing, sparse
-        self._start()
 
     def _learn(self, rows: Any, y: Any, w: float) -> None:
         self._partial_fit(rows, w)
