@@ -40,7 +40,32 @@ SAME = {  # parameters that scikit-learn's estimators do not have
 }
 
 
-class _SGD:
+class _Runs:
+    """Warm starts as scikit-learn has them, and private names that its tests look for in models that average."""
+
+    _offset = "intercept"  # what its initial value and its attribute begin with
+
+    def _fit_warm(self, X, y, sample_weight, **start):
+        # a warm start of scikit-learn begins a new run at the present weights; one of this package goes on with the run
+        warm, self.warm_start = self.warm_start, False
+        try:
+            if warm and hasattr(self, "coef_"):
+                now = {"coef_init": self.coef_, f"{self._offset}_init": getattr(self, f"{self._offset}_")}
+                start = {name: now[name] if value is None else value for name, value in start.items()}
+            return super().fit(X, y, sample_weight, **start)
+        finally:
+            self.warm_start = warm
+
+    def _averaged(self):
+        if not self.average:
+            raise AttributeError("average=False")
+        return self
+
+    _average_coef = property(lambda self: self._averaged().coef_)
+    _average_intercept = property(lambda self: getattr(self._averaged(), f"{self._offset}_"))
+
+
+class _SGD(_Runs):
     """What classifiers and regressors share."""
 
     _parameter_constraints: dict = {}
@@ -59,29 +84,12 @@ class _SGD:
         return SquaredLoss() if self.loss == "squared_error" else resolve_loss(self.loss)
 
     def fit(self, X, y, coef_init=None, intercept_init=None, sample_weight=None):
-        # a warm start of scikit-learn begins a new run at the present weights; one of this package goes on with the run
-        warm, self.warm_start = self.warm_start, False
-        try:
-            if warm and hasattr(self, "coef_"):
-                coef_init = self.coef_ if coef_init is None else coef_init
-                intercept_init = self.intercept_ if intercept_init is None else intercept_init
-            return super().fit(X, y, sample_weight, coef_init=coef_init, intercept_init=intercept_init)
-        finally:
-            self.warm_start = warm
+        return self._fit_warm(X, y, sample_weight, coef_init=coef_init, intercept_init=intercept_init)
 
     @property
     def intercept_(self):
         return np.atleast_1d(super().intercept_)
 
-    # private names that scikit-learn's tests look for in models that average
-
-    def _averaged(self):
-        if not self.average:
-            raise AttributeError("average=False")
-        return self
-
-    _average_coef = property(lambda self: self._averaged().coef_)
-    _average_intercept = property(lambda self: self._averaged().intercept_)
     _standard_coef = property(lambda self: self._averaged()._learner)
     _standard_intercept = property(lambda self: self._averaged()._learner)
 
@@ -237,7 +245,8 @@ class Perceptron(SGDClassifier):
         vars(self).update(loss="perceptron", learning_rate="constant", power_t=0.5, average=False)
 
 
-class SGDOneClassSVM(OneClassMirrorDescent):
+class SGDOneClassSVM(_Runs, OneClassMirrorDescent):
+    _offset = "offset"
     alpha = property(lambda self: self.nu)  # the strength of the penalty, for learning_rate="optimal"
 
     def __init__(
@@ -264,26 +273,13 @@ class SGDOneClassSVM(OneClassMirrorDescent):
     }
 
     def fit(self, X, y=None, coef_init=None, offset_init=None, sample_weight=None):
-        warm, self.warm_start = self.warm_start, False  # see `_SGD.fit`
-        try:
-            if warm and hasattr(self, "coef_"):
-                coef_init = self.coef_ if coef_init is None else coef_init
-                offset_init = self.offset_ if offset_init is None else offset_init
-            return super().fit(X, y, sample_weight, coef_init=coef_init, offset_init=offset_init)
-        finally:
-            self.warm_start = warm
+        return self._fit_warm(X, y, sample_weight, coef_init=coef_init, offset_init=offset_init)
 
     @property
     def offset_(self):
         return np.atleast_1d(super().offset_)
 
-    def _averaged(self):
-        if not self.average:
-            raise AttributeError("average=False")
-        return self
-
-    _average_coef = _standard_coef = property(lambda self: self._averaged().coef_)
-    _average_intercept = _standard_intercept = property(lambda self: self._averaged().offset_)
+    _standard_coef, _standard_intercept = _Runs._average_coef, _Runs._average_intercept
 
 
 SHIMS = (
