@@ -16,7 +16,6 @@ of results: those in it are not measured again.
 """
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 import _tables as tables
 import numpy as np
 import sklearn
+from _results import Results
 from scipy.stats import rankdata
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -117,7 +117,7 @@ def main():
         f"onlinebregman {onlinebregman.__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}; {options.splits} splits"
     )
-    known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
+    known = Results(options.results)
     found = {}
     for name in options.only:
         if name not in BUNDLED and "ONLINEBREGMAN_DATA" not in os.environ:
@@ -127,10 +127,8 @@ def main():
         for learner in LEARNERS:
             key = f"{name}; {learner}; {options.rows} rows; {options.splits} splits"
             if key not in known and learner.startswith(tuple(options.learners)):
-                known[key] = measured(X, y, SETS[name], learner, options.rows, options.splits)
+                known.keep(key, measured(X, y, SETS[name], learner, options.rows, options.splits))
                 print(key, known[key], file=sys.stderr, flush=True)
-                if options.results:
-                    options.results.write_text(json.dumps(known, indent=1))
             if key in known:
                 found.setdefault(name, {})[learner] = known[key]
     show(found)

@@ -16,7 +16,6 @@ for ours, a dictionary with the generator's names of the columns for river's.
 """
 
 import argparse
-import json
 import platform
 import sys
 import time
@@ -27,6 +26,7 @@ from pathlib import Path
 import _tables as tables
 import numpy as np
 import river
+from _results import Results
 from _stream_peers import River
 from river import ensemble, forest, neighbors, preprocessing, tree
 from river.datasets import synth
@@ -248,7 +248,7 @@ def main():
         f"onlinebregman {onlinebregman.__version__}, river {river.__version__}, NumPy {np.__version__}, "
         f"Python {platform.python_version()}, {platform.machine()}; {options.rows} rows, seeds of {options.seed}"
     )
-    known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
+    known = Results(options.results)
     labels, numbers = (OTHER_LABELS, OTHER_NUMBERS) if options.others else (LABELS, NUMBERS)
     for unit, form, streams, learners in (
         ("errors in %", "{:.2f}", labels, CLASSIFIERS),
@@ -260,12 +260,11 @@ def main():
                 key = f"{name}; {learner}; {options.rows} rows; seeds of {options.seed}"
                 wanted = name.startswith(tuple(options.only)) and learner.startswith(tuple(options.learners))
                 if wanted and key not in known:
-                    known[key] = measured(
-                        stream(options.seed, options.rows), options.rows, learner, make, streams is labels
+                    known.keep(
+                        key,
+                        measured(stream(options.seed, options.rows), options.rows, learner, make, streams is labels),
                     )
                     print(key, known[key], file=sys.stderr, flush=True)
-                    if options.results:
-                        options.results.write_text(json.dumps(known, indent=1))
                 if key in known:
                     found.setdefault(name, {})[learner] = known[key]
         if found:

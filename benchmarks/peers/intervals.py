@@ -15,7 +15,6 @@ are not measured again.
 """
 
 import argparse
-import json
 import time
 import warnings
 from importlib.metadata import distributions, version
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import _tables as tables
 import numpy as np
+from _results import Results
 from streams import NUMBERS, OTHER_NUMBERS, load
 
 from onlinebregman import ForwardRegressor, ParameterFreeRegressor
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("--rows", type=int, default=2000, help="of each stream, from its start")
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
-    known = json.loads(options.results.read_text()) if options.results and options.results.exists() else {}
+    known = Results(options.results)
     found, installed = {}, {each.metadata["Name"].lower() for each in distributions()}
     for name in options.only or names:
         X, y = drifting(name, options.rows) if name in DRIFTING else load(name)
@@ -197,9 +197,7 @@ def main():
             asked = sorted({*SHARES, options.coverage}) if each == OURS else [options.coverage]
             key = f"{name}; {each}; {asked}; {options.rows} rows"
             if key not in known:
-                known[key] = measured(learner, X[: options.rows], y[: options.rows], asked)
-                if options.results:
-                    options.results.write_text(json.dumps(known, indent=1))
+                known.keep(key, measured(learner, X[: options.rows], y[: options.rows], asked))
             found.setdefault(name, {})[each] = known[key]
     print(", ".join(f"{name} {version(name)}" for name in ("onlinebregman", "river", "mapie") if name in installed))
     show(found, list(found), options.coverage)
