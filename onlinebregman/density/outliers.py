@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +15,7 @@ from .._kernels.learners.learner import Learner
 from .._online.compiled import make_geometry, make_loss
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
+from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike
 from .._online.validation import check_dense_rows, check_weights, fitted
 from .._sklearn_compat import Interval
@@ -28,7 +29,7 @@ from .gaussian import OnlineGaussian
 UNSCORED = 10
 
 
-class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
+class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     """Outlier detection by a density that learns the rows, and the quantile of its scores, both online.
 
     Each row is scored by its log-density before the density learns it. Outliers are the rows whose score is below the
@@ -118,20 +119,6 @@ class DensityOutlierDetector(OutlierMixin, LearnsRows, OnlineEstimator):
             `score_samples(X) - offset_`.
         """
         return self.score_samples(X) - self.offset_
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict whether rows are inliers.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            1 for inliers, -1 for outliers.
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
 
     @property
     def offset_(self) -> float:

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import OutlierMixin
 
 from .._online.estimator import Call, Examples
+from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -37,7 +37,7 @@ _WITHOUT = (
 )
 
 
-class OneClassMirrorDescent(OutlierMixin, ParametricMirrorMixin, OnlineLinearModel):
+class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinearModel):
     """Outlier detection by a linear one-class support vector machine that learns row by row, in any divergence.
 
     It minimises the mean over the rows x of
@@ -220,20 +220,6 @@ class OneClassMirrorDescent(OutlierMixin, ParametricMirrorMixin, OnlineLinearMod
             X @ coef_.
         """
         return self.decision_function(X) + self.offset_
-
-    def predict(self, X: MatrixLike) -> np.ndarray:
-        """Predict whether rows are inliers.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            1 for inliers, -1 for outliers.
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1)
 
     @property
     def offset_(self) -> float:
