@@ -21,7 +21,7 @@
 #define OB_KINK_ROUNDING 1e-12
 
 /* sum |w x| */
-OB_CLONES static double ob_size_of_terms(const double *restrict w, const double *restrict x, ptrdiff_t n) {
+OB_WIDE(double, ob_size_of_terms, (w, x, n), const double *restrict w, const double *restrict x, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += OB_ABS(T, L(w) * L(x)); }
     OB_REDUCE(n, OB_BODY);
@@ -30,8 +30,8 @@ OB_CLONES static double ob_size_of_terms(const double *restrict w, const double 
 }
 
 /* Returns sum w x; in the same pass computes sum z^2, and whether an |x| is the largest so far: then its z^2 is > 1. */
-OB_CLONES static double ob_normalised_dot(const double *restrict w, const double *restrict x, const double *restrict r,
-                                          ptrdiff_t n, double *square, int *larger) {
+OB_WIDE(double, ob_normalised_dot, (w, x, r, n, square, larger), const double *restrict w, const double *restrict x,
+        const double *restrict r, ptrdiff_t n, double *square, int *larger) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
     ob_bits h = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
@@ -44,7 +44,7 @@ OB_CLONES static double ob_normalised_dot(const double *restrict w, const double
     OB_REDUCE(n, OB_BODY);
 #undef OB_BODY
     *square = OB_SUM8(q);
-    *larger = ob_negative(&h);
+    *larger = ob_negative(ob_width, &h);
     return OB_SUM8(s);
 }
 
@@ -80,36 +80,36 @@ OB_CLONES static void ob_update_largest(double *restrict w, double *restrict g, 
 }
 
 /* g += s x^2, q = x / h with h = sqrt(g); returns sum x q, as those below do */
-OB_CLONES static double ob_adapt(double *restrict q, double *restrict g, const double *restrict x, double s,
-                               ptrdiff_t n) {
+OB_WIDE(double, ob_adapt, (q, g, x, s, n), double *restrict q, double *restrict g, const double *restrict x, double s,
+        ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double v = x[i], sum = g[i] + s * (v * v);
         g[i] = sum;
         q[i] = sum < DBL_MIN ? 0.0 : v / sqrt(sum);
     }
-    return ob_inner(x, q, n);
+    return ob_inner(ob_width, x, q, n);
 }
 
 /* g += s z^2, q = x / h with h = sqrt(g) / r^2; q may be r */
-OB_CLONES static double ob_adapt_normalised(double *q, double *restrict g, const double *restrict x, const double *r,
-                                          double s, ptrdiff_t n) {
+OB_WIDE(double, ob_adapt_normalised, (q, g, x, r, s, n), double *q, double *restrict g, const double *restrict x,
+        const double *r, double s, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double u = r[i], z = x[i] * u, sum = g[i] + s * (z * z);
         g[i] = sum;
         q[i] = sum < DBL_MIN ? 0.0 : u * (z / sqrt(sum));
     }
-    return ob_inner(x, q, n);
+    return ob_inner(ob_width, x, q, n);
 }
 
 /* g += s z^2, q = x / h with h = (1 + g) / r^2; q may be r */
-OB_CLONES static double ob_adapt_second_order(double *q, double *restrict g, const double *restrict x, const double *r,
-                                            double s, ptrdiff_t n) {
+OB_WIDE(double, ob_adapt_second_order, (q, g, x, r, s, n), double *q, double *restrict g, const double *restrict x,
+        const double *r, double s, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double u = r[i], z = x[i] * u, sum = g[i] + s * (z * z);
         g[i] = sum;
         q[i] = u * (z / (1.0 + sum));
     }
-    return ob_inner(x, q, n);
+    return ob_inner(ob_width, x, q, n);
 }
 
 /* The bet of a coordinate: wealth clip(theta, -1, 1) / (2 sqrt(a)), theta = pull / sqrt(a), a = sum of squares + m^2 */

@@ -15,7 +15,7 @@
 #define OB_RAISE(T, h, v) OB_RAISE_##T(h, v)
 #define OB_RAISE_double(h, v) ((h) = OB_MAX(OB_BITS(fabs(v)), h))
 #if defined(__GNUC__)
-#define OB_ONE {{1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1}, {1, 1}, 1}
+#define OB_ONE {{{1, 1, 1, 1, 1, 1, 1, 1}}, {1, 1, 1, 1}, {1, 1}, 1}
 #define OB_LOAD8_STORE(p, v) (*(ob_unaligned8 *)((p) + i) = (v))
 #define OB_LOAD4_STORE(p, v) (*(ob_unaligned4 *)((p) + i) = (v))
 #define OB_LOAD2_STORE(p, v) (*(ob_unaligned2 *)((p) + i) = (v))
@@ -23,14 +23,13 @@
 #define OB_FLOOR_ob_4(v, f) OB_FLOOR_LANES(ob_4, ob_bits4, v, f)
 #define OB_FLOOR_ob_2(v, f) OB_FLOOR_LANES(ob_2, ob_bits2, v, f)
 #define OB_FLOOR_LANES(T, B, v, f) ((T)(((B)((v) < (f)) & (B)((T){0} + (f))) | (~(B)((v) < (f)) & (B)(v))))
-#define OB_RAISE_ob_8(h, v) OB_RAISE_LANES(ob_bits8, 8, h, v)
-#define OB_RAISE_ob_4(h, v) OB_RAISE_LANES(ob_bits4, 4, h, v)
-#define OB_RAISE_ob_2(h, v) OB_RAISE_LANES(ob_bits2, 2, h, v)
-#define OB_RAISE_LANES(B, lanes, h, v)                                                                                 \
+#define OB_RAISE_ob_8(h, v) OB_RAISE_LANES(ob_bits8, h, v)
+#define OB_RAISE_ob_4(h, v) OB_RAISE_LANES(ob_bits4, h, v)
+#define OB_RAISE_ob_2(h, v) OB_RAISE_LANES(ob_bits2, h, v)
+#define OB_RAISE_LANES(B, h, v)                                                                                        \
     do {                                                                                                               \
-        const B size = (B)(v) & INT64_MAX;                                                                             \
-        for (int k = 0; k < lanes; ++k)                                                                                \
-            (h)[k] = OB_MAX(size[k], (h)[k]);                                                                          \
+        const B size = (B)(v) & INT64_MAX, more = size > (h);                                                          \
+        (h) = (size & more) | ((h) & ~more);                                                                           \
     } while (0)
 #else
 #define OB_ONE {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
@@ -42,25 +41,37 @@
 #endif
 
 /* The maximum of the running maxima, and the product of the running products, of eight, four, two and one lanes. */
-OB_INLINE double ob_largest(const ob_bits *lanes) {
-    const int64_t *h = (const int64_t *)lanes;
-    int64_t most[4];
-    for (int k = 0; k < 4; ++k)
-        most[k] = OB_MAX(OB_MAX(h[k], h[k + 4]), h[k + 8]);
-    for (int k = 0; k < 2; ++k)
-        most[k] = OB_MAX(OB_MAX(most[k], most[k + 2]), h[k + 12]);
-    return OB_DOUBLE(OB_MAX(OB_MAX(most[0], most[1]), h[14]));
+#if defined(__GNUC__)
+OB_INLINE double ob_largest(const int ob_width, const ob_bits *h) {
+    ob_bits4 most = OB_LOWER(ob_bits4, h);
+    OB_RAISE_LANES(ob_bits4, most, OB_UPPER(ob_bits4, h));
+    OB_RAISE_LANES(ob_bits4, most, h->by4);
+    ob_bits2 upper = {most[2], most[3]};
+    OB_RAISE_LANES(ob_bits2, upper, ((ob_bits2){most[0], most[1]}));
+    OB_RAISE_LANES(ob_bits2, upper, h->by2);
+    return OB_DOUBLE(OB_MAX(OB_MAX(upper[0], upper[1]), h->by1));
 }
 
-OB_INLINE double ob_product(const ob_lanes *lanes) {
-    const double *p = (const double *)lanes;
-    double product[4];
-    for (int k = 0; k < 4; ++k)
-        product[k] = (p[k] * p[k + 4]) * p[k + 8];
-    for (int k = 0; k < 2; ++k)
-        product[k] = (product[k] * product[k + 2]) * p[k + 12];
-    return (product[0] * product[1]) * p[14];
+OB_INLINE double ob_product(const int ob_width, const ob_lanes *p) {
+    const ob_4 by4 = (OB_LOWER(ob_4, p) * OB_UPPER(ob_4, p)) * p->by4;
+    const ob_2 lo2 = {by4[0], by4[1]}, hi2 = {by4[2], by4[3]}, by2 = (lo2 * hi2) * p->by2;
+    return (by2[0] * by2[1]) * p->by1;
 }
+#else
+OB_INLINE double ob_largest(const int ob_width, const ob_bits *lanes) {
+    int64_t most = 0;
+    for (int k = 0; k < 15; ++k)
+        most = OB_MAX((*lanes)[k], most);
+    return OB_DOUBLE(most);
+}
+
+OB_INLINE double ob_product(const int ob_width, const ob_lanes *lanes) {
+    const double *p = *lanes;
+    const double a = (p[0] * p[4]) * p[8], b = (p[1] * p[5]) * p[9];
+    const double c = (p[2] * p[6]) * p[10], d = (p[3] * p[7]) * p[11];
+    return (((a * c) * p[12]) * ((b * d) * p[13])) * p[14];
+}
+#endif
 
 /* sum ln a over positive numbers: the logarithm of products of their mantissas, which lie between sqrt(1/2) and
  * sqrt(2), plus ln 2 times the sum of their exponents */
@@ -124,8 +135,8 @@ static const double ob_taylor[15] = {
 #define OB_SHORT_REACH 0.52
 
 /* sums of w x (returned) and w x^2, and the largest |x| */
-OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, int both,
-                                        double *square, double *largest) {
+OB_WIDE(double, ob_entropy_sums, (w, x, n, both, square, largest), const double *restrict w, const double *restrict x,
+        ptrdiff_t n, int both, double *square, double *largest) {
     ob_lanes d = OB_ZERO, q = OB_ZERO;
     ob_bits h = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
@@ -143,13 +154,13 @@ OB_CLONES static double ob_entropy_sums(const double *restrict w, const double *
     OB_REDUCE(n, OB_BODY);
 #undef OB_BODY
     *square = OB_SUM8(q);
-    *largest = ob_largest(&h);
+    *largest = ob_largest(ob_width, &h);
     return OB_SUM8(d);
 }
 
 /* sums of w x^k, k = 0 ... 5 */
-OB_CLONES static void ob_entropy_moments(const double *restrict w, const double *restrict x, ptrdiff_t n, int both,
-                                         double *restrict moment) {
+OB_WIDE(void, ob_entropy_moments, (w, x, n, both, moment), const double *restrict w, const double *restrict x,
+        ptrdiff_t n, int both, double *restrict moment) {
     ob_lanes m0 = OB_ZERO, m1 = OB_ZERO, m2 = OB_ZERO, m3 = OB_ZERO, m4 = OB_ZERO, m5 = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
     {                                                                                                                  \
@@ -182,8 +193,8 @@ OB_CLONES static void ob_entropy_moments(const double *restrict w, const double 
  * Both factors, exp(-z) and exp(z), are computed from the polynomials of sinh z and cosh z - 1, with the number
  * of terms that `reach` requires.
  */
-OB_CLONES static double ob_entropy_move(double *v, const double *w, const double *restrict x, double c, double reach,
-                                        ptrdiff_t n, int both) {
+OB_WIDE(double, ob_entropy_move, (v, w, x, c, reach, n, both), double *v, const double *w, const double *restrict x,
+        double c, double reach, ptrdiff_t n, int both) {
     static const double limits[] = {1.4e-3, 0.015, 0.064, 0.16, 0.31}; /* (5e-17 (2 m + 1)!)^(1 / (2 m + 1)), m terms */
     int terms = 2;
     for (int k = 0; k < 5; ++k)
@@ -233,8 +244,8 @@ OB_CLONES static void ob_product_range(const double *restrict w, const double *r
 }
 
 /* sums of w(c) x and of (w(c) x)^2 */
-OB_CLONES static void ob_burg_sums(const double *restrict w, const double *restrict x, double c, ptrdiff_t n,
-                                   double *dot, double *square) {
+OB_WIDE(void, ob_burg_sums, (w, x, c, n, dot, square), const double *restrict w, const double *restrict x, double c,
+        ptrdiff_t n, double *dot, double *square) {
     ob_lanes d = OB_ZERO, q = OB_ZERO;
 #define OB_START(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += u * u; }
 #define OB_BODY(T, L, A) { const T u = L(w) * L(x), r = u / (1.0 + c * u); A(d) += r; A(q) += r * r; }
@@ -296,7 +307,7 @@ OB_CLONES static void ob_dot_square(const double *restrict w, const double *rest
 }
 
 /* sum ln(1 + c x w) if all |c x w| <= 1/2: by logarithms of products of 512 factors, which do not over- or underflow */
-OB_CLONES static double ob_burg_log(const double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
+OB_WIDE(double, ob_burg_log, (w, x, c, n), const double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
     double total = 0.0;
     for (; n > 0; w += 64 * OB_LANES, x += 64 * OB_LANES, n -= 64 * OB_LANES) {
         const ptrdiff_t length = n < 64 * OB_LANES ? n : 64 * OB_LANES;
@@ -304,7 +315,7 @@ OB_CLONES static double ob_burg_log(const double *restrict w, const double *rest
 #define OB_BODY(T, L, A) { A(p) *= 1.0 + c * (L(w) * L(x)); }
         OB_REDUCE(length, OB_BODY);
 #undef OB_BODY
-        total += log(ob_product(&p));
+        total += log(ob_product(ob_width, &p));
     }
     return total;
 }
@@ -368,8 +379,8 @@ OB_CLONES static void ob_binary_ratios(double *r, const double *w, const double 
 }
 
 /* sums of w x and w (1 - w) x^2 */
-OB_CLONES static void ob_binary_sums(const double *restrict w, const double *restrict x, ptrdiff_t n, double *dot,
-                                     double *square) {
+OB_WIDE(void, ob_binary_sums, (w, x, n, dot, square), const double *restrict w, const double *restrict x, ptrdiff_t n,
+        double *dot, double *square) {
     ob_lanes d = OB_ZERO, q = OB_ZERO;
 #define OB_BODY(T, L, A) { const T u = L(w) * L(x); A(d) += u; A(q) += (u - u * L(w)) * L(x); }
     OB_REDUCE(n, OB_BODY);

@@ -89,7 +89,7 @@ OB_INLINE double ob_tiled_sum(const ob_tile_rows *s, const ob_tile_rows *t, ptrd
     if (left & 1)
         lanes[14] = (*t)[k];
 #endif
-    return OB_SUM8(lanes);
+    return ob_total(8, &lanes);
 }
 
 /* ob_sparse_dot of a column of tiles */

@@ -17,27 +17,36 @@
 
 /* c[r, l] += sum_p a[r, p] b[p, l] for the given number of rows r and columns l of a tile of 6 x 8. The whole tile is
  * computed: a has six rows of length `a_width`, b is packed in rows of eight. */
-OB_CLONES static void ob_tile(double *restrict c, ptrdiff_t c_width, ptrdiff_t rows, ptrdiff_t columns,
-                              const double *restrict a, ptrdiff_t a_width, const double *restrict b, ptrdiff_t n) {
+OB_WIDE(void, ob_tile, (c, c_width, rows, columns, a, a_width, b, n), double *restrict c, ptrdiff_t c_width,
+        ptrdiff_t rows, ptrdiff_t columns, const double *restrict a, ptrdiff_t a_width, const double *restrict b,
+        ptrdiff_t n) {
     rows = OB_LEAST(rows, OB_ROWS);
     columns = OB_LEAST(columns, OB_COLUMNS);
 #if defined(__GNUC__)
-    ob_8 s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};
-    for (ptrdiff_t p = 0; p < n; ++p) {
-        const ob_8 v = *(const ob_unaligned8 *)(b + p * OB_COLUMNS);
-        s0 += a[p] * v;
-        s1 += a[a_width + p] * v;
-        s2 += a[2 * a_width + p] * v;
-        s3 += a[3 * a_width + p] * v;
-        s4 += a[4 * a_width + p] * v;
-        s5 += a[5 * a_width + p] * v;
+    double s[OB_ROWS][OB_COLUMNS];
+#define OB_SUM_COLUMNS(T, U)                                                                                           \
+    for (ptrdiff_t l = 0; l < OB_COLUMNS; l += ob_width) {                                                             \
+        T s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};                                                  \
+        for (ptrdiff_t p = 0; p < n; ++p) {                                                                            \
+            const T v = *(const U *)(b + p * OB_COLUMNS + l);                                                          \
+            s0 += a[p] * v;                                                                                            \
+            s1 += a[a_width + p] * v;                                                                                  \
+            s2 += a[2 * a_width + p] * v;                                                                              \
+            s3 += a[3 * a_width + p] * v;                                                                              \
+            s4 += a[4 * a_width + p] * v;                                                                              \
+            s5 += a[5 * a_width + p] * v;                                                                              \
+        }                                                                                                              \
+        const T sums[OB_ROWS] = {s0, s1, s2, s3, s4, s5};                                                              \
+        for (int r = 0; r < OB_ROWS; ++r)                                                                              \
+            *(U *)(s[r] + l) = sums[r];                                                                                \
     }
-    const ob_8 s[OB_ROWS] = {s0, s1, s2, s3, s4, s5};
-    if (columns == OB_COLUMNS) {
-        for (ptrdiff_t r = 0; r < rows; ++r)
-            *(ob_unaligned8 *)(c + r * c_width) += s[r];
-        return;
-    }
+    if (ob_width == 8)
+        OB_SUM_COLUMNS(ob_8, ob_unaligned8)
+    else if (ob_width == 4)
+        OB_SUM_COLUMNS(ob_4, ob_unaligned4)
+    else
+        OB_SUM_COLUMNS(ob_2, ob_unaligned2)
+#undef OB_SUM_COLUMNS
 #else
     double s[OB_ROWS][OB_COLUMNS] = {{0}};
     for (ptrdiff_t p = 0; p < n; ++p)
@@ -45,6 +54,12 @@ OB_CLONES static void ob_tile(double *restrict c, ptrdiff_t c_width, ptrdiff_t r
             for (ptrdiff_t l = 0; l < OB_COLUMNS; ++l)
                 s[r][l] += a[r * a_width + p] * b[p * OB_COLUMNS + l];
 #endif
+    if (columns == OB_COLUMNS) {
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            for (ptrdiff_t l = 0; l < OB_COLUMNS; ++l)
+                c[r * c_width + l] += s[r][l];
+        return;
+    }
     for (ptrdiff_t r = 0; r < rows; ++r)
         for (ptrdiff_t l = 0; l < columns; ++l)
             c[r * c_width + l] += s[r][l];
@@ -111,8 +126,8 @@ static void ob_times(const double *restrict w, const double *restrict z, double 
 }
 
 /* y -= sum_p s_p (v_p.z) v_p for m rows of V: the contribution of pending updates to W z */
-OB_CLONES static void ob_correct(double *restrict y, const double *restrict v, const double *restrict s,
-                                 const double *restrict z, ptrdiff_t m, ptrdiff_t d) {
+OB_WIDE(void, ob_correct, (y, v, s, z, m, d), double *restrict y, const double *restrict v, const double *restrict s,
+        const double *restrict z, ptrdiff_t m, ptrdiff_t d) {
     ptrdiff_t p = 0;
     for (; p + 4 <= m; p += 4) {
         const double *v0 = v + p * d, *v1 = v0 + d, *v2 = v1 + d, *v3 = v2 + d;
@@ -173,8 +188,8 @@ OB_CLONES static int ob_any_below(const double *restrict w, const double *restri
 
 /* q += c (x x - y y), the diagonal of W^-1 + c (x x' - y y'); returns sum w q, and in size sum w (x x + y y). Without y
  * if that is NULL. */
-OB_CLONES static double ob_inverse_diagonal(double *restrict q, const double *restrict w, const double *restrict x,
-                                            const double *restrict y, double c, ptrdiff_t n, double *size) {
+OB_WIDE(double, ob_inverse_diagonal, (q, w, x, y, c, n, size), double *restrict q, const double *restrict w,
+        const double *restrict x, const double *restrict y, double c, ptrdiff_t n, double *size) {
     ob_lanes s = OB_ZERO, z = OB_ZERO;
     if (y == NULL) {
 #define OB_BODY(T, L, A)                                                                                               \

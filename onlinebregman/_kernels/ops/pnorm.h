@@ -62,8 +62,8 @@ OB_CLONES static void ob_power(double *restrict v, const double *restrict theta,
 }
 
 /* sums of v x and abs(r)^(p-2) x^2 with r = theta / unit, v = sgn(r) abs(r)^(p-1) */
-OB_CLONES static void ob_power_sums(const double *restrict theta, const double *restrict v, const double *restrict x,
-                                    double inverse, ptrdiff_t n, double *dot, double *square) {
+OB_WIDE(void, ob_power_sums, (theta, v, x, inverse, n, dot, square), const double *restrict theta,
+        const double *restrict v, const double *restrict x, double inverse, ptrdiff_t n, double *dot, double *square) {
     ob_lanes d = OB_ZERO, q = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
     {                                                                                                                  \

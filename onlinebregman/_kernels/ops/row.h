@@ -41,8 +41,8 @@ static void ob_sparse_axpy(double *restrict w, const ptrdiff_t *restrict index, 
 }
 
 /* sum v x of lazily averaged weights v = total + w (clock - stamp) */
-OB_CLONES static double ob_average_dot(const double *restrict total, const double *restrict stamp,
-                                       const double *restrict w, double clock, const double *restrict x, ptrdiff_t n) {
+OB_WIDE(double, ob_average_dot, (total, stamp, w, clock, x, n), const double *restrict total,
+        const double *restrict stamp, const double *restrict w, double clock, const double *restrict x, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += (L(total) + L(w) * (clock - L(stamp))) * L(x); }
     OB_REDUCE(n, OB_BODY);
@@ -135,8 +135,9 @@ OB_CLONES static void ob_widen_columns(ptrdiff_t *restrict index, const int32_t 
 }
 
 /* sum w x for four models, bit for bit as by ob_dot, reading x once */
-OB_CLONES static void ob_dot4(const double *restrict w0, const double *restrict w1, const double *restrict w2,
-                              const double *restrict w3, const double *restrict x, ptrdiff_t n, double *restrict dots) {
+OB_WIDE(void, ob_dot4, (w0, w1, w2, w3, x, n, dots), const double *restrict w0, const double *restrict w1,
+        const double *restrict w2, const double *restrict w3, const double *restrict x, ptrdiff_t n,
+        double *restrict dots) {
     ob_lanes s0 = OB_ZERO, s1 = OB_ZERO, s2 = OB_ZERO, s3 = OB_ZERO;
 #define OB_BODY(T, L, A)                                                                                               \
     {                                                                                                                  \

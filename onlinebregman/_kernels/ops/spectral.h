@@ -197,7 +197,7 @@ OB_CLONES static double ob_mean_square(const double *g, const double *p, const d
 }
 
 /* sum p u^2 */
-OB_CLONES static double ob_weighted_square(const double *restrict p, const double *restrict u, ptrdiff_t n) {
+OB_WIDE(double, ob_weighted_square, (p, u, n), const double *restrict p, const double *restrict u, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { const T v = L(u); A(s) += L(p) * v * v; }
     OB_REDUCE(n, OB_BODY);

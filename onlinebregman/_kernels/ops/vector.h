@@ -17,8 +17,42 @@
 #elif defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
     !defined(__clang__) && __GNUC__ >= 12
 #define OB_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define OB_BY_WIDTH
 #else
 #define OB_CLONES
+#endif
+
+/* OB_WIDE(type, name, (arguments), parameters) { body } defines a helper with sums in vector registers. They are kept
+ * in registers only if their type is not wider than these: so the body is compiled for registers of `ob_width` doubles,
+ * and callers take the version for the widest that the processor has. */
+#ifdef OB_BY_WIDTH
+#define OB_LISTED(...) __VA_ARGS__
+#define OB_WIDE(type, name, arguments, ...)                                                                            \
+    OB_INLINE type name##_by(const int ob_width, __VA_ARGS__);                                                         \
+    __attribute__((target("arch=x86-64-v4"))) static type name##_v4(__VA_ARGS__) {                                     \
+        return name##_by(8, OB_LISTED arguments);                                                                      \
+    }                                                                                                                  \
+    __attribute__((target("arch=x86-64-v3"))) static type name##_v3(__VA_ARGS__) {                                     \
+        return name##_by(4, OB_LISTED arguments);                                                                      \
+    }                                                                                                                  \
+    static type name##_v1(__VA_ARGS__) {                                                                               \
+        return name##_by(2, OB_LISTED arguments);                                                                      \
+    }                                                                                                                  \
+    static inline type name(__VA_ARGS__) {                                                                             \
+        return __builtin_cpu_supports("x86-64-v4")   ? name##_v4 arguments                                             \
+               : __builtin_cpu_supports("x86-64-v3") ? name##_v3 arguments                                             \
+                                                     : name##_v1 arguments;                                            \
+    }                                                                                                                  \
+    OB_INLINE type name##_by(const int ob_width, __VA_ARGS__)
+#else
+#if defined(__AVX512F__)
+enum { ob_width = 8 };
+#elif defined(__AVX__)
+enum { ob_width = 4 };
+#else
+enum { ob_width = 2 };
+#endif
+#define OB_WIDE(type, name, arguments, ...) static type name(__VA_ARGS__)
 #endif
 
 /* The bits of a double, and the double of bits; the bits as integers in the order of the doubles, and back. Compilers
@@ -29,9 +63,10 @@
 
 #define OB_LANES 8
 
-/* Runs BODY(T, L, A) over i in [0, n), eight values at a time, and then four, two and one of what is left. T is the
- * type of a group of values, L(p) loads a group at p[i], and A(s) is the element of the running sums s that it is added
- * to. It uses vector extensions, as compilers do not vectorise loops with more than one sum in this way.
+/* Runs BODY(T, L, A) over i in [0, n), eight values at a time, in registers of `ob_width`, and then four, two and one
+ * of what is left. T is the type of a group of values, L(p) loads a group at p[i], and A(s) is the element of the
+ * running sums s that it is added to. It uses vector extensions, as compilers do not vectorise loops with more than one
+ * sum in this way.
  */
 #define OB_ZERO {0}
 #define OB_LOAD1(p) ((p)[i])
@@ -43,7 +78,11 @@ typedef double ob_unaligned8 __attribute__((vector_size(64), aligned(8), may_ali
 typedef double ob_unaligned4 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef double ob_unaligned2 __attribute__((vector_size(16), aligned(8), may_alias));
 typedef struct {
-    ob_8 by8;
+    union {
+        ob_8 by8;
+        ob_4 half[2];
+        ob_2 quarter[4];
+    };
     ob_4 by4;
     ob_2 by2;
     double by1;
@@ -52,14 +91,38 @@ typedef struct {
 #define OB_LOAD4(p) (*(const ob_unaligned4 *)((p) + i))
 #define OB_LOAD2(p) (*(const ob_unaligned2 *)((p) + i))
 #define OB_BY8(s) ((s).by8)
+#define OB_HALF0(s) ((s).half[0])
+#define OB_HALF1(s) ((s).half[1])
+#define OB_QUARTER0(s) ((s).quarter[0])
+#define OB_QUARTER1(s) ((s).quarter[1])
+#define OB_QUARTER2(s) ((s).quarter[2])
+#define OB_QUARTER3(s) ((s).quarter[3])
 #define OB_BY4(s) ((s).by4)
 #define OB_BY2(s) ((s).by2)
 #define OB_BY1(s) ((s).by1)
 #define OB_REDUCE(n, BODY)                                                                                             \
     do {                                                                                                               \
         ptrdiff_t i = 0;                                                                                               \
-        for (; i + OB_LANES <= (n); i += OB_LANES)                                                                     \
-            BODY(ob_8, OB_LOAD8, OB_BY8)                                                                               \
+        for (; i + OB_LANES <= (n);) {                                                                                 \
+            if (ob_width == 8) {                                                                                       \
+                BODY(ob_8, OB_LOAD8, OB_BY8)                                                                           \
+                i += 8;                                                                                                \
+            } else if (ob_width == 4) {                                                                                \
+                BODY(ob_4, OB_LOAD4, OB_HALF0)                                                                         \
+                i += 4;                                                                                                \
+                BODY(ob_4, OB_LOAD4, OB_HALF1)                                                                         \
+                i += 4;                                                                                                \
+            } else {                                                                                                   \
+                BODY(ob_2, OB_LOAD2, OB_QUARTER0)                                                                      \
+                i += 2;                                                                                                \
+                BODY(ob_2, OB_LOAD2, OB_QUARTER1)                                                                      \
+                i += 2;                                                                                                \
+                BODY(ob_2, OB_LOAD2, OB_QUARTER2)                                                                      \
+                i += 2;                                                                                                \
+                BODY(ob_2, OB_LOAD2, OB_QUARTER3)                                                                      \
+                i += 2;                                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
         if ((n) & 4) {                                                                                                 \
             BODY(ob_4, OB_LOAD4, OB_BY4)                                                                               \
             i += 4;                                                                                                    \
@@ -72,9 +135,17 @@ typedef struct {
             BODY(double, OB_LOAD1, OB_BY1)                                                                             \
     } while (0)
 #define OB_INLINE __attribute__((always_inline)) static inline
-OB_INLINE double ob_total(const ob_lanes *s) {
-    const ob_8 v = s->by8;
-    const ob_4 lo4 = {v[0], v[1], v[2], v[3]}, hi4 = {v[4], v[5], v[6], v[7]}, by4 = (lo4 + s->by4) + hi4;
+/* the lower and the upper four of eight lanes */
+#define OB_LOWER(T, s)                                                                                                 \
+    (ob_width == 8   ? (T){(s)->by8[0], (s)->by8[1], (s)->by8[2], (s)->by8[3]}                                         \
+     : ob_width == 4 ? (s)->half[0]                                                                                    \
+                     : (T){(s)->quarter[0][0], (s)->quarter[0][1], (s)->quarter[1][0], (s)->quarter[1][1]})
+#define OB_UPPER(T, s)                                                                                                 \
+    (ob_width == 8   ? (T){(s)->by8[4], (s)->by8[5], (s)->by8[6], (s)->by8[7]}                                         \
+     : ob_width == 4 ? (s)->half[1]                                                                                    \
+                     : (T){(s)->quarter[2][0], (s)->quarter[2][1], (s)->quarter[3][0], (s)->quarter[3][1]})
+OB_INLINE double ob_total(const int ob_width, const ob_lanes *s) {
+    const ob_4 by4 = (OB_LOWER(ob_4, s) + s->by4) + OB_UPPER(ob_4, s);
     const ob_2 lo2 = {by4[0], by4[1]}, hi2 = {by4[2], by4[3]}, by2 = (lo2 + s->by2) + hi2;
     return (by2[0] + s->by1) + by2[1];
 }
@@ -93,14 +164,14 @@ OB_INLINE ptrdiff_t ob_lane(ptrdiff_t i, ptrdiff_t n) {
             BODY(double, OB_LOAD1, OB_LANE)                                                                            \
         }                                                                                                              \
     } while (0)
-OB_INLINE double ob_total(const ob_lanes *lanes) {
+OB_INLINE double ob_total(const int ob_width, const ob_lanes *lanes) {
     const double *s = *lanes;
     const double a = (s[0] + s[8]) + s[4], b = (s[1] + s[9]) + s[5];
     const double c = (s[2] + s[10]) + s[6], d = (s[3] + s[11]) + s[7];
     return (((a + s[12]) + c) + s[14]) + ((b + s[13]) + d);
 }
 #endif
-#define OB_SUM8(s) ob_total(&(s))
+#define OB_SUM8(s) ob_total(ob_width, &(s))
 
 /* Running bits, for a BODY of OB_REDUCE: OB_SIGN(T, h, v) collects the signs of all v; `ob_negative` is true if one is
  * below 0 */
@@ -111,7 +182,11 @@ typedef int64_t ob_bits8 __attribute__((vector_size(64)));
 typedef int64_t ob_bits4 __attribute__((vector_size(32)));
 typedef int64_t ob_bits2 __attribute__((vector_size(16)));
 typedef struct {
-    ob_bits8 by8;
+    union {
+        ob_bits8 by8;
+        ob_bits4 half[2];
+        ob_bits2 quarter[4];
+    };
     ob_bits4 by4;
     ob_bits2 by2;
     int64_t by1;
@@ -119,15 +194,14 @@ typedef struct {
 #define OB_SIGN_ob_8(h, v) ((h) |= (ob_bits8)(v))
 #define OB_SIGN_ob_4(h, v) ((h) |= (ob_bits4)(v))
 #define OB_SIGN_ob_2(h, v) ((h) |= (ob_bits2)(v))
-OB_INLINE int ob_negative(const ob_bits *h) {
-    const ob_bits8 v = h->by8;
-    const ob_bits4 lo4 = {v[0], v[1], v[2], v[3]}, hi4 = {v[4], v[5], v[6], v[7]}, by4 = (lo4 | h->by4) | hi4;
+OB_INLINE int ob_negative(const int ob_width, const ob_bits *h) {
+    const ob_bits4 by4 = (OB_LOWER(ob_bits4, h) | h->by4) | OB_UPPER(ob_bits4, h);
     const ob_bits2 lo2 = {by4[0], by4[1]}, hi2 = {by4[2], by4[3]}, by2 = (lo2 | h->by2) | hi2;
     return ((by2[0] | h->by1) | by2[1]) < 0;
 }
 #else
 typedef int64_t ob_bits[15];
-OB_INLINE int ob_negative(const ob_bits *h) {
+OB_INLINE int ob_negative(const int ob_width, const ob_bits *h) {
     int64_t any = 0;
     for (int k = 0; k < 15; ++k)
         any |= (*h)[k];
@@ -146,7 +220,7 @@ OB_INLINE int ob_negative(const ob_bits *h) {
 #define OB_TINY DBL_MIN
 
 /* sum a b; inlined into other helpers */
-OB_INLINE double ob_inner(const double *a, const double *b, ptrdiff_t n) {
+OB_INLINE double ob_inner(const int ob_width, const double *a, const double *b, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a) * L(b); }
     OB_REDUCE(n, OB_BODY);
@@ -154,13 +228,13 @@ OB_INLINE double ob_inner(const double *a, const double *b, ptrdiff_t n) {
     return OB_SUM8(s);
 }
 
-OB_CLONES static double ob_dot(const double *restrict a, const double *restrict b, ptrdiff_t n) {
-    return ob_inner(a, b, n);
+OB_WIDE(double, ob_dot, (a, b, n), const double *restrict a, const double *restrict b, ptrdiff_t n) {
+    return ob_inner(ob_width, a, b, n);
 }
 
 /* sum (a - b) x: exactly 0 where a = b, which the sum of a x and -b x is not */
-OB_CLONES static double ob_dot_signed(const double *restrict a, const double *restrict b, const double *restrict x,
-                                     ptrdiff_t n) {
+OB_WIDE(double, ob_dot_signed, (a, b, x, n), const double *restrict a, const double *restrict b,
+        const double *restrict x, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += (L(a) - L(b)) * L(x); }
     OB_REDUCE(n, OB_BODY);
@@ -170,8 +244,8 @@ OB_CLONES static double ob_dot_signed(const double *restrict a, const double *re
 
 /* sum w x and, in the same pass, sum x x over a row x. Memory 4 KB ahead is prefetched, as the processor does not
  * prefetch rows while weights are updated. The sum that a step needs first is returned, not stored to memory. */
-OB_CLONES static double ob_dot_and_square(const double *restrict w, const double *restrict x, ptrdiff_t n,
-                                          double *square) {
+OB_WIDE(double, ob_dot_and_square, (w, x, n, square), const double *restrict w, const double *restrict x, ptrdiff_t n,
+        double *square) {
     ob_lanes s = OB_ZERO, q = OB_ZERO;
 #define OB_BODY(T, L, A) { const T v = L(x); OB_PREFETCH(x + i + 512); A(s) += L(w) * v; A(q) += v * v; }
     OB_REDUCE(n, OB_BODY);
@@ -200,7 +274,7 @@ OB_CLONES static void ob_scale_positive(double *restrict w, double c, ptrdiff_t 
 }
 
 /* 0 when all are finite, NaN otherwise */
-OB_CLONES static double ob_nonfinite(const double *restrict a, ptrdiff_t n) {
+OB_WIDE(double, ob_nonfinite, (a, n), const double *restrict a, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a) * 0.0; }
     OB_REDUCE(n, OB_BODY);
@@ -209,7 +283,7 @@ OB_CLONES static double ob_nonfinite(const double *restrict a, ptrdiff_t n) {
 }
 
 /* sum a */
-OB_INLINE double ob_added(const double *a, ptrdiff_t n) {
+OB_INLINE double ob_added(const int ob_width, const double *a, ptrdiff_t n) {
     ob_lanes s = OB_ZERO;
 #define OB_BODY(T, L, A) { A(s) += L(a); }
     OB_REDUCE(n, OB_BODY);
@@ -217,8 +291,8 @@ OB_INLINE double ob_added(const double *a, ptrdiff_t n) {
     return OB_SUM8(s);
 }
 
-OB_CLONES static double ob_sum(const double *restrict a, ptrdiff_t n) {
-    return ob_added(a, n);
+OB_WIDE(double, ob_sum, (a, n), const double *restrict a, ptrdiff_t n) {
+    return ob_added(ob_width, a, n);
 }
 
 /* widen [lo, hi] to contain all of a */
@@ -256,7 +330,8 @@ OB_CLONES static void ob_clip(double *restrict w, double upper, ptrdiff_t n) {
 
 /* v = A z and return z'A z for a symmetric A (n, n) of which only the upper triangle is read: four rows at a time, each
  * as a row and as a column */
-OB_CLONES static double ob_symv(const double *restrict a, const double *restrict z, double *restrict v, ptrdiff_t n) {
+OB_WIDE(double, ob_symv, (a, z, v, n), const double *restrict a, const double *restrict z, double *restrict v,
+        ptrdiff_t n) {
     memset(v, 0, n * sizeof(double));
     for (ptrdiff_t top = 0; top < n; top += 4) {
         const ptrdiff_t rows = n - top < 4 ? n - top : 4, rest = n - top - rows;

@@ -13,7 +13,9 @@ import pytest
 OPS = Path(__file__).parents[3] / "onlinebregman" / "_kernels" / "ops"
 HEADERS = sorted(OPS.glob("*.h"))
 FUNCTION = re.compile(
-    r"^(?:OB_CLONES )?static (?:inline )?(double|int|void|uint32_t) (ob_\w+)\(([^)]*)\) \{", re.MULTILINE
+    r"^(?:(?:OB_CLONES )?static (?:inline )?|OB_WIDE\()(double|int|void|uint32_t)(?: |, )(ob_\w+)(?:\(|, \(.*?\),\s)"
+    r"([^()]*)\) \{",
+    re.MULTILINE,
 )
 LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
 pytestmark = pytest.mark.exhaustive
@@ -127,7 +129,7 @@ def call(library, result, name, parameters, n, seed):
 def test_all_helpers_are_found():
     text = "".join(header.read_text() for header in HEADERS)
     assert {name for _, name, _ in functions()} == set(
-        re.findall(r"^(?:OB_CLONES )?static .*?(ob_\w+)\(", text, re.MULTILINE)
+        re.findall(r"^(?:(?:OB_CLONES )?static .*?(?=ob_\w+\()|OB_WIDE\(\w+, )(ob_\w+)", text, re.MULTILINE)
     )
 
 
