@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from .._kernels.rows.columns import Columns
+
 _REMEDY = (
     "Rebuild it, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
     "arrays inside it alone."
@@ -77,6 +79,40 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
             f"{name} has the structured dtype {dtype}. Give plain columns, such as "
             f"numpy.lib.recfunctions.structured_to_unstructured({name})."
         )
+
+
+# --- data frames ------------------------------------------------------------------------------------------------------
+
+# A data frame with fewer rows or values is converted as a whole, in less time than its columns are found.
+_MANY_ROWS, _MANY_VALUES = 1 << 12, 1 << 20
+
+
+def columns_of_numbers(X) -> Columns | None:
+    """The columns of a large data frame of pandas or polars, if they can be read in place; None for other rows."""
+    package = type(X).__module__.partition(".")[0]
+    if type(X).__name__ != "DataFrame" or package not in ("pandas", "polars"):
+        return None
+    (n_rows, n_columns), columns = X.shape, []
+    if n_rows < _MANY_ROWS or n_rows * n_columns < _MANY_VALUES:
+        return None
+    for j in range(n_columns):
+        if package == "polars":
+            try:
+                values = X.to_series(j).to_numpy(allow_copy=False)
+            except RuntimeError:  # it has missing values, or comes in pieces
+                return None
+        else:
+            column = X.iloc[:, j]
+            if not isinstance(column.dtype, np.dtype):
+                return None
+            values = column.to_numpy()
+        dtype = values.dtype
+        if dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype == np.float16 or not dtype.isnative:
+            return None
+        if not values.flags.aligned or values.strides[0] >= dtype.itemsize * n_columns > dtype.itemsize:
+            return None  # the latter are those of rows, which are read in place as well
+        columns.append(values)
+    return Columns(columns)
 
 
 # --- sparse matrices --------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
-from .validation import check_query, check_rows, check_weights
+from .validation import check_finite, check_query, check_rows, check_weights
 
 
 class Call(NamedTuple):
@@ -160,12 +160,16 @@ class LifeCycleMixin(DocumentedMixin):
         own = self.__dict__
         learner = own.get("_learner")
         predictions = None if learner is None else learner.predict_fast(own, X, *settings)
-        return self._predict_validated(check_query(self, X), settings) if predictions is None else predictions
+        if predictions is not None:
+            return predictions
+        return self._predict_validated(check_query(self, X, finite=False, any_layout=True), settings)
 
     def _predict_validated(self, X, settings: tuple) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
         learner = self._learner
         predictions = learner.predict(X, *settings)
+        if predictions is None or not np.isfinite(predictions).all():
+            check_finite(X, allow_nan=self._allow_nan)
         if predictions is None:
             row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
             self._refuse_prediction(X, row)

@@ -111,7 +111,8 @@ class FitsFromWeights(LifeCycleMixin):
     ) -> Self:
         """Fit from scratch, from given weights, or continue with `warm_start`: up to `max_iter` epochs over the rows.
 
-        Rows in float64 or float32, dense or CSR, are read without a copy.
+        Rows in float64 or float32, dense (in arrays of any layout, and large data frames) or CSR, are read without a
+        copy.
 
         Parameters
         ----------

@@ -100,7 +100,9 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
 
     def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and the code book."""
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None)
+        X, y = check_rows(
+            self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None, any_layout=True
+        )
         codes = self._class_numbers(y, classes, call)
         if call.first:
             self._store_code_book()

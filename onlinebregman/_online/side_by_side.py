@@ -47,7 +47,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        X = check_rows(self, X, reset=call.first)  # the names of features are this estimator's, the models see arrays
+        # The names of features are this estimator's, the models see arrays
+        X = check_rows(self, X, reset=call.first, any_layout=True)
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(X)
         leader = self.estimators_[0]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from .._kernels.learners.atomic import are_positive
+from .._kernels.rows.columns import Columns
 from .._kernels.rows.rows import all_finite, with_sorted_columns
 from .._sklearn_compat import Method
-from .containers import check_kind, readable
+from .containers import check_kind, columns_of_numbers, readable
 
 FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # the default of y; None is an error of the caller
@@ -42,6 +43,10 @@ def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
 
     With `allow_nan`, NaN in dense rows is a missing value.
     """
+    if isinstance(X, Columns):
+        if all(_first_bad(column, allow_nan) is None for column in X.columns):
+            return
+        X = np.asarray(X)
     values = X.data if sparse.issparse(X) else X
     bad = _first_bad(values, allow_nan and not sparse.issparse(X))
     if bad is None:
@@ -108,7 +113,7 @@ else:
             return value
 
 
-def _rows_without_validation(estimator, X) -> np.ndarray | None:
+def _rows_without_validation(estimator, X, any_layout: bool) -> Any:
     """Rows that validation would not change; None if they need validation, which takes longer than learning a row.
 
     These are arrays, and pandas' data frames of floating point numbers with the columns seen in `fit`.
@@ -122,14 +127,17 @@ def _rows_without_validation(estimator, X) -> np.ndarray | None:
         numbered = names is None and columns.dtype.kind == "i"  # integers are not feature names
         if not numbered and not (names is not None and columns.shape == names.shape and (columns == names).all()):
             return None
+        separate = columns_of_numbers(X) if any_layout else None
+        if separate is not None:
+            return separate if X.shape[1] == estimator.n_features_in_ else None
         X = X.to_numpy()
     else:
         return None
     if type(X) is not np.ndarray or X.dtype not in FLOATS or X.ndim != 2 or not len(X):
         return None
-    if X.shape[1] != estimator.n_features_in_ or not (framed or laid_out(X)):
+    if X.shape[1] != estimator.n_features_in_ or not (framed or any_layout or laid_out(X)):
         return None
-    return X if laid_out(X) else np.require(X, requirements=["C", "A"])
+    return np.require(X, requirements="A" if any_layout else ["C", "A"])
 
 
 def laid_out(values: np.ndarray) -> bool:
@@ -150,7 +158,7 @@ def plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
 
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
-    plain = None if reset else _rows_without_validation(estimator, X)
+    plain = None if reset else _rows_without_validation(estimator, X, False)
     if plain is not None:
         X = plain.astype(np.float64, copy=False)
         check_finite(X)
@@ -169,22 +177,33 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
     return np.require(values, requirements=["C", "A"])
 
 
-def check_query(estimator, X):
+def check_query(estimator, X, *, finite: bool = True, any_layout: bool = False):
     """Validated rows to predict for; NotFittedError if the estimator has not learned."""
     check_is_fitted(estimator)
-    return check_rows(estimator, X, reset=False)
+    return check_rows(estimator, X, reset=False, finite=finite, any_layout=any_layout)
 
 
 def check_rows(
-    estimator, X, *, reset: bool, y=_NO_Y, numeric: bool = True, multi_output: bool = False, finite: bool = True
+    estimator,
+    X,
+    *,
+    reset: bool,
+    y=_NO_Y,
+    numeric: bool = True,
+    multi_output: bool = False,
+    finite: bool = True,
+    any_layout: bool = False,
 ):
     """Rows as the kernels read them: C-contiguous float64 or float32, or canonical CSR, all finite if `finite`.
+
+    With `any_layout` they are not copied if they are stored by columns: dense rows may have any layout, and those of
+    large data frames are `Columns`. Kernels read the same numbers; sums by NumPy would depend on the layout.
 
     Returns X, or (X, y) if y is given: targets as float64, or unchanged labels if not `numeric`. With `multi_output`
     y may have several columns. `finite=False` saves a pass over X if the learner finds values that are not finite
     itself, in its predictions; it does not if rows may have weight 0.
     """
-    plain = None if reset else _rows_without_validation(estimator, X)
+    plain = None if reset else _rows_without_validation(estimator, X, any_layout)
     if plain is not None:
         plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
@@ -198,18 +217,25 @@ def check_rows(
     kwargs = {
         "accept_sparse": "csr",
         "dtype": FLOATS,
-        "order": "C",
+        "order": None if any_layout else "C",
         "ensure_all_finite": False,
-        "reset": reset,
     }
     X = readable(X)
-    if y is _NO_Y:
-        X = validate_data(estimator, X, **kwargs)
+    given: tuple = ()
+    if y is not _NO_Y:
+        given = (check_targets_readable(y, labels=not numeric),)
+        kwargs |= {"y_numeric": numeric, "multi_output": multi_output}
+    columns = columns_of_numbers(X) if any_layout else None
+    if columns is None:
+        X = validate_data(estimator, X, *given, reset=reset, **kwargs)
+        X, y = X if given else (X, y)
     else:
-        y = check_targets_readable(y, labels=not numeric)
-        X, y = validate_data(estimator, X, y, y_numeric=numeric, multi_output=multi_output, **kwargs)
+        validate_data(estimator, X, *given, reset=reset, skip_check_array=True)
+        if given:
+            _, y = check_X_y(columns.columns[0].reshape(-1, 1), *given, estimator=estimator, **kwargs)
+        X = columns
     if not sparse.issparse(X):
-        X = np.require(X, requirements=["C", "A"])
+        X = X if columns is not None else np.require(X, requirements="A" if any_layout else ["C", "A"])
     elif not X.has_canonical_format:
         X = with_sorted_columns(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
         X.sum_duplicates()

@@ -288,7 +288,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         return super()._learn(data, order, scores=scores)
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None)
+        X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None, any_layout=True)
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:

@@ -296,7 +296,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
     def _predict_normal(self, X, forward: bool, caller: str) -> tuple[np.ndarray, np.ndarray]:
         """Predictions for rows, and standard deviations of their targets, which `caller` asks for."""
-        X, learner = check_query(self, X), self._learner
+        X, learner = check_query(self, X, any_layout=True), self._learner
         if not isinstance(learner, ForwardLearner):
             raise ValueError(
                 f"{caller} requires loss='squared_error', with its normal model; this model has {self._learned_loss!r}."
@@ -366,7 +366,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
                 "loss='squared_error'; use sklearn.multioutput.MultiOutputRegressor."
             )
         finite = sample_weight is not None
-        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=together, finite=finite)
+        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=together, finite=finite, any_layout=True)
         if together and not call.first and y.shape[1:] != self._learner.target_shape:
             expected = str(("n_samples", *self._learner.target_shape)).replace("'", "")
             raise ValueError(

@@ -317,7 +317,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
 
     def _joined_classes(self, call: Call, X, y, classes: ArrayLike | None) -> ArrayLike | None:
         """Add new labels to the classes: at the start by the returned `classes`; later here, and None is returned."""
-        _, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=False)
+        _, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=False, any_layout=True)
         if call.first:
             if not call.partial or classes is None:
                 return classes

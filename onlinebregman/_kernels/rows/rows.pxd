@@ -1,6 +1,8 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from onlinebregman._kernels.rows.columns cimport ColumnBlocks
+
 
 cdef struct Row:              # a read-only view of one row; what is computed from it is stored elsewhere
     const double* x           # the values
@@ -15,6 +17,8 @@ ctypedef uint64_t Entry
 @cython.final
 cdef class Rows:
     cdef const char* values
+    cdef Py_ssize_t row_step     # bytes from a dense row to the next
+    cdef ColumnBlocks columns    # of dense rows that are stored by columns; None for others
     cdef const char* indices     # NULL for dense rows
     cdef const char* indptr
     cdef int value_size, index_size
@@ -45,7 +49,7 @@ cdef class Rows:
     cdef Entry* other_entries
     cdef const Py_ssize_t* order  # the order in which rows are learned; NULL: as they are stored
 
-    cdef bint acquire(self, array, int ndim)
+    cdef bint acquire(self, array, int ndim, int layout=*)
     cdef int allocate(self) except -1
     cdef int allocate_scratch(self, bint filled) except -1
     cdef int allocate_indicators(self, Py_ssize_t n) except -1

@@ -1,10 +1,12 @@
-"""Blocks of rows, read in place: C-contiguous float64 or float32 arrays, and CSR matrices."""
+"""Blocks of rows, read in place: float64 or float32 arrays, by rows or by columns, columns of data frames, and CSR."""
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
-from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+)
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -12,6 +14,8 @@ from libc.string cimport memset
 
 from onlinebregman._kernels.ops.row cimport ob_places, ob_scatter, ob_widen_columns, ob_widen_values
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_nonfinite
+from onlinebregman._kernels.rows.columns cimport ColumnBlocks, blocks_of
+from onlinebregman._kernels.rows.columns import Columns
 
 cdef type ndarray = np.ndarray
 
@@ -62,7 +66,7 @@ cpdef object as_float64(values):
 
 
 def all_finite(values):
-    """Whether values are a C-contiguous array of floats, all of them finite; False is also returned for other types."""
+    """Whether values are a contiguous array of floats, all of them finite; False is also returned for other types."""
     cdef Py_buffer buffer
     cdef Py_ssize_t i, k, n
     cdef const float* a
@@ -71,7 +75,7 @@ def all_finite(values):
     if type(values) is not ndarray:
         return False
     try:
-        PyObject_GetBuffer(values, &buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+        PyObject_GetBuffer(values, &buffer, PyBUF_FORMAT | PyBUF_ANY_CONTIGUOUS)
     except (BufferError, ValueError):
         return False
     if is_aligned(&buffer) and buffer.format == b"d":
@@ -128,11 +132,11 @@ cdef class Rows:
         free(self.numbers)
         free(self.sort_memory)
 
-    cdef bint acquire(self, array, int ndim):
-        """Acquire the buffer of one more aligned, C-contiguous array of numbers; False for anything else."""
+    cdef bint acquire(self, array, int ndim, int layout=PyBUF_C_CONTIGUOUS):
+        """Acquire the buffer of one more aligned array of numbers in this layout; False for anything else."""
         cdef Py_buffer* buffer = &self.buffers[self.n_buffers]
         try:
-            PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+            PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | layout)
         except (BufferError, TypeError, ValueError):
             return False
         self.n_buffers += 1
@@ -216,11 +220,15 @@ cdef class Rows:
         return 0
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
-        cdef Py_ssize_t start
+        cdef Py_ssize_t start = 0
+        cdef const char* at
         row.number, self.binned_by = i, NULL
         if self.indices == NULL:
-            start, row.n = i * self.n_columns, self.n_columns
-            row.index = NULL
+            row.index, row.n = NULL, self.n_columns
+            if self.columns is not None:
+                row.x = self.columns.row(i)
+                return
+            at = self.values + i * self.row_step
         else:
             start = integer(self.indptr, self.index_size, i)
             row.n = integer(self.indptr, self.index_size, i + 1) - start
@@ -229,10 +237,11 @@ cdef class Rows:
             else:
                 ob_widen_columns(self.index, (<const int32_t*> self.indices) + start, row.n)
                 row.index = self.index
+            at = self.values + start * self.value_size
         if self.x == NULL:
-            row.x = (<const double*> self.values) + start
+            row.x = <const double*> at
         else:
-            ob_widen_values(self.x, (<const float*> self.values) + start, row.n)
+            ob_widen_values(self.x, <const float*> at, row.n)
             row.x = self.x
         if self.entries != NULL and not self.increases(start, start + row.n):
             self.sort_columns(row)
@@ -382,12 +391,24 @@ cdef Entry* radix_sort(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexc
 
 
 cdef Rows dense_rows(X):
-    """Rows of a C-contiguous 2-D array of float64 or float32; None if it is something else."""
+    """Rows of a 2-D array of float64 or float32 in any layout, or of `Columns`; None if it is something else.
+
+    Only rows whose values are not next to each other are copied, in blocks.
+    """
     cdef Rows rows = Rows.__new__(Rows)
-    if not rows.acquire(X, 2) or rows.buffers[0].format[0] not in b"df":
+    cdef Py_buffer* buffer = &rows.buffers[0]
+    if type(X) is Columns:
+        rows.columns = blocks_of(X)
+        rows.value_size, (rows.n_rows, rows.n_columns) = sizeof(double), X.shape
+    elif not rows.acquire(X, 2, PyBUF_STRIDES) or buffer.format[0] not in b"df":
         return None
-    rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
-    rows.n_rows, rows.n_columns = rows.buffers[0].shape[0], rows.buffers[0].shape[1]
+    elif buffer.strides[0] % buffer.itemsize or buffer.strides[1] % buffer.itemsize:
+        return None
+    else:
+        rows.values, rows.value_size, rows.row_step = <const char*> buffer.buf, buffer.itemsize, buffer.strides[0]
+        rows.n_rows, rows.n_columns = buffer.shape[0], buffer.shape[1]
+        if rows.n_columns > 1 and buffer.strides[1] != buffer.itemsize:
+            rows.columns, rows.value_size = blocks_of(X), sizeof(double)
     rows.widest, rows.stored = rows.n_columns, rows.n_rows * rows.n_columns
     rows.allocate()
     return rows
@@ -445,7 +466,7 @@ cdef Rows try_rows(X):
         return rows
     if type(X) is csr_matrix or type(X) is csr_array:
         return sparse_rows(X)
-    return None
+    return dense_rows(X) if type(X) is Columns else None
 
 
 cdef Rows open_rows(X):
@@ -453,7 +474,7 @@ cdef Rows open_rows(X):
     cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
     if rows is None:
         raise TypeError(
-            "X must be a C-contiguous array of float64 or float32, or a CSR matrix of these with column indices in "
-            f"range; got {type(X).__name__}"
+            "X must be an aligned array of float64 or float32, or a CSR matrix of these with column indices in range; "
+            f"got {type(X).__name__}"
         )
     return rows
