@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 import onlinebregman
 from onlinebregman import (
     EGRegressor,
+    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
@@ -123,6 +124,8 @@ VARIANTS = {
         {"multi_class": "multinomial", "divergence": "squared_euclidean", "penalty": "l1", "standardize": True},
         {"penalty": "l1", "alpha": 0.01},
         {"thresholds": "pairwise", "divergence": "diagonal_newton", "multi_class": "multinomial"},
+        {"handle_unknown": "add", "multi_class": "multinomial", "divergence": "p_norm"},
+        {"handle_unknown": "add", "loss": "squared_hinge", "standardize": True},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -155,7 +158,10 @@ VARIANTS = {
         {"covariance_type": "diag"},
         {"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0},
     ],
-    "ParameterFreeClassifier": [{"members": [MirrorDescentClassifier(loss="hinge"), PNormClassifier()]}],
+    "ParameterFreeClassifier": [
+        {"members": [MirrorDescentClassifier(loss="hinge"), PNormClassifier()]},
+        {"members": [MirrorDescentClassifier(), ForwardClassifier()], "handle_unknown": "add"},
+    ],
     "ParameterFreeRegressor": [{"members": [ImplicitGDRegressor(), ForwardRegressor(forward=False)]}],
     "OneClassMirrorDescent": [
         {"nu": 0.1, "divergence": "adagrad", "average": False},

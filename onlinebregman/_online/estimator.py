@@ -47,18 +47,22 @@ class Call(NamedTuple):
 class Examples:
     """Validated examples: instances, targets or labels, and weights; None if there are none.
 
-    Those of classifiers whose targets are not the numbers of the classes also have these numbers, `classes`.
+    Those of classifiers also have the numbers of the classes, `classes`, and the labels of `new` classes, in the order
+    of their first rows, whose numbers follow those of the known ones.
     """
 
     X: Any
     y: Any = None
     weights: Any = None
     classes: Any = None
+    new: Sequence[Any] = ()
 
     def take(self, rows: np.ndarray) -> Examples:
         """Some of the examples."""
-        taken = (None if values is None else values[rows] for values in (self.y, self.weights, self.classes))
-        return Examples(self.X[rows], *taken)
+        y, weights, classes = (
+            None if values is None else values[rows] for values in (self.y, self.weights, self.classes)
+        )
+        return Examples(self.X[rows], y, weights, classes)
 
     def __len__(self) -> int:
         return self.X.shape[0]
@@ -234,7 +238,11 @@ class LifeCycleMixin(DocumentedMixin):
         One call of a learner can be undone; several, such as the epochs of a warm `fit`, cannot.
         """
         if not call.partial:
-            self._learner = copy.deepcopy(self._learner)
+            self._copy_learner()
+
+    def _copy_learner(self) -> None:
+        """Replace the learner by a copy, which the present call may change in any way."""
+        self._learner = copy.deepcopy(self._learner)
 
     def _configure(self) -> None:
         """Pass the parameters that may change between calls to the learner."""

@@ -159,7 +159,7 @@ class LearnsTargets(FitsTargets):
 
 
 class LearnsLabels(StreamClassifierMixin, FitsTargets):
-    """Learns rows with the labels of classes that are known from the first call on."""
+    """Learns rows with the labels of classes that are known from the first call on, or added when they come."""
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -171,7 +171,10 @@ class LearnsLabels(StreamClassifierMixin, FitsTargets):
 
         Parameters
         ----------
-        {X, y, classes, sample_weight}
+        {X, y}
+        classes : array-like of shape (n_classes,), default=None
+            All class labels. Needed by the first call, unless `handle_unknown` is "add"; optional afterwards.
+        {sample_weight}
 
         Returns
         -------

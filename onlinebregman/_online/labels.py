@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from math import isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,23 +15,102 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._kernels.rows.rows import as_float64
 from .containers import check_kind, unmasked
-from .docs import DocumentedMixin
-from .estimator import Call, Examples
+from .estimator import Call, Examples, LifeCycleMixin
 from .types import MatrixLike
 from .validation import check_rows, check_weights
 
 
-class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
-    """A classifier whose `classes_` are known from the first call on and do not change.
+class GrowsClasses(LifeCycleMixin):
+    """What learns numbers of classes: its targets for them, and classes that are added between rows."""
+
+    classes_: np.ndarray
+
+    if TYPE_CHECKING:
+
+        def _with_classes(self, numbers: list[int]) -> Any:
+            """A learner of `classes_`, in which the classes of the present one have these numbers."""
+
+    def _learn(self, data: Any, order: np.ndarray | None = None, **options: Any) -> Any:
+        """Learn the rows up to the first one of a new class, add that class, and so on."""
+        if not data.new:
+            return super()._learn(data, order, **options)
+        if options.get("scores") is not None:
+            raise ValueError("Scores of rows must be those of the same classes; got rows of new ones.")
+        codes, labels = data.classes, [*self.classes_.tolist(), *data.new]
+        known = len(labels) - len(data.new)
+        seen, firsts = np.unique(codes, return_index=True)
+        self._copy_learner()
+        start = 0
+        for begun, end in enumerate([*firsts[seen >= known].tolist(), len(codes)], known):
+            if start < end:
+                numbers = self._numbers()
+                present = np.array([numbers.get(label, 0) for label in labels]).take(codes[start:end])
+                super()._learn(self._recoded(data, start, present), np.arange(start, end), **options)
+            if begun < len(labels):
+                self._add_classes([labels[begun]])
+            start = end
+        return None
+
+    def _recoded(self, data: Any, start: int, codes: np.ndarray) -> Any:
+        """Data without new classes, in which the rows from `start` on have these numbers of classes."""
+        some = self._class_targets(codes)
+        targets = np.zeros((len(data.classes), *some.shape[1:]))
+        targets[start : start + len(codes)] = some
+        return replace(data, y=targets, new=())
+
+    def _add_labels(self, labels: Sequence[Any]) -> None:
+        """Add classes before the rows of a call."""
+        if set(labels) - set(self.classes_.tolist()):
+            self._copy_learner()
+            self._add_classes(labels)
+
+    def _add_classes(self, labels: Sequence[Any]) -> None:
+        """Continue with more classes, the new ones at their prior."""
+        before = self.classes_
+        self.classes_ = check_classes([*before.tolist(), *labels])
+        self._store_code_book()
+        self._learner = self._with_classes(self.classes_.searchsorted(before).tolist())
+        self._configure()
+
+    def _begin_classes(self) -> None:
+        """Called when `classes_` have been set for the first time."""
+        self._store_code_book()
+
+    def _numbers(self) -> dict[Any, int]:
+        """The number of each class."""
+        return {label: number for number, label in enumerate(self.classes_.tolist())}
+
+    def _class_targets(self, codes: np.ndarray) -> np.ndarray:
+        """The learner's targets for the numbers of classes."""
+        return self._code_book.take(codes, axis=0)
+
+    def _make_code_book(self) -> np.ndarray:
+        """The learner's target for each class, one row per class; by default the number of the class."""
+        return np.arange(len(self.classes_), dtype=np.float64)
+
+    def _store_code_book(self) -> None:
+        """Store the code book, and a dict from labels to its rows."""
+        self._code_book = book = self._make_code_book()
+        self._code_of = {label: book[number : number + 1] for label, number in self._numbers().items()}
+
+
+class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
+    """A classifier whose `classes_` are known from the first call on, or grow with `handle_unknown`.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
         Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are not listed.
         "balanced": n_samples / (n_classes * number of rows with the label), only for `fit`. None: 1.
+    handle_unknown : {"error", "add"}
+        What to do with labels that are not among the classes. "error": raise an error. "add": add the class, which
+        starts at its prior, from its first row of positive weight on; `partial_fit` then needs no `classes`, and adds
+        those it gets at once.
     """
 
     _fewest_classes = 2
+    _shuffles = False  # whether `fit` learns rows in another order, so that all their classes are added before
+    handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
 
     def predict(self, X: MatrixLike) -> np.ndarray:
@@ -47,6 +127,15 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
         """
         scores = self._class_scores(X)
         return self.classes_.take(self._largest(scores))
+
+    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
+        for part in parts:
+            if not np.array_equal(part.classes_, self.classes_):
+                raise ValueError(
+                    f"Models of shards must have the classes {self.classes_.tolist()}, with which they began; got "
+                    f"{part.classes_.tolist()}. Pass all labels as `classes`."
+                )
+        return super()._merged(parts, fractions)
 
     def _largest(self, scores: np.ndarray) -> np.ndarray:
         """The number of the class with the largest score of each row."""
@@ -79,7 +168,7 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
             raise ValueError("classes must be passed on the first call to partial_fit; give all class labels.")
         if not partial:
             check_classification_targets(y)
-        self.classes_: np.ndarray = check_classes(classes) if partial else finite_labels(np.unique(y))
+        self.classes_ = check_classes(classes) if partial else finite_labels(np.unique(y))
         if len(self.classes_) < self._fewest_classes:
             needed = ("one class", "two classes")[self._fewest_classes - 1]
             n_classes = f"{len(self.classes_)} class{'es' * (len(self.classes_) != 1)}"
@@ -103,21 +192,61 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
         X, y = check_rows(
             self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None, any_layout=True
         )
-        codes = self._class_numbers(y, classes, call)
-        if call.first:
-            self._store_code_book()
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
+        codes, new = self._numbers_and_new(y, classes, call, weights)
         if self.class_weight is not None:
-            of_rows = self._class_weights(codes, weights, call.partial).take(codes)
+            of_rows = self._class_weights(codes, weights, call.partial, new).take(codes)
             of_rows = of_rows if weights is None else of_rows * weights
             weights = check_weights(of_rows, len(y), allow_all_zero=call.partial)
-        return Examples(X, codes, weights)
+        return Examples(X, codes if new else self._class_targets(codes), weights, codes, new)
 
-    def _class_weights(self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool) -> np.ndarray:
-        """The weight of each class according to `class_weight`."""
-        n_classes = len(self.classes_)
+    # --- classes that appear later ----------------------------------------------------------------------------------
+
+    def _numbers_and_new(
+        self, y: np.ndarray, classes: ArrayLike | None, call: Call, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, list]:
+        """The number of each label's class, and the labels of new classes: see `Examples`.
+
+        At the start sets `classes_`: to those given, or all labels in `fit`, or the first label.
+        """
+        if self.handle_unknown != "add":
+            codes = self._class_numbers(y, classes, call)
+            if call.first:
+                self._begin_classes()
+            return codes, []
+        if call.first:
+            counted = y if weights is None else y[weights > 0]
+            if call.partial and classes is None and not len(counted):
+                raise ValueError("The first call must have a row of weight > 0, or all of its labels as `classes`.")
+            if not call.partial:
+                check_classification_targets(y)
+            self.classes_ = check_classes(y if not call.partial else counted[:1] if classes is None else classes)
+            self._begin_classes()
+        elif classes is not None:
+            self._add_labels(check_classes(classes).tolist())
+        codes, known = self._encode(y)
+        if known.all():
+            return codes, []
+        labels = self.classes_.tolist()
+        late = list(dict.fromkeys(y[~known if weights is None else ~known & (weights > 0)].tolist()))
+        check_classes([*labels, *late])
+        if self._shuffles and not call.partial:
+            self._add_labels(late)
+            labels, late = self.classes_.tolist(), []
+        numbers = {label: number for number, label in enumerate([*labels, *late])}
+        codes = np.array([numbers.get(label, 0) for label in y.tolist()], dtype=np.intp)
+        return codes if weights is None else np.where((weights > 0) | (codes < len(labels)), codes, 0), late
+
+    def _class_weights(
+        self, codes: np.ndarray, sample_weight: np.ndarray | None, partial: bool, new: Sequence[Any] = ()
+    ) -> np.ndarray:
+        """The weight of each class, and each new one, according to `class_weight`."""
+        n_classes = len(self.classes_) + len(new)
         if self.class_weight != "balanced":
-            weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+            if self.handle_unknown == "add" and self.class_weight is not None:  # it may list labels still to come
+                weights = np.array([self.class_weight.get(label, 1.0) for label in [*self.classes_.tolist(), *new]])
+            else:
+                weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
             if not ((weights >= 0) & (weights < np.inf)).all():
                 raise ValueError(f"class_weight must have finite weights >= 0; got {self.class_weight}.")
             return weights
@@ -130,15 +259,6 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
             )
         counts = np.bincount(codes, weights=sample_weight, minlength=n_classes)
         return np.divide(counts.sum(), n_classes * counts, out=np.zeros(n_classes), where=counts > 0)
-
-    def _make_code_book(self) -> np.ndarray:
-        """The learner's target for each class, one row per class; by default the number of the class."""
-        return np.arange(len(self.classes_), dtype=np.float64)
-
-    def _store_code_book(self) -> None:
-        """Store the code book, and a dict from labels to its rows."""
-        self._code_book = book = self._make_code_book()
-        self._code_of = {label: book[number : number + 1] for number, label in enumerate(self.classes_.tolist())}
 
     def _plain_targets(self, y) -> np.ndarray | None:
         """The learner's targets if the labels need no validation; None otherwise."""
@@ -160,7 +280,7 @@ class StreamClassifierMixin(DocumentedMixin, ClassifierMixin):
         try:
             codes = self.classes_.searchsorted(y)
         except TypeError:  # labels that cannot be compared with the classes
-            numbers = {label: number for number, label in enumerate(self.classes_.tolist())}
+            numbers = self._numbers()
             codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
             return codes, codes >= 0
         return codes, self.classes_.take(codes, mode="clip") == y

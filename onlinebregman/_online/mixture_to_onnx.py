@@ -25,7 +25,7 @@ def mixture(model: Any, dtype: str) -> Any:
     graph = Graph(dtype)
     members = [scores_of(graph, each._scores()) for each in model.estimators_]
     if is_classifier(model):
-        p = (_two_classes if len(model.classes_) == 2 else _many_classes)(graph, model, members)
+        p = (_two_classes if model._fitted_mixer().of_two else _many_classes)(graph, model, members)
         number = graph.add("ArgMax", p, axis=1, keepdims=0)
         outputs = {"label": label(graph, model, number), "probabilities": (p, graph.dtype, [len(model.classes_)])}
         return graph.model(model.n_features_in_, **outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,18 @@ class ParameterHistory:
     def learned(self, name: str, t: int) -> tuple:
         """The same, but empty if no row was learned."""
         return self._learned(t).get(name, ())
+
+    def renumbered(self, name: str, numbers: Sequence[int], n: int, value: float) -> ParameterHistory:
+        """A new object: values of a term that are one for each learner, or None, get new numbers, others a `value`."""
+
+        def changed(old: tuple | None) -> tuple | None:
+            known = None if old is None else dict(zip(numbers, old, strict=True))
+            return None if known is None else tuple(known.get(number, value) for number in range(n))
+
+        if name not in self._now:
+            return self
+        past = {**self._past, name: tuple(map(changed, self._past.get(name, ())))}
+        return ParameterHistory(past, {**self._now, name: changed(self._now[name])}, self._since)
 
     def _learned(self, t: int) -> dict[str, tuple]:
         if t == self._since:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
 from .._kernels.learners.mixer import Mixer
@@ -51,19 +53,20 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         X = check_rows(self, X, reset=call.first, any_layout=True)
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(X)
-        leader = self.estimators_[0]
-        if not is_classifier(leader):
-            return leader._check(call, X, y, sample_weight)
-        data = leader._check_labels(call, X, y, sample_weight, *classes)
-        self.classes_: np.ndarray = leader.classes_
-        return replace(data, y=data.y.astype(np.float64))
+        if not is_classifier(self.estimators_[0]):
+            return self.estimators_[0]._check(call, X, y, sample_weight)
+        return self._check_codes(call, X, y, sample_weight, *classes)
+
+    def _check_codes(self, call: Call, X, y, sample_weight, classes: ArrayLike | None = None) -> Examples:
+        """Validated rows with the numbers of their classes, those of the first model."""
+        raise NotImplementedError
 
     def _begin(self, data: Examples) -> None:
         for estimator in self.estimators_:
             estimator.n_features_in_ = self.n_features_in_
             if "classes_" in vars(self):
-                estimator.classes_ = self.classes_
-                estimator._store_code_book()
+                estimator.classes_, estimator._separate = self.classes_, estimator.handle_unknown == "add"
+                estimator._begin_classes()
             estimator._begin(data)
             estimator._configure()
             estimator._validated = Validated()  # of arrays: the names of features are this estimator's
@@ -74,11 +77,27 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
                 for row_map in shared.values():
                     learner.row_map.share(row_map)
                 learner.map_by(shared.setdefault(learner.row_map.key(), learner.row_map))
-        targets_by_class = [vars(estimator).get("_code_book") for estimator in self.estimators_]
-        self._learner = MixtureLearner(learners, self._make_mixer(), targets_by_class)
+        self._learner = MixtureLearner(learners, self._make_mixer(), self._targets_by_class())
 
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights)
+    def _targets_by_class(self) -> list[np.ndarray | None]:
+        return [vars(estimator).get("_code_book") for estimator in self.estimators_]
+
+    def _copy_learner(self) -> None:
+        self.estimators_, self._learner = copy.deepcopy((self.estimators_, self._learner))
+
+    def _with_classes(self, numbers: list[int]) -> MixtureLearner:
+        """See `GrowsClasses`."""
+        for estimator in self.estimators_:
+            estimator._add_classes(self.classes_.tolist())
+        learners = [estimator._learner for estimator in self.estimators_]
+        return MixtureLearner(learners, self._mixer_of_classes(), self._targets_by_class())
+
+    def _mixer_of_classes(self) -> Mixer:
+        """The present mixer for `classes_`."""
+        return self._learner.mixer.with_classes(len(self.classes_))
+
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
+        refused = self._learner.learn(data.X, data.y, data.weights, order)
         if refused is not None:
             check_finite(data.X, allow_nan=self._allow_nan)
             reason, row = refused

@@ -83,12 +83,13 @@ def linear(model: Any, dtype: str) -> Any:
     if is_classifier(model):
         links = {"sigmoid": sigmoid, "clip": _clipped}
         link = "softmax" if model._is_softmax else link_of(model._learned_loss)
-        probabilities = _softmax(graph, tensor, len(model.classes_)) if link == "softmax" else None
+        of_two = len(form.coef) < len(model.classes_)  # one score for two classes
+        probabilities = _softmax(graph, tensor, of_two) if link == "softmax" else None
         if link in links:
-            probabilities = _of_each(graph, links[link], tensor, len(model.classes_))
+            probabilities = _of_each(graph, links[link], tensor, 0 if of_two else len(model.classes_))
         elif probabilities is None and model._learned_loss.probabilistic:
             raise ValueError(f"The probabilities of {model._learned_loss!r} have no form in ONNX.")
-        return _classified(graph, model, tensor, probabilities)
+        return _classified(graph, model, tensor, of_two, probabilities)
     if is_outlier_detector(model):
         scores = flat(graph, tensor)
         inside = graph.add("Where", graph.add("GreaterOrEqual", scores, 0.0), np.array(1), np.array(-1))
@@ -191,8 +192,8 @@ def of_both(graph: Graph, probability: Any, score: str) -> str:
 
 
 def _of_each(graph: Graph, probability: Any, scores: str, n_classes: int) -> str:
-    """Probabilities by one score per class, divided by their sum."""
-    if n_classes == 2:
+    """Probabilities by one score per class, divided by their sum; of 0 classes: those of two by one score."""
+    if n_classes == 0:
         return of_both(graph, probability, scores)
     p = probability(graph, scores)
     total = graph.sum_of("ReduceSum", p)
@@ -200,19 +201,21 @@ def _of_each(graph: Graph, probability: Any, scores: str, n_classes: int) -> str
     return graph.add("Where", known, graph.add("Div", p, total), 1 / n_classes)
 
 
-def _softmax(graph: Graph, scores: str, n_classes: int) -> str:
-    return of_both(graph, sigmoid, scores) if n_classes == 2 else graph.add("Softmax", scores, axis=1)
+def _softmax(graph: Graph, scores: str, of_two: bool) -> str:
+    return of_both(graph, sigmoid, scores) if of_two else graph.add("Softmax", scores, axis=1)
 
 
-def _classified(graph: Graph, model: Any, scores: str, probabilities: str | None) -> Any:
+def _classified(graph: Graph, model: Any, scores: str, of_two: bool, probabilities: str | None) -> Any:
     """The model with the label of the largest score, the scores, and the probabilities, if any."""
-    n_classes, binary = len(model.classes_), len(model.classes_) == 2
-    if binary:
+    n_classes = len(model.classes_)
+    if n_classes == 2 and not of_two:
+        scores, of_two = graph.add("MatMul", scores, np.array([[-1.0], [1.0]])), True
+    if of_two:
         scores = flat(graph, scores)
         number = graph.add("Cast", graph.add("Greater", scores, 0.0), to=graph.onnx.TensorProto.INT64)
     else:
         number = graph.add("ArgMax", scores, axis=1, keepdims=0)
-    outputs = {"label": label(graph, model, number), "scores": (scores, graph.dtype, [] if binary else [n_classes])}
+    outputs = {"label": label(graph, model, number), "scores": (scores, graph.dtype, [] if of_two else [n_classes])}
     if probabilities is not None:
         outputs["probabilities"] = (probabilities, graph.dtype, [n_classes])
     return graph.model(model.n_features_in_, **outputs)

@@ -192,22 +192,27 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
             )
         return prior / prior.sum()
 
-    def _learn(self, data: Forecasts, order: None = None, *, again: bool = False) -> None:
+    def _learn(self, data: Forecasts, order: Array | None = None, *, again: bool = False) -> None:
         """Forecast each row before it is learned, and update the weights of the experts by their losses."""
         if self.estimators_:
-            self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights), data)
+            self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights, order), data)
             self._gather_learners()
-        else:
+        elif order is None:
             self._weigh_rows(self._columns(data.X), data.weights, data)
+        else:
+            weights = np.zeros(len(data))
+            weights[order] = 1.0 if data.weights is None else data.weights[order]
+            self._weigh_rows(self._columns(data.X), weights, data)
 
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
         """Update the weights by the forecasts of all experts, each in the form that `_forecast` returns."""
         self._update_weights(forecasts, data.targets, weights)
 
-    def _forecast_and_learn(self, X, y, sample_weight: Array | None) -> tuple[Array, Array]:
+    def _forecast_and_learn(self, X, y, sample_weight: Array | None, order: Array | None = None) -> tuple[Array, Array]:
         """The experts' forecasts of each row before they learn it, and the weights of the rows that were forecast.
 
-        The first row is only learned, not forecast, if an expert is not fitted. Without targets experts get X alone.
+        Only rows in `order` are learned, if it is given. The first row is only learned, not forecast, if an expert is
+        not fitted. Without targets experts get X alone.
         """
         shape = self._shape_of_forecasts()
         forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that are not forecast pass all checks
@@ -216,7 +221,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         if sample_weight is not None:
             for k in learners:
                 _check_takes_weights(self.estimators_[k])
-        rows = np.flatnonzero(weights)
+        rows = np.flatnonzero(weights) if order is None else order[weights[order] != 0]
         if not self._ready and len(rows):
             for k in learners:
                 self._learn_row(
@@ -234,7 +239,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
             if own is None:
                 others.append(k)
             else:
-                forecasts[rows, k] = own
+                forecasts[rows, k] = self._completed(k, own)
         try:
             for row in rows.tolist() if others else ():
                 current = _rows(slice(row, row + 1), X, y, sample_weight)
@@ -292,6 +297,10 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
     def _forecast(self, k: int, X) -> Array:
         """An expert's forecasts of rows."""
         raise NotImplementedError
+
+    def _completed(self, k: int, forecasts: Array) -> Array:
+        """The forecasts of an expert, with what it does not know about."""
+        return forecasts
 
     def _check_experts(self) -> None:
         """Raise an error if an expert cannot forecast."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -14,6 +15,7 @@ from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
 from .._online.validation import check_query, check_rows, check_weights, dense
+from .._sklearn_compat import StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
@@ -31,7 +33,16 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         after it was forecast, with its weight, which also multiplies losses. None: the columns of X are the
         probabilities of the experts: for two classes one column per expert, the probability of `classes_[1]`; for more,
         the columns of all classes of the first expert, then of the next.
+    handle_unknown : {"error", "add"}
+        What to do with labels that are not among the classes. "error": raise an error. "add": add the class, from its
+        first row of positive weight on; `partial_fit` then needs no `classes` if there are estimators, which have to
+        add it, too. Where an expert knows only some of n classes, each of the others has its prior probability, 1 / n.
     """
+
+    _parameter_constraints: dict = {
+        **ExpertMixture._parameter_constraints,
+        "handle_unknown": [StrOptions({"error", "add"})],
+    }
 
     strategy = "average"
     loss = "log_loss"
@@ -62,15 +73,25 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Forecasts:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
-        codes = self._class_numbers(y, classes, call)
-        if call.first:
-            self._store_code_book()
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
-        return Forecasts(X, y, weights, targets=codes)
+        if call.first and call.partial and classes is None and self.estimators is None:
+            raise ValueError("classes must be passed on the first call to partial_fit; give the classes of columns.")
+        codes, new = self._numbers_and_new(y, classes, call, weights)
+        return Forecasts(X, y, weights, codes, new, targets=codes)
 
     def _begin(self, data: Forecasts) -> None:
-        self._learned_loss = self.loss
+        self._learned_loss, self._column_classes = self.loss, self.classes_
         super()._begin(data)
+
+    def _recoded(self, data: Forecasts, start: int, codes: Array) -> Forecasts:
+        targets = np.zeros_like(data.classes)
+        targets[start : start + len(codes)] = codes
+        return replace(data, targets=targets, new=())
+
+    def _with_classes(self, numbers: list[int]) -> BrierMixer | LogMixer:
+        self._experts_learner = None
+        mixer = self._learner
+        return BrierMixer(mixer.hedge, mixer.gradient, len(self.classes_)) if isinstance(mixer, BrierMixer) else mixer
 
     def _make_mixer(self, hedge: Hedge) -> BrierMixer | LogMixer:
         if self.loss == "brier":
@@ -86,7 +107,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
     # --- forecasts ------------------------------------------------------------------------------------------------
 
     def _n_columns_of_experts(self, n_features: int) -> int:
-        per_expert = 1 if len(self.classes_) == 2 else len(self.classes_)
+        per_expert = 1 if len(self._column_classes) == 2 else len(self._column_classes)
         if n_features % per_expert:
             raise ValueError(
                 f"X must have {per_expert} columns for each expert, one per class; got {n_features} columns. Add those "
@@ -104,11 +125,21 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
                 f"X must be probabilities, from 0 to 1; got {p[row, column]:g} at row {row}, column {column}. Give "
                 "estimators if they learn from the rows."
             )
-        if len(self.classes_) == 2:
-            return np.stack([1 - p, p], axis=2)
-        p = p.reshape(len(p), -1, len(self.classes_))
-        self._check_sums(p)
-        return p
+        if len(self._column_classes) == 2:
+            p = np.stack([1 - p, p], axis=2)
+        else:
+            p = p.reshape(len(p), -1, len(self._column_classes))
+            self._check_sums(p)
+        return self._extended(p, self._column_classes)
+
+    def _extended(self, p: Array, known: Array) -> Array:
+        """Probabilities of all classes from those of the ones that are known."""
+        n = len(self.classes_)
+        if len(known) == n:
+            return p
+        extended = np.full((*p.shape[:-1], n), 1 / n)
+        extended[..., self.classes_.searchsorted(known)] = p * (len(known) / n)
+        return extended
 
     def _check_sums(self, p: Array) -> None:
         far = np.abs(p.sum(axis=2) - 1) > 1e-6
@@ -123,7 +154,10 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         return (len(self.estimators_), len(self.classes_))
 
     def _forecast(self, k: int, X) -> Array:
-        return np.asarray(self.estimators_[k].predict_proba(X), dtype=np.float64)
+        return self._completed(k, np.asarray(self.estimators_[k].predict_proba(X), dtype=np.float64))
+
+    def _completed(self, k: int, forecasts: Array) -> Array:
+        return self._extended(forecasts, self.estimators_[k].classes_)
 
     def _link_of(self, expert: Any) -> Literal["logistic", "clipped"] | None:
         if len(self.classes_) != 2 or not np.array_equal(expert.classes_, self.classes_):
@@ -137,7 +171,8 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
                 raise NotFittedError(
                     f"Expert {self._name(k)} has not learned a row yet; call partial_fit with rows of weight > 0"
                 )
-            if (known := np.asarray(expert.classes_).tolist()) != classes:
+            known = np.asarray(expert.classes_).tolist()
+            if known != classes and not (self.handle_unknown == "add" and set(known) <= set(classes)):
                 raise ValueError(
                     f"The classes of expert {self._name(k)} must be those of the mixture, {classes}; got {known}."
                 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -24,7 +24,7 @@ class BayesMixture(MixtureClassifier):
 
     Parameters
     ----------
-    {estimators, share, prior, history}
+    {estimators, share, prior, history, handle_unknown}
 
     Attributes
     ----------
@@ -70,11 +70,13 @@ class BayesMixture(MixtureClassifier):
         share: float = 0.0,
         prior: ArrayLike | None = None,
         history: int = 0,
+        handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
         self.estimators = estimators
         self.share = share
         self.prior = prior
         self.history = history
+        self.handle_unknown = handle_unknown
 
     def _rate(self, n_experts: int) -> float:
         return 1.0

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from .._sklearn_compat import Interval, StrOptions
-from ._base import ExpertMixture
 from ._classifier import MixtureClassifier
 from ._weights import hoeffding_rate
 
@@ -35,7 +34,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         be a number or "theory".
     n_rows : int or None
         Number of rows, if the theorem needs it.
-    {prior, history}
+    {prior, history, handle_unknown}
 
     Attributes
     ----------
@@ -74,7 +73,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
     """
 
     _parameter_constraints: dict = {
-        **ExpertMixture._parameter_constraints,
+        **MixtureClassifier._parameter_constraints,
         "strategy": [StrOptions({"average", "eg"})],
         "loss": [StrOptions({"log_loss", "brier"})],
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],
@@ -92,6 +91,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         n_rows: int | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
+        handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
         self.estimators = estimators
         self.strategy = strategy
@@ -101,6 +101,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         self.n_rows = n_rows
         self.prior = prior
         self.history = history
+        self.handle_unknown = handle_unknown
 
     def _rate(self, n_experts: int) -> float | None:
         if self.learning_rate == "adaptive":

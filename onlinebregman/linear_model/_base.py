@@ -228,7 +228,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _configure(self) -> None:
         learner = self._learner
-        tracking = _parts(learner)[0].origin is not None
+        tracking = any(part.origin is not None for part in _parts(learner))
         super()._configure()
         self._terms = self._terms.then(learner.t, **self._terms_of_bounds())
         if not tracking:
@@ -388,7 +388,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
         """The bound on the regret itself of one learner."""
         learner, u, intercept = self._run_and_comparator(number, coef, intercept)
-        fraction, *others = self._tracked.learned("fraction", learner.t) or (1.0,)
+        fraction, *others = self._tracked.learned("fraction", self.t_) or (1.0,)
         if others or fraction is None:
             raise ValueError(
                 "There is no bound on the regret itself if rows count differently, by the shares of shards of unequal "
@@ -400,7 +400,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         learner = _parts(self._fitted_learner())[number]
         self._check_tracked(learner)
         u = self._comparator(coef)
-        self._check_intercept(intercept, learner.t, number)
+        self._check_intercept(intercept, self.t_, number)
         return learner, u, intercept
 
     def _gap(
@@ -414,9 +414,9 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         """The optimality gap of one learner."""
         learner = _parts(self._fitted_learner())[number]
         self._check_tracked(learner)
-        held = self._held_intercepts(learner.t, number)
+        held = self._held_intercepts(self.t_, number)
         if held:
-            self._check_intercept(held[0], learner.t, number)
+            self._check_intercept(held[0], self.t_, number)
         return self._optimality_gap(
             learner,
             self._comparators().within(radius),

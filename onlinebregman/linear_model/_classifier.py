@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 
+from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
@@ -27,6 +27,15 @@ BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the
 class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
+    Parameters
+    ----------
+    handle_unknown : {"error", "add"}
+        What to do with labels that are not among the classes. "error": raise an error. "add", which has to be set when
+        learning starts: add the class at its first row of positive weight; `partial_fit` then needs no `classes`, and
+        adds those it gets at once. Each class then has a learner, also one or two classes (`coef_` has a row for each).
+        It starts from its prior: the initial weights, which have not seen the rows before, and the first learning
+        rates; with multi_class="multinomial" the rates of the others.
+
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
@@ -40,11 +49,16 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     _parameter_constraints: dict = {
         **OnlineLinearModel._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "handle_unknown": [StrOptions({"error", "add"})],
     }
     class_weight: dict[Any, float] | Literal["balanced"] | None
     multi_class: Literal["ovr", "multinomial"] = "ovr"  # of estimators without this parameter
 
-    _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight")
+    _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight", "handle_unknown")
+    _shuffles = True
+    _separate = False  # whether each class has a learner, also one or two classes
+    _multinomial: bool
+    _prior: Learner | None = None  # what learners of later classes start from
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
@@ -223,7 +237,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
             return softmax(scores, axis=1)
-        if scores.shape[1] == 1:
+        if scores.shape[1] < len(self.classes_):
             return self._learned_loss.probability(scores * BOTH)
         p = self._learned_loss.probability(scores)
         total = p.sum(axis=1, keepdims=True)
@@ -245,7 +259,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         scores = self._predict(X, (False,))
         if self._joint:
             return log_softmax(scores, axis=1)
-        if scores.shape[1] == 1:
+        if scores.shape[1] < len(self.classes_):
             return self._learned_loss.log_probability(scores * BOTH)
         total = self._learned_loss.probability(scores).sum(axis=1, keepdims=True)
         logs = self._learned_loss.log_probability(scores)
@@ -259,7 +273,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     @property
     def _joint(self) -> bool:
         """Whether there is one joint loss, of the softmax of all scores, and not one for each learner."""
-        return len(self._code_book) > 2 and self._code_book.shape[1] == 1
+        return self._multinomial and (self._separate or len(self.classes_) > 2)
 
     @property
     def _is_softmax(self) -> bool:
@@ -282,6 +296,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     def _make_learner(self, n_features: int, coef: np.ndarray | None = None) -> MultiLearner:
         n, make = self._n_outputs, super()._make_learner
         kind = MultinomialLearner if self._joint else MultiLearner
+        self._prior = make(n_features) if self._separate else None
         return kind([make(n_features, None if coef is None else coef[i : i + 1]) for i in range(n)])
 
     def _configure(self) -> None:
@@ -298,13 +313,18 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
             )
         super()._configure()
 
-    def _targets(self, codes: np.ndarray) -> np.ndarray:
-        """Each learner's targets, shape (n_samples, n_learners)."""
-        return self._code_book.take(codes, axis=0)
-
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        data = self._check_labels(call, X, y, sample_weight, classes)
-        return replace(data, y=self._targets(data.y), classes=data.y)
+        return self._check_labels(call, X, y, sample_weight, classes)
+
+    def _begin_classes(self) -> None:
+        self._separate, self._multinomial = self.handle_unknown == "add", self.multi_class == "multinomial"
+        super()._begin_classes()
+
+    def _with_classes(self, numbers: list[int]) -> MultiLearner:
+        if self._prior is None:
+            raise ValueError("handle_unknown must be 'add' when learning starts, for classes to be added later.")
+        self._tracked = self._tracked.renumbered("held_intercept", numbers, len(self.classes_), self._prior.intercept)
+        return self._learner.with_classes(len(self.classes_), numbers, self._prior)
 
     def _held_out_score(self, data: Examples) -> float:
         numbers = self._largest(self._predict_validated(data.X, (False,)))
@@ -315,8 +335,8 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
 
         That is the positive label for a learner's own class; a joint loss takes the number of the class.
         """
-        if self.multi_class == "multinomial" and len(self.classes_) > 2:
+        if self._joint:
             return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
         low, high = self._loss().labels
         book = np.where(np.eye(len(self.classes_), dtype=bool), high, low)
-        return book if len(book) > 2 else book[:, 1:].copy()
+        return book if self._separate or len(book) > 2 else book[:, 1:].copy()

@@ -16,7 +16,7 @@ from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
-from .._online.validation import fitted
+from .._online.validation import check_finite, fitted
 from .._sklearn_compat import Interval
 from ._row_map import MapsRows
 
@@ -111,6 +111,13 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         row_map = merged_standardizer(self._learner.row_map, [part._learner.row_map for part in parts])
         mixed._learner = self._learner.joined([part._learner for part in parts], row_map)
         return mixed
+
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
+        refused = self._learner.learn(data.X, data.y, data.weights, order)
+        if refused is not None:
+            check_finite(data.X, allow_nan=self._allow_nan)
+            reason, row = refused
+            self._refuse(reason, row, data)
 
     def _intercept_alpha(self) -> float:
         """alpha of the intercept; not 0, as the loss may have no minimum over intercepts."""

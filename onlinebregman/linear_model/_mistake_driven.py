@@ -31,7 +31,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         for name, values in OnlineLinearClassifier._parameter_constraints.items()
         if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
     }
-    _read_at_each_call = ("eta0", "class_weight", "fit_intercept", "average", "early_stopping")
+    _read_at_each_call = ("eta0", "class_weight", "handle_unknown", "fit_intercept", "average", "early_stopping")
     update: Update = "explicit"
     learning_rate: LearningRate = "constant"
     power_t: float = 0.5
@@ -83,6 +83,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         learner = self._fitted_learner()
         if len(self.classes_) != 2:
             raise ValueError(f"The bound requires two classes; got {len(self.classes_)}. Use one-vs-rest labels.")
+        if self._separate:
+            raise ValueError("The bound requires one learner for both classes; set handle_unknown='error'.")
         if self.class_weight is not None:
             raise ValueError("The bound requires rows of weight 1; set class_weight=None.")
         if not learner.all_weight_one:
@@ -111,7 +113,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
         codes = self._known_codes(labels, "the bound is for rows of these two")
         with np.errstate(over="ignore", invalid="ignore"):
-            margins = self._targets(codes)[:, 0] * (X @ u + intercept)
+            margins = self._class_targets(codes)[:, 0] * (X @ u + intercept)
         if not margins.min() > 0:
             row = int(np.argmin(margins))
             raise ValueError(

@@ -25,7 +25,8 @@ class ScoresClasses(LearnsLabels):
         Returns
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of classes_[1], positive where it is predicted; otherwise that of each class.
+            For two classes the score of classes_[1], positive where it is predicted (minus that of classes_[0], if each
+            class has a row of weights); otherwise that of each class.
 
         Raises
         ------
@@ -33,7 +34,9 @@ class ScoresClasses(LearnsLabels):
             If a score overflows.
         """
         scores = self._predict(X, (False,))
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        if len(self.classes_) != 2:
+            return scores
+        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
 
     def _class_scores(self, X) -> np.ndarray:
         return self._predict(X, (False,))

@@ -21,7 +21,7 @@ from .._online.examples import LearnsTargets
 from .._online.export import Scores
 from .._online.intervals import check_coverage
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_finite, check_query, check_rows, check_weights
+from .._online.validation import check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
 from ._forward import ForwardEstimator
@@ -402,13 +402,6 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     def _configure(self) -> None:
         forward = {"forward": self.forward} if isinstance(self._learner, ForwardLearner) else {}
         self._learner.configure(forgetting=self.forgetting, **forward)
-
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights)
-        if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, row, data)
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         if reason == "bad target":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Real
 from typing import Literal
 
@@ -15,9 +14,7 @@ from .._kernels.learners.aioli import AioliLearner
 from .._kernels.learners.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
 from .._online.export import Scores
-from .._online.labels import check_classes
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_finite, check_rows
 from .._sklearn_compat import Interval, StrOptions
 from ._forward import ForwardEstimator
 from ._scores import ScoresClasses
@@ -48,10 +45,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         For update="aioli": the norm of the weights (`coef_` and `intercept_` together) up to which the losses are
         approximated from below, and `regret_bound` holds.
     {alpha, forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
-    handle_unknown : {"error", "add"}
-        What to do with labels that are not among the classes. "error": raise an error. "add": add the class, from its
-        first row on; labels in `classes` of a later call of `partial_fit` are added at once.
-    {random_state, warm_start}
+    {handle_unknown, random_state, warm_start}
 
     Attributes
     ----------
@@ -146,6 +140,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
 
     _read_at_each_call = ("forgetting", "handle_unknown", "class_weight")
     _is_softmax = True
+    _separate = False  # whether two classes have a row of weights each, as those of a mixture that may get more classes
     _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
 
@@ -193,7 +188,8 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
             The log-softmax of the scores, also finite where a probability underflows to 0.
         """
         scores = self._predict(X, (False,))
-        return log_expit(np.hstack([-scores, scores])) if scores.shape[1] == 1 else log_softmax(scores, axis=1)
+        halved = scores.shape[1] < len(self.classes_)  # two classes with the difference of their scores
+        return log_expit(np.hstack([-scores, scores])) if halved else log_softmax(scores, axis=1)
 
     def regret_bound(self, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on `cumulative_loss_` minus the loss of other weights u on the same rows, for update="aioli".
@@ -248,86 +244,25 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         improper = self.update == "aioli" if call.first else isinstance(self._learner, AioliLearner)
         if improper and self.handle_unknown == "add":
             raise ValueError("handle_unknown must be 'error' with update='aioli', which is for two classes; got 'add'.")
-        if call.first:
-            self.__dict__.pop("_begun_classes", None)
-        if self.handle_unknown == "add":
-            classes = self._joined_classes(call, X, y, classes)
-        data = self._check_labels(call, X, y, sample_weight, classes)
-        return replace(data, y=data.y.astype(np.float64))
+        return self._check_labels(call, X, y, sample_weight, classes)
 
     def _begin(self, data: Examples) -> None:
         row_map, n_features = self._begin_map(data.X)
-        n_classes = len(self._learned_classes)
+        n_classes = len(self.classes_)
         improper = self.update == "aioli"
         if improper and n_classes > 2:
             raise ValueError(f"update='aioli' is for two classes; got {n_classes}. Use update='implicit'.")
         scale = 0.5 if improper else 1.0  # of the penalty on the difference of both classes' weights
         start = n_features, n_classes, scale * self.alpha, self.fit_intercept
         others = self._features(n_features), scale * self._intercept_alpha()
-        learner = AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others)
+        learner = (
+            AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others, self._separate)
+        )
         learner.map_by(row_map)
         self._learner = learner
 
     def _configure(self) -> None:
         self._learner.configure(forgetting=self.forgetting)
 
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        """Learn the rows up to the first one of a new class, add that class, and so on."""
-        if len(self._learned_classes) == len(self.classes_):
-            self._learn_rows(data, 0, len(data.y))
-        else:
-            self._learn_and_add_classes(data)
-        self.__dict__.pop("_begun_classes", None)
-
-    def _learn_and_add_classes(self, data: Examples) -> None:
-        codes, start = data.y.astype(np.intp), 0
-        begun = np.isin(self.classes_, self._learned_classes)
-        while start < len(codes):
-            new = ~begun[codes[start:]]
-            end = start + int(new.argmax()) if new.any() else len(codes)
-            numbers = begun.cumsum() - 1.0  # number of each class in the learner
-            self._learn_rows(replace(data, y=numbers.take(codes)), start, end)
-            if end < len(codes):
-                begun[codes[end]] = True
-                self._begin_classes(self.classes_[begun])
-            start = end
-
-    def _learn_rows(self, data: Examples, start: int, end: int) -> None:
-        """Learn the rows from `start` to `end`."""
-        X, y, weights = data.X, data.y, data.weights
-        if start == end:
-            return
-        if end - start < len(y):
-            X, y, weights = X[start:end], y[start:end], None if weights is None else weights[start:end]
-        refused = self._learner.learn(X, y, weights)
-        if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, start + row, data)
-
-    def _begin_classes(self, classes: np.ndarray) -> None:
-        """Bind a learner with more classes."""
-        self._learner = self._learner.with_classes(len(classes), classes.searchsorted(self._learned_classes))
-        self._begun_classes = classes
-
-    @property
-    def _learned_classes(self) -> np.ndarray:
-        """The classes of the learner; within a call that adds some, not yet all of `classes_`."""
-        return vars(self).get("_begun_classes", self.classes_)
-
-    def _joined_classes(self, call: Call, X, y, classes: ArrayLike | None) -> ArrayLike | None:
-        """Add new labels to the classes: at the start by the returned `classes`; later here, and None is returned."""
-        _, y = check_rows(self, X, y=y, reset=call.first, numeric=False, finite=False, any_layout=True)
-        if call.first:
-            if not call.partial or classes is None:
-                return classes
-            self._set_classes(y, classes, partial=True)
-            self._begun_classes = self.classes_
-            return check_classes([*self.classes_.tolist(), *y.tolist()])
-        self._begun_classes = self._learned_classes
-        self.classes_ = check_classes([*self.classes_.tolist(), *([] if classes is None else check_classes(classes))])
-        if len(self.classes_) > len(self._learned_classes):
-            self._begin_classes(self.classes_)
-        self.classes_ = check_classes([*self.classes_.tolist(), *y.tolist()])
-        self._store_code_book()
-        return None
+    def _with_classes(self, numbers: list[int]) -> SoftmaxLearner:
+        return self._learner.with_classes(len(self.classes_), numbers)

@@ -308,7 +308,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         probabilities before the step or after it. "multinomial" requires "log_loss" and implicit or explicit steps, and
         works in every divergence. For two classes both are the same. Read when learning starts.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {class_weight, fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping}
+    {class_weight, handle_unknown, fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change}
+    {early_stopping}
     {validation_fraction, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
 
@@ -370,6 +371,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
         standardize: bool = False,
         thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None,

@@ -21,7 +21,8 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
     ----------
     eta0 : float
         Learning rate. It only scales the weights, unless they start from `init`.
-    {init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle}
+    {init, class_weight, handle_unknown, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping}
+    {validation_fraction, shuffle}
     {average, warm_start, random_state}
     {verbose}
 
@@ -60,6 +61,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         eta0: float = 1.0,
         init: ArrayLike | float | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

@@ -140,7 +140,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its p-norm), "u", that of
         the comparator's weights (q-norm), "intercept", that of the comparator's intercept (0 if left out), and
         "n_rows", the number of rows.
-    {update, init, class_weight, fit_intercept, standardize}
+    {update, init, class_weight, handle_unknown, fit_intercept, standardize}
     {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
 
@@ -193,6 +193,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
         standardize: bool = False,
         max_iter: int = 1000,

@@ -286,8 +286,8 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     ----------
     loss : {<classification losses>} or Loss
         A loss with bounded slope, such as "log_loss", "hinge" or "modified_huber".
-    {class_weight, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle}
-    {average, warm_start, random_state, verbose}
+    {class_weight, handle_unknown, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping}
+    {validation_fraction, shuffle, average, warm_start, random_state, verbose}
 
     Attributes
     ----------
@@ -322,7 +322,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         **_without_rates(OnlineLinearClassifier._parameter_constraints),
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
-    _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight")
+    _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight", "handle_unknown")
     _alternative = "'log_loss' or 'hinge'"
 
     if TYPE_CHECKING:  # the methods of the mixin, for several learners
@@ -336,6 +336,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         *,
         loss: str | Loss = "log_loss",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

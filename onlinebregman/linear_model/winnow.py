@@ -33,7 +33,8 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
     eta0 : float
         Learning rate. With weights of total U and rows of entries at most X, eta0 = gamma / (U X^2) gives the smallest
         bound for a margin gamma.
-    {init, class_weight, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle}
+    {init, class_weight, handle_unknown, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping}
+    {validation_fraction, shuffle}
     {average, warm_start, random_state}
     {verbose}
 
@@ -81,6 +82,7 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
         eta0: float = 0.1,
         init: ArrayLike | float | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

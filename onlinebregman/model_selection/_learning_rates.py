@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,8 +16,10 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import MeanMixer, Unmixed
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
+from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
+from .._online.labels import GrowsClasses, check_classes
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
 from .._online.validation import check_rows, finite, read_only
@@ -25,7 +28,7 @@ from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel
 
 
-class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
+class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySideMixin):
     """Clones of one online model that differ in their learning rate and learn the same rows, each read once.
 
     Parameters
@@ -66,7 +69,7 @@ class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
         ----------
         {X, y, sample_weight}
         classes : array-like of shape (n_classes,), default=None
-            For a classifier: all class labels. Needed by the first call.
+            For a classifier: all class labels. Needed by the first call, unless it has `handle_unknown="add"`.
 
         Returns
         -------
@@ -94,6 +97,17 @@ class _LearningRates(MetaEstimatorMixin, LearnsTargets, SideBySideMixin):
         """
         kind = ClassifierMixin if self._classifies() else RegressorMixin
         return kind.score(self, X, y, sample_weight)
+
+    def _check_codes(self, call: Call, X, y, sample_weight, classes: ArrayLike | None = None) -> Examples:
+        leader: Any = self.estimators_[0]
+        if classes is not None and not call.first and leader.handle_unknown == "add":
+            self._add_labels(check_classes(classes).tolist())
+            leader, classes = self.estimators_[0], None
+        data = leader._check_labels(call, X, y, sample_weight, classes)
+        if call.first:
+            self.classes_: np.ndarray = leader.classes_
+            self._begin_classes()
+        return replace(data, y=data.classes.astype(np.float64))
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
@@ -221,6 +235,9 @@ class LearningRatePath(_LearningRates):
 
     def _make_mixer(self) -> Unmixed:
         return Unmixed(sum(estimator._learner.n_scores for estimator in self.estimators_))
+
+    def _mixer_of_classes(self) -> Unmixed:
+        return self._make_mixer()
 
     def _best(self) -> OnlineLinearModel:
         check_is_fitted(self)
@@ -372,6 +389,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
         n_rates = len(self.estimators_)
         if self._classifies():
             links = [estimator._link for estimator in self.estimators_]
-            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links, None)
+            separate = self.estimators_[0].handle_unknown == "add"
+            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links, None, separate)
         self._learned_loss = self.estimators_[0]._learned_loss
         return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False, QuantileTracker())

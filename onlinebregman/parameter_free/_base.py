@@ -103,7 +103,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         "random_state": ["random_state"],
     }
 
-    _read_at_each_call = ("n_jobs",)
+    _read_at_each_call: tuple[str, ...] = ("n_jobs",)
     _onnx_form = "mixture"
     members: Sequence[Any] | None
     stacking: bool

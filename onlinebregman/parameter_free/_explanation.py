@@ -287,7 +287,7 @@ def _squares(z: Array, root: Array) -> Array:
 
 def contributions(model: Any, terms: Terms, X: Array) -> Array:
     """The terms of the score of each row, shape (n_rows, n_terms), and n_classes if these are three or more."""
-    several = is_classifier(model) and len(model.classes_) > 2
+    several = is_classifier(model) and not model._fitted_mixer().of_two  # whether each class has a score
     out = np.zeros((len(X), len(model.classes_) if several else 1, terms.n))
     for start in range(0, len(X), _ROWS):
         rows, part = X[start : start + _ROWS], out[start : start + _ROWS]
@@ -299,7 +299,9 @@ def contributions(model: Any, terms: Terms, X: Array) -> Array:
             weights = weights[..., np.newaxis, np.newaxis]
             part[:, 0, -1] = bias
         part += np.einsum("nkcd,nkdt->nct", weights, of_members, optimize=True)
-    return np.moveaxis(out, 1, 2) if several else out[:, 0]
+    if several and len(model.classes_) == 2:
+        out = np.diff(out, axis=1)
+    return out[:, 0] if out.shape[1] == 1 else np.moveaxis(out, 1, 2)
 
 
 def _slope(image: Array, a: Array, at_0: float) -> Array:
@@ -344,8 +346,9 @@ def _weights_of_logits(model: Any, of_members: Array) -> Array:
     of_members *= slopes[:, np.newaxis, np.newaxis]
     of_members[..., -1] += offsets[:, np.newaxis]
     a = of_members.sum(axis=3)
-    if n_classes == 2:
-        return _pair_weights(_Mixed(model, np.concatenate([np.zeros_like(a), a], axis=2)), 1, 0)[..., None, None]
+    if mixer.of_two:
+        mixed = _Mixed(model, np.concatenate([np.zeros_like(a), a], axis=2))
+        return _pair_weights(mixed, 1, 0)[..., None, None]
     logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
     log_p = np.where(logistic, log_expit(a), a)
     slope = np.where(logistic, _slope(log_expit(a) + np.log(2), a, 0.5), 1.0)
@@ -367,7 +370,7 @@ class _Mixed:
         self.a, self.p = a, softmax(a, axis=2)
         mixed = np.einsum("k,nkc->nc", self.v, self.p)
         logits = _log(mixed)
-        if a.shape[2] == 2:
+        if model._fitted_mixer().of_two:
             self.x = np.stack([np.zeros(a.shape[:2]), np.clip(np.diff(a)[..., 0] - np.diff(logits), -FAR, FAR)], 2)
         else:
             logits = logits - logits.max(axis=1, keepdims=True)

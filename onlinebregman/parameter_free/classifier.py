@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -36,7 +35,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     Parameters
     ----------
     {members, stacking, share, standardize, random_features, thresholds, categorical_features, class_weight}
-    {n_jobs, random_state}
+    {handle_unknown, n_jobs, random_state}
 
     Attributes
     ----------
@@ -70,7 +69,9 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     _parameter_constraints: dict = {
         **ParameterFree._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "handle_unknown": [StrOptions({"error", "add"})],
     }
+    _read_at_each_call = (*ParameterFree._read_at_each_call, "handle_unknown")
     _kinds = (OnlineLinearClassifier, ForwardClassifier)
 
     def __init__(
@@ -84,6 +85,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         thresholds: bool = True,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        handle_unknown: Literal["error", "add"] = "error",
         n_jobs: int | None = None,
         random_state: RandomState = 0,
     ) -> None:
@@ -121,7 +123,10 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         data = self._check_labels(call, X, y, sample_weight, classes)
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(data.X)
-        return replace(data, y=data.y.astype(np.float64))
+        return data
+
+    def _make_estimators(self, X) -> list[Any]:
+        return [member.set_params(handle_unknown=self.handle_unknown) for member in super()._make_estimators(X)]
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
@@ -165,4 +170,4 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     def _make_mixer(self) -> ProbabilityMixer:
         links = [estimator._link for estimator in self.estimators_]
         hedge, stack = self._make_hedge(1.0)
-        return ProbabilityMixer(hedge, len(self.classes_), links, stack)
+        return ProbabilityMixer(hedge, len(self.classes_), links, stack, self.handle_unknown == "add")

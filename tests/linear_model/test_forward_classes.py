@@ -139,7 +139,7 @@ def test_labels_that_cannot_be_classes_are_refused(unchanged):
     with unchanged(model.set_params(handle_unknown="ignore"), "'handle_unknown' parameter of ForwardClassifier"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        ForwardClassifier(handle_unknown="add").partial_fit(X, y)
+        ForwardClassifier().partial_fit(X, y)
 
 
 # --- an intercept without a penalty -----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 256
@@ -250,7 +250,7 @@ cdef class MixtureLearner(Ensemble):
         self.thread_pool.start()
         status = self.learn_chunks(rows, block)
         self.thread_pool.stop()
-        block.failed = block.failed if status != LEARNED else rows.n_rows - 1
+        block.failed = block.failed if status != LEARNED else row_number(rows, rows.n_rows - 1)
         return status if status != LEARNED else self.check_all()
 
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
@@ -263,8 +263,8 @@ cdef class MixtureLearner(Ensemble):
             status = self.learn_chunk(block)
             if status != LEARNED:
                 return status
-            if i < rows.n_rows and self.unknown(block, i):
-                block.failed, self.refusing = i, -1
+            if i < rows.n_rows and self.unknown(block, row_number(rows, i)):
+                block.failed, self.refusing = row_number(rows, i), -1
                 return BAD_TARGET
         return LEARNED
 
@@ -274,10 +274,12 @@ cdef class MixtureLearner(Ensemble):
 
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
         """Fill the chunk with rows from the i-th on, up to one of an unknown class; returns the next row."""
+        cdef Py_ssize_t k
         self.chunk.n = 0
-        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, i):
-            if weight_of(block, i) != 0:
-                self.chunk.add(rows, i, weight_of(block, i), 0.0 if block.y == NULL else block.y[i])
+        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, row_number(rows, i)):
+            k = row_number(rows, i)
+            if weight_of(block, k) != 0:
+                self.chunk.add(rows, k, weight_of(block, k), 0.0 if block.y == NULL else block.y[k])
             i += 1
         return i
 

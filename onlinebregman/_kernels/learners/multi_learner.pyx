@@ -1,5 +1,7 @@
 """Several learners of the same rows: each row is read once and learned by all of them."""
 
+import copy
+
 import numpy as np
 
 from libc.math cimport isfinite
@@ -62,14 +64,19 @@ cdef class MultiLearner(Ensemble):
         return float(self.cumulative_losses.sum())
 
     @property
+    def t(self):
+        """See `Learner.t`; learners of later classes have learned fewer rows."""
+        return max([learner.t for learner in self.learners])
+
+    @property
     def largest_weight(self):
-        """See `Learner.largest_weight`; rows have one weight for all learners."""
-        return self.learners[0].largest_weight
+        """See `Learner.largest_weight`."""
+        return max([learner.largest_weight for learner in self.learners])
 
     @property
     def all_weight_one(self):
         """See `Learner.all_weight_one`."""
-        return self.learners[0].all_weight_one
+        return all([learner.all_weight_one for learner in self.learners])
 
     @property
     def coef(self):
@@ -89,6 +96,20 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.map_by(row_map)
         self.share_map()
+
+    def with_classes(self, n_classes, numbers, Learner prior):
+        """Learners of more classes: these for the classes `numbers`, and for each new one a copy of `prior`.
+
+        The learners, and the map of rows, are those of this object.
+        """
+        known = dict(zip(numbers, self.learners, strict=True))
+        return type(self)([known[k] if k in known else self.newcomer(prior) for k in range(n_classes)])
+
+    cdef Learner newcomer(self, Learner prior):
+        """The learner of a new class, whose first row is the next one."""
+        cdef Learner learner = copy.deepcopy(prior)
+        learner.map_by(self.row_map)
+        return learner
 
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""

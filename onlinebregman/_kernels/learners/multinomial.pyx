@@ -99,6 +99,11 @@ cdef class MultinomialLearner(MultiLearner):
         free(self.scores)
         free(self.predicted)
 
+    cdef Learner newcomer(self, Learner prior):
+        cdef Learner learner = MultiLearner.newcomer(self, prior)
+        learner.run.t = self.t  # all classes make one step, at one rate
+        return learner
+
     cdef int begin(self, Rows rows, bint complete) except -1:
         MultiLearner.begin(self, rows, complete)
         return self.works.reserve(self.n, self.vector_length(self.widest(rows)))

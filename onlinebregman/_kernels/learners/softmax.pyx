@@ -7,8 +7,6 @@ The scores z = W'x after a step and the slopes g there solve k equations, by New
 For two classes w_1 = -w_0, and only the difference w_1 - w_0 is stored: the logistic step in the metric A / 2.
 """
 
-import copy
-
 import numpy as np
 
 from libc.math cimport INFINITY, isfinite
@@ -33,7 +31,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
     ----------
     n_features : int
     n_classes : int
-        At least 2.
+        At least 1.
     alpha : float
         A = alpha I before the first row.
     fit_intercept : bool
@@ -42,31 +40,35 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         Features to learn instead of the values of the rows.
     intercept_alpha : float
         The entry of A for the intercept before the first row.
+    separate : bool, default=False
+        Whether two classes have a row of weights each, like any other number of classes.
     """
 
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, FourierFeatures features, intercept_alpha, *more):
-        if n_classes < 2:
-            raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
+        if n_classes < 1:
+            raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
         self.n_classes, self.n_lanes = n_classes, (n_classes + LANES - 1) // LANES * LANES
+        self.halved = n_classes == 2 and not (type(self) is SoftmaxLearner and len(more) and more[0] is True)
         self.allocate(
-            n_features, alpha, fit_intercept, features, intercept_alpha, n_classes if n_classes > 2 else 1, self.n_lanes
+            n_features, alpha, fit_intercept, features, intercept_alpha, 1 if self.halved else n_classes, self.n_lanes
         )
 
     def with_classes(self, n_classes, numbers):
         """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
 
-        The metric, which all classes share, is copied.
+        The metric, which all classes share, is copied, the map of rows is that of this learner.
         """
         cdef SoftmaxLearner learner
         cdef Py_ssize_t length = self.m * self.d
         check_idle(self.busy)
         learner = SoftmaxLearner(
-            self.n_features, n_classes, self.alpha, self.fit_intercept, self.features, self.intercept_alpha
+            self.n_features, n_classes, *self.arguments[2:]
         )
         learner.gamma = self.gamma
-        learner.map_by(copy.deepcopy(self.row_map))
+        learner.map_by(self.row_map)
         weights = self.weight_rows()
-        learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.m == 1 else weights
+        if not learner.halved:  # the weights of a class by itself are 0
+            learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.halved else weights
         np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]
         learner.state = self.state
         return learner
@@ -96,8 +98,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
             return OVERFLOWED
         ob_softmax_implicit(&p, a, q, scratch(work, 3))
         ob_softmax_slopes(&p, a)
-        h[0] = max(ob_softmax_curvature(&p), LEAST_CURVATURE)
-        if self.m == 1:
+        h[0] = max(ob_softmax_curvature(&p), LEAST_CURVATURE) if p.classes > 1 else LEAST_CURVATURE
+        if self.halved:
             a[0] = a[1] - a[0]
         return LEARNED
 
@@ -106,7 +108,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         cdef Py_ssize_t c
         for c in range(p.classes, p.n):
             a[c] = OB_NO_CLASS
-        if self.m == 1:
+        if self.halved:
             a[1] = 0.5 * a[0]
             a[0] = -a[1]
         ob_softmax_of(p, a)

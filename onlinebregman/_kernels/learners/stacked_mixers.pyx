@@ -13,6 +13,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, exp, fabs, isfinite, log
+from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
@@ -220,18 +221,21 @@ cdef class ProbabilityMixer(Mixer):
     hedge : Hedge
         Of one expert for each learner, at rate 1.
     n_classes : int
-        At least 2.
+        At least 1.
     links : sequence of {"softmax", "logistic", "calibrated"}
         How each expert's scores (one for two classes, else one for each class) are mapped to probabilities.
     stack : Stack or None
         Of combinations of the logarithms of the experts' probabilities.
+    separate : bool, default=False
+        Whether experts have a score for each of two classes, too. There may be a single class, of probability 1.
     """
 
-    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, state=None):
+    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, separate=False, state=None):
+        cdef bint each = separate is True  # without this argument, the state has its place
         self.n_classes, self.links, self.stack = n_classes, tuple(links), stack
-        self.width = 1 if n_classes == 2 else n_classes
-        if n_classes < 2:
-            raise ValueError(f"n_classes must be 2 or more; got {n_classes}")
+        self.width = 1 if n_classes == 2 and not each else n_classes
+        if n_classes < 2 - each:
+            raise ValueError(f"n_classes must be {2 - each} or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
             raise ValueError(f"links must have one entry for each of {hedge.n_experts} experts; got {len(self.links)}")
         if stack is not None and stack.n_experts != hedge.n_experts:
@@ -245,6 +249,16 @@ cdef class ProbabilityMixer(Mixer):
         self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
         self.scales = <Calibration*> &self.calibrations[0, 0]
         self.learned.add("calibrations", self.scales, self.calibrations.nbytes)
+
+    @property
+    def of_two(self):
+        """Whether experts have one score for two classes."""
+        return self.width < self.n_classes
+
+    def with_classes(self, n_classes):
+        """A mixer of the same experts, with these weights, for more classes that have a score each."""
+        _, (*_, state) = self.__reduce__()
+        return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, True, state)
 
     @property
     def scaling(self):
@@ -261,7 +275,10 @@ cdef class ProbabilityMixer(Mixer):
         cdef double* a = self.work
         if not 0 <= label < self.n_classes:
             return INFINITY
-        if self.n_classes == 2:
+        if self.n_classes == 1:
+            memset(self.losses, 0, n * sizeof(double))
+            return 0.0
+        if self.width == 1:
             self.scale(scores, a)
             ob_log_losses(self.losses, a, 1.0 if label else -1.0, n)
         else:
@@ -277,7 +294,7 @@ cdef class ProbabilityMixer(Mixer):
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
-        for k in range(self.hedge.n_experts):
+        for k in range(self.hedge.n_experts if self.n_classes > 1 else 0):
             if self.kinds[k] == CALIBRATED:
                 calibrate(&self.scales[k], scores + k * self.width, self.width, <Py_ssize_t> y, weight)
         return True
@@ -330,8 +347,10 @@ cdef class ProbabilityMixer(Mixer):
         cdef double* x = a + self.width
         cdef double* coef = x + n * self.width
         cdef double* u = coef + n
-        self.mixed(scores, buffer, out, more)
-        if self.stack is None:
+        out[0] = 1.0
+        if self.n_classes > 1:
+            self.mixed(scores, buffer, out, more)
+        if self.stack is None or self.n_classes == 1:
             return
         self.differences(scores, out, logits, x)
         self.stack.hedge.weigh(u)
@@ -352,7 +371,7 @@ cdef class ProbabilityMixer(Mixer):
     cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil:
         """Compute the weighted mean of the experts' probabilities."""
         cdef Py_ssize_t k, c, n = self.hedge.n_experts
-        if self.n_classes == 2:
+        if self.width == 1:
             self.scale(scores, buffer)
             ob_mix_two(v, buffer, buffer + self.hedge.lanes, &p[1], &p[0], n)
             return
