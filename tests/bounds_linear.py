@@ -225,7 +225,7 @@ def classifiers(rng):
     if joint:
         lost = np.logaddexp.reduce(scores, axis=1) - scores[np.arange(n_rows), y]
     else:
-        lost = loss.value(scores, model._targets(y)).sum(axis=1)
+        lost = loss.value(scores, model._class_targets(y)).sum(axis=1)
     bound, lost = model.regret_bound(u, b).sum(), float(weights @ lost)
     yield model.cumulative_loss_ - lost, bound, model.cumulative_loss_ + lost + abs(bound)
 

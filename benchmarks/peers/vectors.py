@@ -13,6 +13,7 @@ from _timing import compare, run
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import Perceptron, SGDClassifier, SGDRegressor
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 
 from onlinebregman import (
     BurgRegressor,
@@ -24,6 +25,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
     PerceptronClassifier,
+    PNormRegressor,
     ScaleInvariantClassifier,
     ScaleInvariantRegressor,
 )
@@ -177,6 +179,23 @@ def classifiers(repeats):
             compare(f"block, d={width}, {name}", on_block(model, X, y), on_block(peer, X, y), rows, repeats)
 
 
+def outputs(repeats):
+    """Ten outputs: a model that reads rows once, beside scikit-learn's loop over clones of the same model."""
+    X, _ = stream(20_000, 20)
+    Y = np.abs(X @ np.random.default_rng(1).dirichlet(np.ones(20), 10).T)
+    regressors = (MirrorDescentRegressor(), ImplicitGDRegressor(), EGRegressor(), BurgRegressor(), PNormRegressor())
+    labels = {"classes": [[0, 1]] * 10}
+    cases = [(model, MultiOutputRegressor(model), Y, {}) for model in regressors]
+    cases += [(logistic(), MultiOutputClassifier(logistic()), (np.median(Y) < Y).astype(int), labels)]
+    for model, peer, targets, classes in cases:
+        peer.partial_fit(X[:10], targets[:10], **classes)
+        for cut in (1, 100, 10_000):
+            n = min(len(X), 50 * cut)
+            chunks = [(X[i : i + cut], targets[i : i + cut]) for i in range(0, n, cut)]
+            name = f"ten outputs, d=20, calls of {cut} rows, {type(model).__name__}: {type(peer).__name__}"
+            compare(name, calls(model.partial_fit, chunks), calls(peer.partial_fit, chunks), n, repeats)
+
+
 def adaptive(repeats):
     """Adaptive geometries, and bets: each with a square root and a division for every coordinate of a row."""
     names = ("adagrad", "normalized_adagrad", "diagonal_newton")
@@ -259,4 +278,4 @@ def nothing_to_tune(repeats):
 
 
 if __name__ == "__main__":
-    run(__doc__, one_row, blocks, penalties, rates, classifiers, adaptive, nothing_to_tune)
+    run(__doc__, one_row, blocks, penalties, rates, classifiers, outputs, adaptive, nothing_to_tune)

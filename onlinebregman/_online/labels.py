@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
+from sklearn.utils import Tags, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from .._kernels.rows.rows import as_float64
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples, LifeCycleMixin
 from .types import MatrixLike
-from .validation import check_rows, check_weights
+from .validation import check_output_shape, check_rows, check_weights
 
 
 class GrowsClasses(LifeCycleMixin):
@@ -112,6 +113,9 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     _shuffles = False  # whether `fit` learns rows in another order, so that all their classes are added before
     handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    _takes_indicators = False  # whether rows may have several labels, the columns of an indicator matrix
+    _multilabel = False  # whether they have
+    classes_: np.ndarray
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the labels of rows.
@@ -122,10 +126,13 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            Labels: for each row that with the largest score or probability, of several the first in `classes_`.
+        y : ndarray of shape (n_samples,) or (n_samples, n_labels)
+            Labels: for each row that with the largest score or probability, of several the first in `classes_`. After
+            indicators of several labels, those whose scores are positive, as indicators.
         """
         scores = self._class_scores(X)
+        if self._multilabel:
+            return (scores > 0).astype(np.int64)
         return self.classes_.take(self._largest(scores))
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
@@ -163,6 +170,39 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
             else "set warm_start=False to begin again with other classes",
         )
 
+    def _check_indicators(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
+        """Indicators of several labels, in {0, 1}; at the start sets `classes_` to the numbers of the columns."""
+        good = _are_indicators(y)
+        if not good.all():
+            row, column = np.argwhere(~good)[0].tolist()
+            raise ValueError(
+                "y should be 1d, or an indicator matrix of 0 and 1 for several labels; got "
+                f"{y[row, column : column + 1].tolist()[0]!r} at row {row}, column {column}. For outputs of several "
+                "classes each use sklearn.multioutput.MultiOutputClassifier."
+            )
+        if self.class_weight is not None or self.handle_unknown == "add":
+            raise ValueError(
+                "class_weight and handle_unknown='add' are for classes that exclude each other; set class_weight=None "
+                "and handle_unknown='error' for several labels."
+            )
+        columns = np.arange(y.shape[1])
+        if call.first:
+            self.classes_ = columns
+            self._begin_classes()
+        else:
+            check_output_shape(y, (len(self.classes_),))
+        if classes is not None and not np.array_equal(check_classes(classes), columns):
+            raise ValueError(
+                f"classes must be the numbers of the columns of y, 0 to {len(columns) - 1}, for several labels; got "
+                f"{check_classes(classes).tolist()}. Omit it."
+            )
+        return y.astype(np.intp)
+
+    def _class_targets(self, codes: np.ndarray) -> np.ndarray:
+        if self._multilabel:  # of indicators
+            return np.where(codes, *self._code_book[::-1])
+        return super()._class_targets(codes)
+
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit; give all class labels.")
@@ -190,9 +230,24 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and the code book."""
         X, y = check_rows(
-            self, X, y=y, reset=call.first, numeric=False, finite=sample_weight is not None, any_layout=True
+            self,
+            X,
+            y=y,
+            reset=call.first,
+            numeric=False,
+            multi_output=self._takes_indicators,
+            finite=sample_weight is not None,
+            any_layout=True,
         )
+        if self._takes_indicators:
+            y = y if y.ndim == 2 and y.shape[1] > 1 else column_or_1d(y, warn=True)
+        if call.first:
+            self._multilabel = y.ndim == 2
+        elif (y.ndim == 2) != self._multilabel:
+            check_output_shape(y, (len(self.classes_),) if self._multilabel else ())
         weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
+        if self._multilabel:
+            return Examples(X, self._class_targets(self._check_indicators(y, classes, call)), weights)
         codes, new = self._numbers_and_new(y, classes, call, weights)
         if self.class_weight is not None:
             of_rows = self._class_weights(codes, weights, call.partial, new).take(codes)
@@ -264,6 +319,10 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         """The learner's targets if the labels need no validation; None otherwise."""
         if self.class_weight is not None:
             return None
+        if self._multilabel:
+            if type(y) is not np.ndarray or y.shape[1:] != self.classes_.shape or y.dtype.kind not in "biuf":
+                return None
+            return self._class_targets(y) if _are_indicators(y).all() else None
         if type(y) is list:
             if len(y) == 1 and type(y[0]) in (int, float, str):
                 return self._code_of.get(y[0])
@@ -275,6 +334,11 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         codes, known = self._encode(y)
         return self._code_book.take(codes, axis=0) if known.all() else None
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = self._takes_indicators
+        return tags
+
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The number of each label's class, and whether it is one of the classes."""
         try:
@@ -284,6 +348,10 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
             codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
             return codes, codes >= 0
         return codes, self.classes_.take(codes, mode="clip") == y
+
+
+def _are_indicators(y: np.ndarray) -> np.ndarray:
+    return (y == 0) | (y == 1)
 
 
 def check_classes(classes) -> np.ndarray:

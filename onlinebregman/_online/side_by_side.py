@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.utils.validation import column_or_1d
 
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
@@ -53,9 +54,15 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         X = check_rows(self, X, reset=call.first, any_layout=True)
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(X)
-        if not is_classifier(self.estimators_[0]):
-            return self.estimators_[0]._check(call, X, y, sample_weight)
-        return self._check_codes(call, X, y, sample_weight, *classes)
+        if is_classifier(self.estimators_[0]):
+            return self._check_codes(call, X, y, sample_weight, *classes)
+        data = self.estimators_[0]._check(call, X, y, sample_weight)
+        if data.y.ndim == 2 and data.y.shape[1] > 1:
+            raise ValueError(
+                f"y should be a 1d array for {type(self).__name__}; got an array of shape {data.y.shape}. Use "
+                "sklearn.multioutput.MultiOutputRegressor for several outputs."
+            )
+        return replace(data, y=column_or_1d(data.y, warn=True))
 
     def _check_codes(self, call: Call, X, y, sample_weight, classes: ArrayLike | None = None) -> Examples:
         """Validated rows with the numbers of their classes, those of the first model."""

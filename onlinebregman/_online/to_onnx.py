@@ -86,7 +86,8 @@ def linear(model: Any, dtype: str) -> Any:
         of_two = len(form.coef) < len(model.classes_)  # one score for two classes
         probabilities = _softmax(graph, tensor, of_two) if link == "softmax" else None
         if link in links:
-            probabilities = _of_each(graph, links[link], tensor, 0 if of_two else len(model.classes_))
+            several, n_classes = model._multilabel, 0 if of_two else len(model.classes_)
+            probabilities = links[link](graph, tensor) if several else _of_each(graph, links[link], tensor, n_classes)
         elif probabilities is None and model._learned_loss.probabilistic:
             raise ValueError(f"The probabilities of {model._learned_loss!r} have no form in ONNX.")
         return _classified(graph, model, tensor, of_two, probabilities)
@@ -207,15 +208,18 @@ def _softmax(graph: Graph, scores: str, of_two: bool) -> str:
 
 def _classified(graph: Graph, model: Any, scores: str, of_two: bool, probabilities: str | None) -> Any:
     """The model with the label of the largest score, the scores, and the probabilities, if any."""
-    n_classes = len(model.classes_)
-    if n_classes == 2 and not of_two:
+    n_classes, several = len(model.classes_), model._multilabel
+    if n_classes == 2 and not of_two and not several:
         scores, of_two = graph.add("MatMul", scores, np.array([[-1.0], [1.0]])), True
-    if of_two:
+    if several:
+        number = graph.add("Cast", graph.add("Greater", scores, 0.0), to=graph.onnx.TensorProto.INT64)
+    elif of_two:
         scores = flat(graph, scores)
         number = graph.add("Cast", graph.add("Greater", scores, 0.0), to=graph.onnx.TensorProto.INT64)
     else:
         number = graph.add("ArgMax", scores, axis=1, keepdims=0)
-    outputs = {"label": label(graph, model, number), "scores": (scores, graph.dtype, [] if of_two else [n_classes])}
+    found = (number, np.int64, [n_classes]) if several else label(graph, model, number)
+    outputs: dict[str, Output] = {"label": found, "scores": (scores, graph.dtype, [] if of_two else [n_classes])}
     if probabilities is not None:
         outputs["probabilities"] = (probabilities, graph.dtype, [n_classes])
     return graph.model(model.n_features_in_, **outputs)

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector
+from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import VotingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDOneClassSVM
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, LabelEncoder, MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, LabelEncoder, MaxAbsScaler, StandardScaler
 
 from ..losses import LOSSES
 from .export import link_of
@@ -98,13 +99,13 @@ def _linear_regressor(model: Any, coef: np.ndarray, intercept: np.ndarray) -> Ba
     known = {"sigmoid": (logit, expit), "exp": (np.log, np.exp)}
     func, inverse = known.get(link or "", (np.asarray, loss.link))
     linked = TransformedTargetRegressor(LinearRegression(), func=func, inverse_func=inverse, check_inverse=False)
-    linked.fit(csr_array((1, coef.shape[1])), [0.5])
+    linked.fit(csr_array((1, coef.shape[1])), np.full((1, *np.shape(model.intercept_)), 0.5))
     return _set(linked, regressor=regressor, regressor_=regressor)
 
 
 def _linear_classifier(model: Any, coef: np.ndarray, intercept: np.ndarray) -> BaseEstimator:
     classifier: Any = LogisticRegression()
-    if len(model.classes_) == len(coef) <= 2:
+    if not model._multilabel and len(model.classes_) == len(coef) <= 2:
         if len(coef) == 1 or (model._learned_loss.probabilistic and not model._is_softmax):
             raise ValueError(
                 "scikit-learn has no linear classifier of one class, nor one with probabilities of two classes from a "
@@ -118,7 +119,17 @@ def _linear_classifier(model: Any, coef: np.ndarray, intercept: np.ndarray) -> B
             raise ValueError(f"scikit-learn has no classifier with the probabilities of {loss!r}.")
         classifier = SGDClassifier(loss=name or "hinge")
     fitted = {"classes_": model.classes_, "n_features_in_": coef.shape[1], "n_iter_": 1}
-    return _set(classifier, coef_=coef, intercept_=intercept, **fitted)
+    if not model._multilabel:
+        return _set(classifier, coef_=coef, intercept_=intercept, **fitted)
+    fitted["classes_"] = np.arange(2)
+    several = [
+        _set(clone(classifier), coef_=coef[k : k + 1], intercept_=intercept[k : k + 1], **fitted)
+        for k in range(len(coef))
+    ]
+    labels = LabelBinarizer().fit(np.eye(len(coef), dtype=np.int64))
+    return _set(
+        OneVsRestClassifier(classifier), estimators_=several, label_binarizer_=labels, n_features_in_=coef.shape[1]
+    )
 
 
 def _one_class(model: Any, coef: np.ndarray, intercept: np.ndarray) -> SGDOneClassSVM:

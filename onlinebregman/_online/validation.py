@@ -246,6 +246,16 @@ def check_rows(
     return X, np.require(y, np.float64, ["C", "A"]) if numeric else y
 
 
+def check_output_shape(y: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Check that rows have targets of this shape, as those that were learned."""
+    if y.shape[1:] != shape:
+        expected = str(("n_samples", *shape)).replace("'", "")
+        raise ValueError(
+            f"y should be {1 + len(shape)}d, of shape {expected}, as when learning started; got shape {y.shape}. Set "
+            "warm_start=False and fit again for other targets."
+        )
+
+
 def check_targets_readable(y, *, labels: bool):
     """Targets, or `labels`, of a supported type; an error names the row of a NaN or infinity."""
     if sparse.issparse(y):

@@ -355,7 +355,7 @@ def _regret_of(run) -> float:
 
 def _runs(model, X, y, ends) -> Iterator[Any]:
     """The model after each of these numbers of rows."""
-    more = {"classes": np.unique(y)} if is_classifier(model) else {}
+    more = {"classes": np.unique(y)} if is_classifier(model) and y.ndim == 1 else {}
     for start, end in pairwise([0, *ends]):
         model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **more)
         more = {}
@@ -366,8 +366,8 @@ def _losses_of(model, X, y, coef, intercept) -> Array:
     """The losses of a fixed linear model on each row, in each of the model's learners, times the rows' weights."""
     scores = X @ np.atleast_2d(np.asarray(coef, dtype=np.float64)).T + intercept
     if not is_classifier(model):
-        return model._learned_loss.value(scores, y[:, np.newaxis].astype(np.float64))
-    codes = np.searchsorted(model.classes_, y)
+        return model._learned_loss.value(scores, y.reshape(len(y), -1).astype(np.float64))
+    codes = y if y.ndim == 2 else np.searchsorted(model.classes_, y)
     if getattr(model, "_joint", False):  # the log loss of the softmax
         losses = logsumexp(scores, axis=1, keepdims=True) - np.take_along_axis(scores, codes[:, np.newaxis], axis=1)
     else:

@@ -15,18 +15,17 @@ from sklearn.utils import Tags
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
-from .._online.comparators import Comparators
 from .._online.compiled import make_geometry
-from .._online.estimator import Call, EpochEstimator, Examples
+from .._online.estimator import EpochEstimator, Examples
 from .._online.merging import merged_standardizer
-from .._online.mirror import MirrorMixin
-from .._online.regret import ParameterHistory, split
-from .._online.start import check_start, starting_weights
+from .._online.regret import ParameterHistory
+from .._online.start import check_start
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
-from .._online.validation import check_rows, check_weights, read_only
+from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
+from ._certificates import CertifiedMixin, _parts
 from ._row_map import MapsRows
 
 Update = Literal["implicit", "explicit", "importance"]
@@ -40,7 +39,13 @@ class _StartingPoint(NamedTuple):
     init: np.ndarray | None
     constraint: Constraint | None
     name: str = "init"  # of the parameter that gives `init`
-    intercept: float = 0.0  # of the first learner
+    coef: np.ndarray | None = None  # of each learner, in place of `init`
+    intercepts: tuple[float, ...] = ()
+
+    def of(self, number: int) -> tuple[np.ndarray | None, float]:
+        """The weights, None for those of the divergence, and the intercept that a learner starts from."""
+        init = self.init if self.coef is None else self.coef[number]
+        return init, self.intercepts[number] if self.intercepts else 0.0
 
 
 class _Theory(NamedTuple):
@@ -52,7 +57,7 @@ class _Theory(NamedTuple):
     upper: float  # bound on the weights
 
 
-class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
+class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts.
 
     Parameters
@@ -78,7 +83,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     Attributes
     ----------
-    weighted_loss_ : float
+    weighted_loss_ : float or ndarray of shape (n_outputs,)
         Sum of rate times weight times loss of each row before it was learned, since regret is tracked.
     regret_bound_ : float
         Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
@@ -123,7 +128,6 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     average: bool | int
     track_regret: bool
     warm_start: bool
-    _n_outputs = 1  # rows of weights
     _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
@@ -155,7 +159,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         """The rate for these parameters, and its guarantee for a number of rows."""
         if self._start.init is not None and "divergence" not in terms.data_bounds:
             raise ValueError(f"learning_rate='theory' requires {self._start.name}=None, or data_bounds['divergence'].")
-        if self._start.intercept != 0:
+        if any(self._start.intercepts):
             raise ValueError("learning_rate='theory' requires intercept_init=None: its bounds start at 0.")
         if terms.update == "gradient":
             raise ValueError("update='gradient' has a rate and a bound of its own (loss_bound); use a schedule.")
@@ -195,6 +199,8 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         Raises AttributeError if the bound does not hold: if rows were learned with other rates, or with other
         `data_bounds`, `update` or `fit_intercept`, or with `average`, since the theorem is about the weights
         themselves, not about their average.
+
+        Of several outputs or classes each has its own comparator and bound; this is the sum of the bounds.
         """
         t = self._fitted_learner().t
         self._check_one_run()
@@ -214,17 +220,27 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         theory = self._theory(terms, t)
         if theory.factor > 1 and "loss" not in terms.data_bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        return theory.regret(terms.data_bounds.get("loss", 0.0))
+        return len(_parts(self._learner)) * theory.regret(terms.data_bounds.get("loss", 0.0))
 
-    def _make_learner(self, start, coef: np.ndarray | None = None) -> Learner | MultiLearner:
-        """A new learner, which starts from the rows of `coef`, if given, instead of `init`."""
+    def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
+        """The number of learners for the outputs, and what they form together; None: there is only one."""
+        return 1, None
+
+    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
+        """A new learner, or one for each output, which start from the rows of `coef`, if given, instead of `init`."""
+        (n, kind), constraint = self._outputs(data), self._constraint()
         self._terms = self._tracked = ParameterHistory()
-        if coef is not None:
-            self._start = _StartingPoint(self._signed, coef[0], self._constraint(), "coef_init")
-        else:
+        if coef is None:
             init = None if self.init is None else np.array(self.init, dtype=np.float64)
-            self._start = _StartingPoint(self._signed, init, self._constraint())
-        return super()._make_learner(start)
+            start = _StartingPoint(self._signed, init, constraint)
+        else:
+            rows = check_start(coef, "coef_init", (n, n_weights))
+            start = _StartingPoint(self._signed, None, constraint, "coef_init", rows)
+        learners = []
+        for number in range(n):
+            self._start = start._replace(init=start.of(number)[0])
+            learners.append(self._make_learner(n_weights))
+        return learners[0] if kind is None else kind(learners)
 
     def _configure(self) -> None:
         learner = self._learner
@@ -239,11 +255,6 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     def _terms_of_bounds(self) -> dict[str, Any]:
         """The current values of what bounds on all rows depend on; see `ParameterHistory`."""
         return {"theory": self._current_theory(), "average": bool(self.average)}
-
-    def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
-        """The current values of what determines the comparators of regret certificates; see `ParameterHistory`."""
-        held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
-        return {"held_intercept": held, "fraction": 1.0}
 
     @read_only
     def coef_(self) -> np.ndarray:
@@ -287,24 +298,19 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
             scores = scores.ravel()
         return super()._learn(data, order, scores=scores)
 
-    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, finite=sample_weight is not None, any_layout=True)
-        return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
-
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
-        (row_map, n_weights), n_outputs = self._begin_map(data.X), self._n_outputs
+        row_map, n_weights = self._begin_map(data.X)
         self._slowdown, self._sparse_coef = 1.0, False
         if coef is not None or intercept is not None:
             self._check_start()
-        if coef is not None:
-            coef = check_start(coef, "coef_init", (n_outputs, n_weights))
-        self._learner = self._make_learner(n_weights, coef)
+        self._learner = self._make_learners(n_weights, data, coef)
         self._learner.map_by(row_map)
         if intercept is not None:
-            values = check_start(intercept, self._intercept_init, (n_outputs,))
-            for part, value in zip(_parts(self._learner), values.tolist(), strict=True):
+            parts = _parts(self._learner)
+            values = check_start(intercept, self._intercept_init, (len(parts),)).tolist()
+            for part, value in zip(parts, values, strict=True):
                 part.begin_at(value)
-            self._start = self._start._replace(intercept=float(values[0]))
+            self._start = self._start._replace(intercepts=tuple(values))
 
     def _begin_at(self, coef: ArrayLike | None, intercept: ArrayLike | None, sign: float = 1.0) -> Callable | None:
         """What begins a run at given weights and intercepts, times a sign; None if there are none."""
@@ -370,8 +376,9 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         x = X[row : row + 1]
-        score = float(np.ravel(self._learner.predict(x, False))[0])
-        if np.isfinite(score):
+        scores = np.ravel(self._learner.predict(x, False))
+        if np.isfinite(scores).all():
+            score = scores[np.argmin(np.isfinite(np.ravel(self._learner.predict(x))))]
             raise ValueError(
                 f"The prediction for row {row} overflows: the link of {self._learned_loss!r} at the score {score:g}. "
                 "Scale features as in rows that were learned, or lower eta0."
@@ -380,98 +387,6 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
             f"The prediction for row {row} (largest feature {abs(x).max():g}) is not finite: X @ coef_ + intercept_ "
             "overflows. Scale features and targets (sklearn.preprocessing.StandardScaler)."
         )
-
-    def _linear_certificate(self, number: int, coef: ArrayLike, intercept: float) -> float:
-        """The certificate of one learner against a comparator; ValueError if it does not hold for that."""
-        return self._certificate(*self._run_and_comparator(number, coef, intercept))
-
-    def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
-        """The bound on the regret itself of one learner."""
-        learner, u, intercept = self._run_and_comparator(number, coef, intercept)
-        fraction, *others = self._tracked.learned("fraction", self.t_) or (1.0,)
-        if others or fraction is None:
-            raise ValueError(
-                "There is no bound on the regret itself if rows count differently, by the shares of shards of unequal "
-                "weight or number; use regret_certificate, in which they do."
-            )
-        return self._unweighted_certificate(learner, u, intercept, largest) / fraction
-
-    def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
-        learner = _parts(self._fitted_learner())[number]
-        self._check_tracked(learner)
-        u = self._comparator(coef)
-        self._check_intercept(intercept, self.t_, number)
-        return learner, u, intercept
-
-    def _gap(
-        self,
-        number: int,
-        radius: float | None,
-        largest_intercept: float | None,
-        largest_divergence: float | None,
-        weighted: bool,
-    ) -> float:
-        """The optimality gap of one learner."""
-        learner = _parts(self._fitted_learner())[number]
-        self._check_tracked(learner)
-        held = self._held_intercepts(self.t_, number)
-        if held:
-            self._check_intercept(held[0], self.t_, number)
-        return self._optimality_gap(
-            learner,
-            self._comparators().within(radius),
-            weighted=weighted,
-            largest_divergence=largest_divergence,
-            largest_intercept=largest_intercept,
-            held_intercept=held[0] if held else None,
-        )
-
-    def _comparators(self) -> Comparators:
-        """The comparators of the certificate; of signed weights, their w+ followed by w-."""
-        return Comparators.of(self._divergence, self._start.constraint)
-
-    def _comparator(self, coef: ArrayLike) -> np.ndarray:
-        """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
-        n, (signed, _, constraint, *_) = self._n_weights, self._start
-        u = starting_weights(self._divergence, coef, n, signed, name="coef")
-        if signed and not self._is_feasible(u):
-            coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)
-            halves = split(coef, self._divergence, constraint)
-            if halves is None or not self._is_feasible(halves):
-                minimal = np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)]
-                why = f"their domain is {self._divergence.domain}, their constraint {constraint!r}"
-                if constraint is not None and not constraint.contains(minimal):
-                    why = constraint.why_not(minimal, "(w+, w-)")
-                raise ValueError(f"coef must be a difference of w+ and w- that this run could reach: {why}.")
-            u = halves
-        elif constraint is not None and not constraint.contains(u):
-            raise ValueError(
-                f"The certificate is only for comparators within the constraint: {constraint.why_not(u, 'coef')}."
-            )
-        return u
-
-    def _is_feasible(self, u: np.ndarray) -> bool:
-        try:
-            self._divergence.check_domain(u, closed=True)
-        except ValueError:
-            return False
-        return self._start.constraint is None or self._start.constraint.contains(u)
-
-    def _check_intercept(self, intercept: float, t: int, number: int) -> None:
-        """While the intercept is not learned, a comparator must have the same one."""
-        if not np.isfinite(intercept):
-            raise ValueError(f"intercept must be a finite number; got {intercept}.")
-        held = self._held_intercepts(t, number)
-        if any(abs(intercept - value) > 1e-12 * abs(value) for value in held):
-            raise ValueError(
-                "intercept must be that of the run where it was not learned, "
-                f"{' and '.join(f'{value!r}' for value in held)}; got {intercept:g}"
-                + ("." if len(set(held)) == 1 else ", and no certificate holds for both.")
-            )
-
-    def _held_intercepts(self, t: int, number: int) -> list[float]:
-        """The different intercepts of the tracked rows for which none was learned."""
-        return [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -483,7 +398,3 @@ def _common(fractions: Sequence[float]) -> float | None:
     """The fraction of all shards that have learned; None if theirs differ by more than rounding."""
     positive = [fraction for fraction in fractions if fraction > 0]
     return min(positive) if max(positive) - min(positive) <= 1e-12 * max(positive) else None
-
-
-def _parts(learner: Learner | MultiLearner) -> list[Learner]:
-    return learner.learners if isinstance(learner, MultiLearner) else [learner]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights
 from .._online.types import MatrixLike
-from .._online.validation import read_only
 from .._sklearn_compat import StrOptions, available_if
 from ._base import OnlineLinearModel
 from ._scores import ScoresClasses
@@ -26,6 +24,9 @@ BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the
 
 class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
+
+    Several labels of a row, y an indicator matrix of shape (n_samples, n_labels), are learned by one learner each, as
+    by a model of its own, from rows that are read, standardised and mapped once; `classes_` are numbers of columns.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights; one row for two classes, otherwise one per class.
+        Weights; one row for two classes, otherwise one per class, or label of an indicator matrix.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     cumulative_loss_ : float
@@ -53,6 +54,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     }
     class_weight: dict[Any, float] | Literal["balanced"] | None
     multi_class: Literal["ovr", "multinomial"] = "ovr"  # of estimators without this parameter
+    _takes_indicators = True
 
     _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight", "handle_unknown")
     _shuffles = True
@@ -96,22 +98,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
             If regret was not tracked, or the certificate does not hold for a comparator.
         """
         return self._each_bound(self._linear_certificate, coef, intercept)
-
-    def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> np.ndarray:
-        """A bound for each learner, from its row of coef and its entry of the others; their sum for a joint loss."""
-        n = len(self._fitted_learner().learners)
-        coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (n, self._n_weights))
-        return self._each(lambda number, *others: bound(number, coefs[number], *others), *others)
-
-    def _each(self, bound: Callable, *arguments: ArrayLike | None) -> np.ndarray:
-        """A bound for each learner, from its number and its entry of the arguments; their sum for a joint loss."""
-        n = len(self._fitted_learner().learners)
-        of_each = [
-            [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()
-            for argument in arguments
-        ]
-        bounds = [bound(*parts) for parts in zip(range(n), *of_each, strict=True)]
-        return np.array([sum(bounds)] if self._joint else bounds)
 
     def regret_bound(
         self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
@@ -202,21 +188,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         """
         return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)
 
-    @read_only
-    def weighted_loss_(self) -> np.ndarray:
-        """Sums of eta_t L_t(w_t), rate times weight times loss before each step, one for each loss."""
-        sums = [learner.weighted_loss for learner in self._fitted_learner().learners]
-        return np.array([sum(sums)] if self._joint else sums)
-
-    @property
-    def regret_bound_(self) -> float:
-        """The theorem's bound on `cumulative_loss_` minus the comparators' losses, under learning_rate="theory".
-
-        Each learner has its own comparator and bound, for rows and comparators within `data_bounds`; this is the sum of
-        the bounds. With a penalty R a comparator's loss includes R(u) for each row.
-        """
-        return len(self._fitted_learner().learners) * super().regret_bound_
-
     @available_if(lambda self: self._predicts_probabilities())
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes.
@@ -230,13 +201,15 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         probabilities : ndarray of shape (n_samples, n_classes)
             For two classes, the sigmoid of the score a for "log_loss" and (a + 1)/2, clipped to [0, 1], for
             "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
-            scores with multi_class="multinomial".
+            scores with multi_class="multinomial". For several labels the probability of each, which need not sum to 1.
         """
         return self._probabilities(self._predict(X, (False,)))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
             return softmax(scores, axis=1)
+        if self._multilabel:
+            return self._learned_loss.probability(scores)
         if scores.shape[1] < len(self.classes_):
             return self._learned_loss.probability(scores * BOTH)
         p = self._learned_loss.probability(scores)
@@ -259,6 +232,8 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         scores = self._predict(X, (False,))
         if self._joint:
             return log_softmax(scores, axis=1)
+        if self._multilabel:
+            return self._learned_loss.log_probability(scores)
         if scores.shape[1] < len(self.classes_):
             return self._learned_loss.log_probability(scores * BOTH)
         total = self._learned_loss.probability(scores).sum(axis=1, keepdims=True)
@@ -289,15 +264,15 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
             )
         return True
 
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.classes_) if self._joint else self._code_book.shape[1]
+    def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner]]:
+        if self._joint:
+            return len(self.classes_), MultinomialLearner
+        return self._code_book.shape[1], MultiLearner
 
-    def _make_learner(self, n_features: int, coef: np.ndarray | None = None) -> MultiLearner:
-        n, make = self._n_outputs, super()._make_learner
-        kind = MultinomialLearner if self._joint else MultiLearner
-        self._prior = make(n_features) if self._separate else None
-        return kind([make(n_features, None if coef is None else coef[i : i + 1]) for i in range(n)])
+    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Any:
+        make = super()._make_learners
+        self._prior = make(n_weights, data, None).learners[0] if self._separate else None
+        return make(n_weights, data, coef)
 
     def _configure(self) -> None:
         if self.multi_class == "multinomial" and not self._learned_loss.sigmoid:
@@ -327,14 +302,26 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         return self._learner.with_classes(len(self.classes_), numbers, self._prior)
 
     def _held_out_score(self, data: Examples) -> float:
-        numbers = self._largest(self._predict_validated(data.X, (False,)))
-        return float(np.average(numbers == data.classes, weights=data.weights))
+        scores = self._predict_validated(data.X, (False,))
+        if self._multilabel:
+            right = (self._class_targets(scores > 0) == data.y).all(axis=1)
+        else:
+            right = self._largest(scores) == data.classes
+        return float(np.average(right, weights=data.weights))
 
     def _make_code_book(self) -> np.ndarray:
         """The targets of each class's rows, one column for each loss.
 
-        That is the positive label for a learner's own class; a joint loss takes the number of the class.
+        That is the positive label for a learner's own class; a joint loss takes the number of the class. For several
+        labels the rows are the targets where they are absent, and where they are present.
         """
+        if self._multilabel:
+            if self.multi_class == "multinomial":
+                raise ValueError(
+                    "multi_class='multinomial' is one loss of classes that exclude each other; use 'ovr' for an "
+                    "indicator matrix of several labels."
+                )
+            return np.repeat(np.array([self._loss().labels], dtype=np.float64).T, len(self.classes_), axis=1)
         if self._joint:
             return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
         low, high = self._loss().labels

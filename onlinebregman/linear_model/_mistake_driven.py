@@ -81,8 +81,9 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
             in mid-stream.
         """
         learner = self._fitted_learner()
-        if len(self.classes_) != 2:
-            raise ValueError(f"The bound requires two classes; got {len(self.classes_)}. Use one-vs-rest labels.")
+        if self._multilabel or len(self.classes_) != 2:
+            what = "indicators of several labels" if self._multilabel else len(self.classes_)
+            raise ValueError(f"The bound requires two classes; got {what}. Use one-vs-rest labels.")
         if self._separate:
             raise ValueError("The bound requires one learner for both classes; set handle_unknown='error'.")
         if self.class_weight is not None:
@@ -124,7 +125,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
 
     def _bound(self, X, position: np.ndarray, intercept: float, margin: float, eta0: float, fit_intercept: bool):
         """The bound for a comparator with this position and margin; NaN where it overflows."""
-        divergence, init = self._divergence, self._start.init
+        divergence, (init, start_intercept) = self._divergence, self._start.of(0)
         signed = bool(self._fitted_learner().learners[0].geometry.is_signed)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         try:
@@ -132,10 +133,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         except OverflowError:  # Python floats raise it
             smoothness = np.inf
         start = starting_weights(divergence, init, self.n_features_in_, signed)
-        distance = divergence.divergence(position, start) + (intercept - self._start.intercept) ** 2 / 2
-        if (
-            divergence.homogeneous and init is None and self._start.intercept == 0
-        ):  # the comparator can be scaled to fit the rate
+        distance = divergence.divergence(position, start) + (intercept - start_intercept) ** 2 / 2
+        if divergence.homogeneous and init is None and start_intercept == 0:  # the comparator can be scaled to the rate
             return float(2 * smoothness * distance / margin**2)
         progress = eta0 * margin - np.float64(eta0) ** 2 * smoothness / 2
         return float(distance / progress) if not progress <= 0 else np.inf

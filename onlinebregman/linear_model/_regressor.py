@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
-from .._online.estimator import Examples
+from .._kernels.learners.multi_learner import MultiLearner
+from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights, LearnsTargets
 from .._online.types import MatrixLike
+from .._online.validation import check_output_shape, check_rows, check_weights
 from ..losses import LOSSES, Loss
-from ._base import OnlineLinearModel
+from ._base import OnlineLinearModel, _parts
 
 
 class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, OnlineLinearModel):
     """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
+
+    Several outputs, y of shape (n_samples, n_outputs), are learned side by side, each as by a model of its own, from
+    rows that are read, standardised and mapped once.
 
     Parameters
     ----------
@@ -26,9 +33,9 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
         Weights.
-    intercept_ : float
+    intercept_ : float or ndarray of shape (n_outputs,)
         Intercept.
     """
 
@@ -36,13 +43,32 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
         return tags
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
-        return None if scores is None else self._learner.link(scores.ravel())
+        if scores is None:
+            return None
+        return _parts(self._learner)[0].link(scores.ravel()).reshape(-1, *self._output_shape)
+
+    @property
+    def _output_shape(self) -> tuple[int, ...]:
+        """The shape of a row's targets."""
+        learner = self._fitted_learner()
+        return (learner.n_scores,) if isinstance(learner, MultiLearner) else ()
+
+    def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
+        return (data.y.shape[1], MultiLearner) if data.y.ndim == 2 else (1, None)
+
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
+        finite = sample_weight is not None
+        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=finite, any_layout=True)
+        if not call.first:
+            check_output_shape(y, self._output_shape)
+        return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _held_out_score(self, data: Examples) -> float:
         return float(r2_score(data.y, self._predict_validated(data.X, (True,)), sample_weight=data.weights))
@@ -56,15 +82,15 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
-            Predictions: h(X @ coef_ + intercept_) with h the link of the loss, the identity for the squared loss.
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions: h(X @ coef_.T + intercept_) with h the link of the loss, the identity for the squared loss.
             Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models
             and the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`,
             values beyond five deviations, which count as five.
         """
         return self._predict(X, (True,))
 
-    def regret_certificate(self, coef: ArrayLike, intercept: float = 0.0) -> float:
+    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """Bound on the regret of this run against a comparator, without assumptions on the data.
 
         For every linear model u = (coef, intercept) in the domain and within `constraint`
@@ -80,25 +106,26 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
         Parameters
         ----------
-        coef : array-like of shape (n_features,)
-            Weights of the comparator.
-        intercept : float, default=0.0
+        coef : array-like of shape (n_features,) or (n_outputs, n_features)
+            Weights of the comparator; one row for all outputs is enough.
+        intercept : float or array-like of shape (n_outputs,), default=0.0
             Its intercept; must be 0 if none is learned.
 
         Returns
         -------
-        {bound}
+        bound : float or ndarray of shape (n_outputs,)
+            The right side, of each output, from the row at which `track_regret` was set.
 
         Raises
         ------
         ValueError
             If regret was not tracked, or the certificate does not hold for the comparator.
         """
-        return self._linear_certificate(0, coef, float(intercept))
+        return self._each_bound(self._linear_certificate, coef, intercept)
 
     def regret_bound(
-        self, coef: ArrayLike, intercept: float = 0.0, *, largest_divergence: float | None = None
-    ) -> float:
+        self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
+    ) -> float | np.ndarray:
         """Bound on the regret of this run, without weighting rows by their rates.
 
         If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
@@ -113,18 +140,19 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
         Parameters
         ----------
-        coef : array-like of shape (n_features,)
-            The comparator u.
-        intercept : float, default=0.0
+        coef : array-like of shape (n_features,) or (n_outputs, n_features)
+            The comparator u; one row for all outputs is enough.
+        intercept : float or array-like of shape (n_outputs,), default=0.0
             Its intercept; 0 if none is learned.
-        largest_divergence : float, default=None
+        largest_divergence : float or array-like of shape (n_outputs,), default=None
             An upper bound on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
             without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger of
             the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
 
         Returns
         -------
-        {bound}
+        bound : float or ndarray of shape (n_outputs,)
+            The right side, of each output, from the row at which `track_regret` was set.
 
         Raises
         ------
@@ -136,17 +164,17 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         ----------
         .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
         """
-        largest = np.nan if largest_divergence is None else float(largest_divergence)
-        return self._regret_bound(0, coef, float(intercept), largest)
+        largest = np.nan if largest_divergence is None else largest_divergence
+        return self._each_bound(self._regret_bound, coef, intercept, largest)
 
     def optimality_gap(
         self,
-        radius: float | None = None,
+        radius: ArrayLike | None = None,
         *,
-        largest_intercept: float | None = None,
-        largest_divergence: float | None = None,
+        largest_intercept: ArrayLike | None = None,
+        largest_divergence: ArrayLike | None = None,
         weighted: bool = False,
-    ) -> float:
+    ) -> float | np.ndarray:
         """Bound on the regret of this run against the best comparator, which need not be known.
 
         The largest `regret_bound` of all comparators, computed from one pass: certificates are affine in u, so that
@@ -162,20 +190,22 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
         Parameters
         ----------
-        radius : float, default=None
+        radius : float or array-like of shape (n_outputs,), default=None
             Compare with weights of norm_p(coef) <= radius only: p = 2 in the squared Euclidean and adaptive
             geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that are
             bounded.
-        largest_intercept : float, default=None
+        largest_intercept : float or array-like of shape (n_outputs,), default=None
             Compare with intercepts of at most this size only. Not needed if none is learned.
-        largest_divergence : float, default=None
+        largest_divergence : float or array-like of shape (n_outputs,), default=None
             An upper bound on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
             the rate was constant.
         {weighted}
 
         Returns
         -------
-        {gap}
+        gap : float or ndarray of shape (n_outputs,)
+            Upper bound on the loss of the model, of each output, minus that of its best comparator, from the row at
+            which `track_regret` was set.
 
         Raises
         ------
@@ -196,9 +226,4 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.optimality_gap():.2f}")
         1.05 <= 6.72
         """
-        return self._gap(0, radius, largest_intercept, largest_divergence, weighted)
-
-    @property
-    def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
-        return self._fitted_learner().weighted_loss
+        return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)

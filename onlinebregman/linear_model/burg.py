@@ -18,7 +18,7 @@ from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Burg
 from ..schedules import LearningRate, Schedule
-from ._base import Update
+from ._base import Update, _parts
 from ._regressor import OnlineLinearRegressor
 
 
@@ -74,9 +74,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     ----------
     {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
     {divergence_}
-    eta_ : float
+    eta_ : float or ndarray of shape (n_outputs,)
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.
-    eta_history_ : ndarray of shape (n_changes, 2)
+    eta_history_ : ndarray of shape (n_changes, 2), or list of them
         Row number t and new rate, where update="gradient" lowered its rate below that of the schedule and by a tenth or
         more since the last entry: at most a few hundred entries for a stream of any length.
     {n_features_in_, feature_names_in_}
@@ -158,11 +158,13 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         self._set_arguments(locals())
 
     def _configure(self) -> None:
-        learner = self._learner
-        learner.geometry.upper = self._upper_bound()
+        parts = _parts(self._learner)
+        for part in parts:
+            part.geometry.upper = self._upper_bound()
         super()._configure()
-        if learner.limit is not None:
-            learner.limit.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
+        for part in parts:
+            if part.limit is not None:
+                part.limit.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
 
     def _terms_of_certificate(self, learner) -> dict[str, Any]:
         """See `OnlineLinearModel._terms_of_certificate`; comparators must satisfy every `upper_bound` of the run."""
@@ -173,7 +175,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         """See `OnlineLinearModel._terms_of_bounds`; Theorem 1 is for one update, `upper_bound` and `fit_intercept`."""
         return {**super()._terms_of_bounds(), "gradient": (self.update, self._upper_bound(), self.fit_intercept)}
 
-    def loss_bound(self, coef: ArrayLike, intercept: float = 0.0, comparator_loss: float = 0.0) -> float:
+    def loss_bound(
+        self, coef: ArrayLike, intercept: ArrayLike = 0.0, comparator_loss: ArrayLike = 0.0
+    ) -> float | np.ndarray:
         """Bound of Theorem 1 of the paper on `cumulative_loss_` with update="gradient".
 
         For every comparator u of weights 0 < u <= upper_bound, any intercept if one is learned, and the rows so far
@@ -185,17 +189,17 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
 
         Parameters
         ----------
-        coef : array-like of shape (n_features,)
-            Weights of the comparator, positive.
-        intercept : float, default=0.0
+        coef : array-like of shape (n_features,) or (n_outputs, n_features)
+            Weights of the comparator, positive; one row for all outputs is enough.
+        intercept : float or array-like of shape (n_outputs,), default=0.0
             Its intercept, 0 if none is learned.
-        comparator_loss : float, default=0.0
+        comparator_loss : float or array-like of shape (n_outputs,), default=0.0
             L_u, its cumulative loss over the same rows, each as often as it was learned; 0 if the targets are its own.
 
         Returns
         -------
-        bound : float
-            The right side.
+        bound : float or ndarray of shape (n_outputs,)
+            The right side, of each output.
 
         Raises
         ------
@@ -203,7 +207,11 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             If the theorem does not apply: for other updates, with `average`, if `update`, `upper_bound` or
             `fit_intercept` changed in mid-stream, and for other comparators.
         """
-        learner = self._fitted_learner()
+        return self._each_bound(self._loss_bound, coef, intercept, comparator_loss)
+
+    def _loss_bound(self, number: int, coef: ArrayLike, intercept: float, comparator_loss: float) -> float:
+        """The bound of one learner."""
+        learner = _parts(self._fitted_learner())[number]
         self._check_one_run()
         (update, upper, with_intercept), *others = self._terms.of("gradient", learner.t)
         if update != "gradient" or others or any(self._terms.of("average", learner.t)):
@@ -215,10 +223,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         _check_upper(u, upper, "the bound")
         if not np.isfinite(intercept) or (intercept != 0 and not with_intercept):
             raise ValueError(f"intercept must be finite, and 0 if none was learned; got {intercept}.")
-        start = starting_weights(self._divergence, self._start.init, self.n_features_in_, False)
-        divergence = (
-            self._divergence.divergence(u, np.minimum(start, upper)) + (intercept - self._start.intercept) ** 2 / 2
-        )
+        init, start_intercept = self._start.of(number)
+        start = np.minimum(starting_weights(self._divergence, init, self.n_features_in_, False), upper)
+        divergence = self._divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
         return adaptive_rate_bound(learner.limit.range, divergence, comparator_loss)
 
     def _comparators(self) -> Comparators:
@@ -235,15 +242,20 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         return 1.0 if self.update == "gradient" else np.inf
 
     @property
-    def eta_(self) -> float:
-        """Rate of the next step."""
-        return self._fitted_learner().next_rate
+    def eta_(self) -> float | np.ndarray:
+        """Rate of the next step, of each output if there are several."""
+        parts = _parts(self._fitted_learner())
+        return self._each(lambda number: parts[number].next_rate)
 
     @read_only
-    def eta_history_(self) -> np.ndarray:
-        """Rows (t, rate) at which the rate of update="gradient" had fallen by a tenth or more, shape (n_changes, 2)."""
-        limit = self._fitted_learner().limit
-        return np.empty((0, 2)) if limit is None else limit.falls
+    def eta_history_(self) -> np.ndarray | list[np.ndarray]:
+        """Rows (t, rate) at which the rate of update="gradient" had fallen by a tenth or more, shape (n_changes, 2).
+
+        A list of such arrays, one for each output, if there are several.
+        """
+        limits = [part.limit for part in _parts(self._fitted_learner())]
+        falls = [np.empty((0, 2)) if limit is None else limit.falls for limit in limits]
+        return falls if self._output_shape else falls[0]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -21,7 +21,7 @@ from .._online.examples import LearnsTargets
 from .._online.export import Scores
 from .._online.intervals import check_coverage
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_query, check_rows, check_weights
+from .._online.validation import check_output_shape, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
 from ._forward import ForwardEstimator
@@ -367,12 +367,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
             )
         finite = sample_weight is not None
         X, y = check_rows(self, X, y=y, reset=call.first, multi_output=together, finite=finite, any_layout=True)
-        if together and not call.first and y.shape[1:] != self._learner.target_shape:
-            expected = str(("n_samples", *self._learner.target_shape)).replace("'", "")
-            raise ValueError(
-                f"y should be {1 + len(self._learner.target_shape)}d, of shape {expected}, as when learning started; "
-                f"got shape {y.shape}. Set warm_start=False and fit again for other targets."
-            )
+        if together and not call.first:
+            check_output_shape(y, self._learner.target_shape)
         if not together and (np.size(loss.kinks(y)) or np.size(loss.bends(y))):
             raise ValueError(
                 "loss must be smooth with positive curvature for second-order steps; got "

@@ -99,7 +99,8 @@ class ScaleInvariantMixin(MirrorMixin):
         Returns
         -------
         bound : float or ndarray of shape (n_learners,)
-            The right side; for a classifier that of each learner, one for two classes, else one for each class.
+            The right side; of several outputs, and for a classifier, that of each learner: one for two classes, else
+            one for each class.
 
         Raises
         ------
@@ -249,11 +250,11 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     }
     _alternative = "'absolute_error' or 'huber'"
 
-    if TYPE_CHECKING:  # the methods of the mixin, for one learner
+    if TYPE_CHECKING:  # the methods of the mixin
 
-        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
+        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray: ...
 
-        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float: ...
+        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray: ...
 
     def __init__(
         self,

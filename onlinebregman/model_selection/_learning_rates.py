@@ -104,6 +104,11 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
             self._add_labels(check_classes(classes).tolist())
             leader, classes = self.estimators_[0], None
         data = leader._check_labels(call, X, y, sample_weight, classes)
+        if leader._multilabel:
+            raise ValueError(
+                f"y should be 1d for {type(self).__name__}, not an indicator matrix; use "
+                "sklearn.multioutput.MultiOutputClassifier for several labels."
+            )
         if call.first:
             self.classes_: np.ndarray = leader.classes_
             self._begin_classes()
@@ -148,7 +153,9 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         inner = get_tags(self._kind())
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
-        tags.target_tags, tags.input_tags.sparse = inner.target_tags, True
+        if tags.classifier_tags is not None:
+            tags.classifier_tags = replace(tags.classifier_tags, multi_label=False)
+        tags.target_tags, tags.input_tags.sparse = replace(inner.target_tags, multi_output=False), True
         return tags
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 
 
@@ -351,7 +351,8 @@ def concerns(estimator, fault):
 )
 def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, learn, forms, unchanged, learned):
     X, y = rows
-    multi_output = get_tags(estimator).target_tags.multi_output  # then two columns are right for a first y
+    tags = get_tags(estimator)  # two columns may be right for a first y: numbers, or indicators of labels
+    multi_output = tags.target_tags.multi_output or (is_classifier(estimator) and tags.classifier_tags.multi_label)
     stream, reference = (learn(clone(estimator), X, y) for _ in range(2))
     for fault in filter(partial(concerns, estimator), [*BAD, *BAD_TARGETS]):
         for X_bad, y_bad, message in bad_forms(estimator, fault, X, y, forms):

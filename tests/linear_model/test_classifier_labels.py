@@ -138,7 +138,7 @@ def test_targets_that_are_not_labels_are_refused(model, unchanged):
     X, y = some_rows()
     with unchanged(model := clone(model), "Unknown label type: continuous"):
         model.fit(X, X[:, 0])
-    with unchanged(model, "1d array"):
+    with unchanged(model, "should be 1d, or an indicator matrix"):
         model.fit(X, np.c_[y, y])
     with pytest.warns(DataConversionWarning):
         column = clone(model).fit(X, y[:, None])

@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression, SGDRegressor
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from onlinebregman._online import estimator
 from onlinebregman.divergences import SquaredEuclidean
-from onlinebregman.linear_model import _base
+from onlinebregman.linear_model import _regressor
 
 REGRESSORS = [ImplicitGDRegressor(), BurgRegressor(), EGRegressor()]
 every = pytest.mark.parametrize("model", REGRESSORS, ids=repr)
@@ -113,7 +113,7 @@ def no_validation(monkeypatch):
         raise AssertionError("the slow path was taken")
 
     def switch_off():
-        monkeypatch.setattr(_base, "check_rows", refuse)
+        monkeypatch.setattr(_regressor, "check_rows", refuse)
         monkeypatch.setattr(estimator, "check_rows", refuse)
 
     return switch_off
