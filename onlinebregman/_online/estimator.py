@@ -159,10 +159,10 @@ class LifeCycleMixin(DocumentedMixin):
             (learn or self._learn)(data)
         return self
 
-    def _predict(self, X, settings: tuple = ()) -> Any:
-        """What the learner predicts: of plain numbers straight away, all else is validated first."""
+    def _predict(self, X, settings: tuple = (), by: str = "_learner") -> Any:
+        """What the learner `by` predicts: of plain numbers straight away, all else is validated first."""
         own = self.__dict__
-        learner = own.get("_learner")
+        learner = own.get(by)
         predictions = None if learner is None else learner.predict_fast(own, X, *settings)
         if predictions is not None:
             return predictions

@@ -129,7 +129,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     @read_only
     def cumulative_losses_(self) -> np.ndarray:
         """Losses of the models over all rows, each predicted before it was learned, shape (n_models,)."""
-        return np.array([estimator.cumulative_loss_ for estimator in self._fitted_models()])
+        return np.array([estimator._learner.cumulative_loss for estimator in self._fitted_models()])
 
     @property
     def best_index_(self) -> int:

@@ -14,7 +14,7 @@ from .._kernels.learners.mixer import BrierMixer, LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
-from .._online.validation import check_query, check_rows, check_weights, dense
+from .._online.validation import check_rows, check_weights, dense
 from .._sklearn_compat import StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
@@ -61,13 +61,19 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         probabilities : ndarray of shape (n_samples, n_classes)
             One column for each of `classes_`.
         """
-        X = check_query(self, X)
-        if self.estimators_:
-            self._check_experts()
-            forecasts = np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1)
-        else:
-            forecasts = self._columns(X)
-        return np.tensordot(forecasts, self.weights_, axes=(1, 0))
+        forecasts = self._predict(X, (False,), "_experts_learner")
+        forecasts = forecasts.reshape(len(forecasts), -1, len(self.classes_))
+        weights = self._learner.hedge.weights
+        return np.dot(forecasts.transpose(0, 2, 1).reshape(-1, len(weights)), weights[:, np.newaxis]).reshape(
+            len(forecasts), -1
+        )
+
+    def _predict_validated(self, X, settings: tuple) -> Array:
+        """The probabilities by all experts, shape (n_samples, n_experts, n_classes)."""
+        if not self.estimators_:
+            return self._columns(X)
+        self._check_experts()
+        return np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1)
 
     # --- learning -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike
-from .._online.validation import check_query, dense, finite
+from .._online.validation import dense, finite
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
@@ -166,7 +166,6 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         self.prior = prior
         self.history = history
 
-    @finite("prediction")
     def predict(self, X: MatrixLike) -> Array:
         """The mixture's forecasts: the weighted mean of the experts', or as "aggregating" says.
 
@@ -179,7 +178,10 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         y : ndarray of shape (n_samples,)
             Forecasts.
         """
-        X = check_query(self, X)
+        return self._predict(X, (True,), "_experts_learner").ravel()
+
+    @finite("prediction")
+    def _predict_validated(self, X, settings: tuple) -> Array:
         if isinstance(self._learner, AggregatingMixer):
             return self._learner.predict(self._forecasts(X))[:, 0]
         if not self.estimators_:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import MeanMixer, Unmixed
@@ -22,7 +21,7 @@ from .._online.intervals import ConformalMixin
 from .._online.labels import GrowsClasses, check_classes
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, finite, read_only
+from .._online.validation import check_learned, check_rows, finite, read_only
 from .._sklearn_compat import Interval, available_if
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel
@@ -78,8 +77,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         return self._partial_fit(X, y, sample_weight, classes)
 
     def _plain_targets(self, y) -> Any:
-        labels = "classes_" in self.__dict__  # whether targets are labels; tags would take twice the time of a step
-        return None if labels else y
+        return None if "classes_" in self.__dict__ else y  # these are labels
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of what is predicted: R^2 of a regressor, accuracy of a classifier.
@@ -125,7 +123,8 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         return self.estimator if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor()
 
     def _classifies(self) -> bool:
-        return is_classifier(self._kind())
+        own = vars(self)
+        return "classes_" in own if "estimators_" in own else is_classifier(self._kind())
 
     def _rates(self) -> list[float]:
         """The rates in increasing order; by default powers of two times that of the estimator."""
@@ -247,7 +246,7 @@ class LearningRatePath(_LearningRates):
         return self._make_mixer()
 
     def _best(self) -> OnlineLinearModel:
-        check_is_fitted(self)
+        check_learned(self)
         return self.best_estimator_
 
 
@@ -340,16 +339,16 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
 
     @finite("prediction")
     def _predict_numbers(self, X) -> np.ndarray:
-        check_is_fitted(self)
+        check_learned(self)
         learners = [estimator._learner for estimator in self.estimators_]
         if learners[0].geometry.adaptive:  # models may rescale their weights for larger values than any before
             return np.asarray(self._learned_loss.link(self._predict(X)[:, 0]))
         X = check_rows(self, X, reset=False)
-        row_map = learners[0].row_map  # all have seen the same rows
+        row_map, weights = learners[0].row_map, self.weights_  # all have seen the same rows
         if row_map is not None:
             X = row_map.transform(X)
-        coef = self.weights_ @ np.stack([learner.coef for learner in learners])
-        scores = X @ coef + self.weights_ @ [learner.intercept for learner in learners]
+        coef = weights @ np.array([learner.coef for learner in learners])
+        scores = X @ coef + weights @ [learner.intercept for learner in learners]
         return np.asarray(self._learned_loss.link(scores))
 
     @available_if(_LearningRates._classifies)

@@ -1,5 +1,6 @@
 """Experts of this package learn in one pass with their weights: the same numbers as one after the other."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -81,7 +82,7 @@ def learned(model, cuts, weights=None, apart=False):
 
 
 def numbers(model):
-    said = model.score_samples(X) if isinstance(model, DensityMixture) else model.predict(X[:, :4])
+    said = getattr(model, model._forecast_method)(X)
     losses = [expert.cumulative_loss_ for expert in model.estimators_]
     return [model.weights_, model.expert_losses_, [model.cumulative_loss_, model.regret_bound_, model.t_], losses, said]
 
@@ -99,6 +100,9 @@ def test_the_numbers_are_those_of_one_expert_after_the_other(model, weights):
     for cuts in (range(61), [0, 60], [0, 1, 2, 30, 31, 60]):
         together = learned(model, cuts, weights)
         assert in_one_pass(together)
+        given = vars(together), X, kind_of(model) == "regressor"
+        assert len(together._experts_learner.predict_fast(*given)) == len(X)
+        assert copy.deepcopy(together)._experts_learner.predict_fast(*given) is None
         for got, expected in zip(numbers(together), numbers(apart), strict=True):
             assert_array_equal(got, expected)
 

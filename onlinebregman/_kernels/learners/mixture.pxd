@@ -51,6 +51,7 @@ cdef class MixtureLearner(Ensemble):
     cdef double[::1] scores   # of each learner, before it learned the row
     cdef Py_ssize_t width     # their number in a row
     cdef double[::1] forecasts  # to which links map the scores of a row
+    cdef Py_ssize_t n_forecasts  # of all experts: numbers, and probabilities of both classes; without links the scores
     cdef public object n_jobs  # number of threads, as the parameter was given
     cdef ThreadPool thread_pool
     cdef Workspaces works     # of the other threads
@@ -65,6 +66,7 @@ cdef class MixtureLearner(Ensemble):
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
     cdef int learn_chunk(self, Block* block) noexcept nogil
+    cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
     cdef int mix_row(self, const double* scores, double y, double weight) noexcept nogil
     cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil

@@ -12,6 +12,7 @@ import numpy as np
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
@@ -103,7 +104,8 @@ cdef class MixtureLearner(Ensemble):
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
         self.sole = tuple([sole_learner(learner) for learner in self.learners])
-        self.width, self.targets, self.scores = start, np.empty(1), np.empty(start)
+        self.width = self.n_forecasts = start
+        self.targets, self.scores = np.empty(1), np.empty(start)
         self.forecasts = np.empty(mixer.n_features)
         if self.links is not None:
             self.link()
@@ -119,8 +121,10 @@ cdef class MixtureLearner(Ensemble):
                 f"links and forecasts must be those of {self.n} learners of one score; "
                 f"got {len(self.links)} links and {self.mixer.n_features} forecasts"
             )
+        self.n_forecasts = 0
         for k in range(self.n):
             self.parts[k].link = link_of(self.links[k], known)
+            self.n_forecasts += 1 if self.parts[k].link == IDENTITY else 2
         return 0
 
     cdef void largest_first(self) noexcept:
@@ -172,20 +176,30 @@ cdef class MixtureLearner(Ensemble):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
+    def predict_fast(self, dict attributes, X, bint linked=True):
+        """See `AtomicLearner.predict_fast`; None also if experts are others than those that learned last."""
+        cdef Rows rows
+        if self.links is not None and not self.ready(attributes):
+            return None
+        rows = self.fitting_rows(attributes, X)
+        return None if rows is None else self.predict_rows(rows, linked)
+
     cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
-        """Outputs for rows, shape (n_rows, n_scores); None if they are not finite."""
-        cdef Py_ssize_t i, j, k, width = self.mixer.n_scores
+        """Outputs for rows, shape (n_rows, n_scores), or the forecasts of experts; None if they are not finite."""
+        cdef Py_ssize_t i, j, k, width = self.mixer.n_scores if linked else self.n_forecasts
         cdef double* scores
+        cdef double* forecasts
         cdef Row fetched, row
         cdef RowMap row_map
         cdef Workspace work
-        cdef double[::1] out, buffer = np.empty(1 + self.width + self.mixer.buffer_size())
+        cdef double[::1] out, buffer = np.empty(1 + self.width + self.n_forecasts + self.mixer.buffer_size())
         check_columns(rows.n_columns, self.n_features)
         for row_map in self.maps:
             row_map.open(rows)
         outputs = np.empty(rows.n_rows * width)
         out, scores = outputs, &buffer[0]
-        self.mixer.weigh(scores + self.width)
+        forecasts = scores if self.links is None else scores + self.width
+        self.mixer.weigh(forecasts + self.n_forecasts)
         make_workspace(&work, self.vector_length(self.widest(rows)))
         with nogil:
             for i in range(rows.n_rows):
@@ -200,7 +214,12 @@ cdef class MixtureLearner(Ensemble):
                 finite = ob_nonfinite(scores, self.width) == 0  # their probabilities always are
                 if not finite:
                     break
-                self.mixer.mix(scores, &out[i * width], scores + self.width)
+                if not linked:
+                    self.forecast(scores, &out[i * width])
+                    continue
+                if self.links is not None:
+                    self.forecast(scores, forecasts)
+                self.mixer.mix(forecasts, &out[i * width], forecasts + self.n_forecasts)
             free_workspace(&work)
             finite = finite and ob_nonfinite(&out[0], out.shape[0]) == 0
         return outputs.reshape(-1, width) if finite else None
@@ -321,6 +340,21 @@ cdef class MixtureLearner(Ensemble):
             else:
                 forecasts[k] = probability(self.parts[k].link, scores[k] if y else -scores[k])
         return self.mixer.learn_scores(forecasts, y, weight)
+
+    cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil:
+        """The forecasts of experts from their scores: numbers, or the probabilities of both classes."""
+        cdef Py_ssize_t k
+        if self.links is None:
+            memcpy(forecasts, scores, self.width * sizeof(double))
+            return
+        for k in range(self.n):
+            if self.parts[k].link == IDENTITY:
+                forecasts[0] = scores[k]
+                forecasts += 1
+            else:
+                forecasts[0] = probability(self.parts[k].link, -scores[k])
+                forecasts[1] = probability(self.parts[k].link, scores[k])
+                forecasts += 2
 
     cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil:
         """All learners without a matrix learn the chunk row by row."""
