@@ -27,6 +27,7 @@ from .metric_learning import (
     FrobeniusMetricLearner,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
+    MetricKNeighborsRegressor,
     ParameterFreeMetricLearner,
     VonNeumannMetricLearner,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "MatrixBurgRegressor",
     "MaxEntDensity",
     "MetricKNeighborsClassifier",
+    "MetricKNeighborsRegressor",
     "MirrorDescentClassifier",
     "MirrorDescentRegressor",
     "OneClassMirrorDescent",

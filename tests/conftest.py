@@ -83,7 +83,7 @@ VARIANTS = {
         {"loss": "poisson", "standardize": True},
         {"loss": "log_loss", "penalize_intercept": False, "forgetting": 0.99},
     ],
-    "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}],
+    "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}, {"sampling": "targets"}],
     "ImplicitGDRegressor": [
         {"update": "explicit", "eta0": 0.05},
         {"average": True},
@@ -106,6 +106,7 @@ VARIANTS = {
         {"metric_learner": "auto", "random_state": 0},
         {"metric_learner": ["euclidean", LogDetMetricLearner(random_state=0)], "weights": "distance"},
     ],
+    "MetricKNeighborsRegressor": [{"metric_learner": "auto", "weights": "distance", "random_state": 0}],
     "MirrorDescentClassifier": [
         {"divergence": "simplex_entropy", "signed": True, "average": True},
         {"divergence": "squared_euclidean", "loss": "hinge", "class_weight": {1: 2.0}},
@@ -365,7 +366,7 @@ def rows_for(estimator, n_classes):
         return X, rng.integers(2, size=40)
     if type(estimator).__name__ == "EGPortfolio":
         return rng.lognormal(0.0, 0.2, size=(40, 4)), rng.integers(2, size=40)
-    if is_classifier(estimator) or family == "metric_learning":
+    if is_classifier(estimator) or (family == "metric_learning" and not is_regressor(estimator)):
         y = rng.integers(n_classes, size=40)
         return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
     if is_regressor(estimator):

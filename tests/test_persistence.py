@@ -68,7 +68,7 @@ from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
-from onlinebregman._kernels.matrices.neighbors import NeighborTriplets
+from onlinebregman._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from onlinebregman._kernels.matrices.percentiles import Percentiles
 from onlinebregman._kernels.matrices.random_pairs import RandomPairs
 from onlinebregman._kernels.matrices.reservoir import Reservoir
@@ -322,7 +322,7 @@ def examples():
     found[MixtureLearner].learn(np.ones((2, 3)), np.array([4.0, 0.0]))
     found[Reservoir] = Reservoir(3, 2, random_numbers(0))
     found[Reservoir].learn(np.arange(12.0).reshape(4, 3), np.zeros(4))
-    for kind, sampling in ((NeighborTriplets, "neighbors"), (RandomPairs, "random")):
+    for kind, sampling in ((NeighborTriplets, "neighbors"), (TargetTriplets, "targets"), (RandomPairs, "random")):
         metric = LogDetMetricLearner(sampling=sampling, prior="variance", random_state=0)
         found[kind] = metric.partial_fit(np.arange(12.0).reshape(4, 3), [0, 0, 1, 0])._sampler
     found[Percentiles] = found[RandomPairs].bounds

@@ -31,6 +31,7 @@ from onlinebregman import (
     MaxEntDensity,
     MEGKernelLearner,
     MetricKNeighborsClassifier,
+    MetricKNeighborsRegressor,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     OnlineExponentialFamily,
@@ -64,6 +65,8 @@ assert_type(FrobeniusMetricLearner().fit_triplets(X, [[0, 1, 2]]), FrobeniusMetr
 assert_type(VonNeumannMetricLearner().fit_pairs(X, [[0, 1]], labels=[1]), VonNeumannMetricLearner)
 assert_type(DefiniteBoostMetricLearner().fit(X, y), DefiniteBoostMetricLearner)
 assert_type(MetricKNeighborsClassifier().fit(X, y), MetricKNeighborsClassifier)
+assert_type(MetricKNeighborsRegressor().fit(X, y), MetricKNeighborsRegressor)
+assert_type(LogDetMetricLearner(preprocessor=X).fit_quadruplets([[0, 1, 2, 3]]), LogDetMetricLearner)
 assert_type(MEGKernelLearner().fit_pairs([[0, 1]], [1.0], n_objects=3), MEGKernelLearner)
 assert_type(DefiniteBoost().fit(X, y), DefiniteBoost)
 assert_type(MatrixBurgRegressor().fit(X, y), MatrixBurgRegressor)

@@ -77,7 +77,8 @@ class FitsTargets(LifeCycleMixin):
         ----------
         {X}
         y : array-like of shape (n_samples,)
-            Targets; labels (integers, strings or booleans) for classifiers and metric learners.
+            Targets; labels (integers, strings or booleans) for classifiers, and for metric learners unless they learn
+            targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Multiplies the learning rate of each row, and of its pairs or triplets, or its loss if there is no rate; a
             row of weight 0 is ignored.

@@ -116,9 +116,9 @@ class ToSklearnMixin(DocumentedMixin):
         Linear models become `LinearRegression`, `SGDClassifier` or, if their probabilities are a softmax,
         `LogisticRegression`, `OneClassMirrorDescent` becomes `SGDOneClassSVM`; with a link other than the identity a
         `TransformedTargetRegressor`. Metric learners become `NeighborhoodComponentsAnalysis` with their `components_`,
-        and nearest neighbours in a metric a pipeline with `KNeighborsClassifier`, several metrics a `VotingClassifier`.
-        `standardize`, `random_features`, and values that count as the largest of their column so far, take preceding
-        steps in a pipeline.
+        and nearest neighbours in a metric a pipeline with `KNeighborsClassifier` or `KNeighborsRegressor`, several
+        metrics a `VotingClassifier` or `VotingRegressor`. `standardize`, `random_features`, and values that count as
+        the largest of their column so far, take preceding steps in a pipeline.
 
         Returns
         -------

@@ -10,11 +10,11 @@ from scipy.sparse import csr_array
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import VotingClassifier
+from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDOneClassSVM
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, LabelEncoder, MaxAbsScaler, StandardScaler
 
@@ -144,21 +144,23 @@ def metric(model: Any) -> NeighborhoodComponentsAnalysis:
     return _set(mapping, components_=components, n_features_in_=model.n_features_in_, n_iter_=0)
 
 
-def neighbors(model: Any) -> Pipeline | VotingClassifier:
-    """Nearest neighbours in the window, in one metric or in several that vote."""
+def neighbors(model: Any) -> Pipeline | VotingClassifier | VotingRegressor:
+    """Nearest neighbours in the window, in one metric or in several that vote or are averaged."""
     pipelines = []
     for each in model.metric_learners_:
         steps = [] if isinstance(each, FunctionTransformer) else [_step(each)]
         rows = steps[0].transform(model.X_) if steps else model.X_
-        searcher = KNeighborsClassifier(
+        searcher = model._search(
             min(model.n_neighbors, len(rows)), weights=model.weights, algorithm=model.algorithm, n_jobs=model.n_jobs
         )
         pipelines.append(make_pipeline(*steps, searcher.fit(rows, model.y_)))
         _set_names(pipelines[-1], model)
     if len(pipelines) == 1:
         return pipelines[0]
-    labels = LabelEncoder().fit(model.y_)
-    voting = VotingClassifier([(f"metric{number}", each) for number, each in enumerate(pipelines)], voting="soft")
+    named = [(f"metric{number}", each) for number, each in enumerate(pipelines)]
+    if not is_classifier(model):
+        return _set(VotingRegressor(named), estimators_=pipelines)
+    labels, voting = LabelEncoder().fit(model.y_), VotingClassifier(named, voting="soft")
     return _set(voting, estimators_=pipelines, le_=labels, classes_=labels.classes_)
 
 

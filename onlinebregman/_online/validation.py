@@ -314,15 +314,15 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
 
 
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
-    """Pairs (or triplets) of numbers below n as an integer array of shape (n_pairs, width)."""
+    """Pairs (triplets, quadruplets) of numbers below n as an integer array of shape (n_pairs, width)."""
     # the fast path: check_array takes longer than a step
     if type(pairs) is list and all(type(pair) in (list, tuple) and len(pair) == width for pair in pairs):
         pairs = np.array(pairs)
     if type(pairs) is not np.ndarray or pairs.ndim != 2 or not pairs.size or not pairs.flags.aligned:
         pairs = check_numbers(pairs, name, dtype=None)
     if pairs.shape[1] != width:
-        group = {2: f"a pair is two {what} numbers", 3: f"a triplet is three {what} numbers"}[width]
-        raise ValueError(f"{name} has {pairs.shape[1]} columns, but {group}.")
+        group = ("pair is two", "triplet is three", "quadruplet is four")[width - 2]
+        raise ValueError(f"{name} has {pairs.shape[1]} columns, but a {group} {what} numbers.")
     if pairs.dtype.kind not in "iu":
         raise ValueError(f"{name} has dtype {pairs.dtype}; give {what} numbers as integers.")
     outside = ((pairs < 0) | (pairs >= n)).any(axis=1)

@@ -2,7 +2,7 @@
 
 from .definite_boost import DefiniteBoostMetricLearner
 from .frobenius import FrobeniusMetricLearner
-from .knn import MetricKNeighborsClassifier
+from .knn import MetricKNeighborsClassifier, MetricKNeighborsRegressor
 from .logdet import LogDetMetricLearner
 from .parameter_free import ParameterFreeMetricLearner
 from .von_neumann import VonNeumannMetricLearner
@@ -12,6 +12,7 @@ __all__ = [
     "FrobeniusMetricLearner",
     "LogDetMetricLearner",
     "MetricKNeighborsClassifier",
+    "MetricKNeighborsRegressor",
     "ParameterFreeMetricLearner",
     "VonNeumannMetricLearner",
 ]

@@ -1,4 +1,4 @@
-"""Base class of the metric learners: from labelled rows, pairs or triplets to one learner that updates W."""
+"""Base class of the metric learners: from labelled rows, pairs or comparisons to one learner that updates W."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from .._kernels.matrices.instances import targets_and_rates
-from .._kernels.matrices.neighbors import NeighborTriplets
+from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from .._kernels.matrices.percentiles import Percentiles
 from .._kernels.matrices.random_pairs import RandomPairs
 from .._online.compiled import make_loss
@@ -24,19 +24,19 @@ from .._online.validation import check_indices, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
-from ._checks import check_bounds, check_column, check_flat, check_labels, check_size
+from ._checks import check_bounds, check_column, check_flat, check_labels, check_similarity, check_size
 from ._examples import Comparisons, Pairs
-from ._mahalanobis import Factor, MahalanobisTransformer
+from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
-from ._pairs import Block, differences
+from ._pairs import Block, differences, members
 from ._prior import PRIORS, prior_matrix
 from ._regret import MetricRegretMixin
 
-SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets}
+SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets, "targets": TargetTriplets}
 
 
 class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRows, LearnsTargets, EpochEstimator):
-    """Metric learner on pairs and triplets; a mirror mixin gives it its geometry on symmetric matrices.
+    """Metric learner on pairs, triplets and quadruplets; a mirror mixin gives it its geometry on symmetric matrices.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         covariances are computed from the rows of the first call.
     loss : {"squared_error", "one_sided"}
         Loss of pairs: half the squared difference from the target, or the same only if a similar pair is farther apart
-        than its target, or a dissimilar one closer. The loss of triplets is always one-sided.
+        than its target, or a dissimilar one closer. The loss of triplets and quadruplets is always one-sided.
     eta0 : float
         Learning rate eta, in units that depend on `scale_eta`.
     scale_eta : bool
@@ -54,20 +54,22 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         for triplets): eta0 is then dimensionless, and one value suits data of any scale. False: eta0 is eta itself.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
-    sampling : {"neighbors", "random"}
+    sampling : {"neighbors", "random", "targets"}
         How pairs or triplets are sampled from labelled rows. "neighbors": triplets of the new row, one of its nearest
         stored rows of its class and one of its nearest stored rows of other classes, in the current metric. "random",
         as in the papers: pairs of the new row with random stored rows, alternately of its class and of another one.
+        "targets", for regression: triplets as with "neighbors", of rows with real targets in place of labels; as of its
+        class count the stored rows whose targets are nearest to its own, a fifth of them.
     bounds : tuple of (float, float) or None
         Target squared distances for similar and for dissimilar pairs, if only labels are given. None: the 5th and the
         95th percentile of squared distances in the prior metric, from a running sample of the stream.
     margin : float or None
-        Margin of triplets, a squared distance. None: the median squared distance in the prior metric between anchors
-        and similar rows, from a running sample of the stream.
+        Margin of triplets and quadruplets, a squared distance. None: the median squared distance in the prior metric
+        between the rows that should be closer, from a running sample of the stream.
     pairs_per_row : int
         Pairs or triplets drawn for each labelled row.
     memory_size : int
-        Number of rows stored for each class: a uniform sample of those seen.
+        Number of rows stored for each class, or, with `sampling="targets"`, of all: a uniform sample of those seen.
     warm_start : bool
         Let `fit` continue from the current metric.
     random_state : int, RandomState instance or None
@@ -80,9 +82,9 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     margin_ : float or None
         Current margin; None until it is needed.
     n_updates_, t_ : int
-        Pairs and triplets learned.
+        Pairs, triplets and quadruplets learned.
     n_collapsed_ : int
-        Pairs skipped because their rows are equal, and triplets whose anchor and dissimilar row are equal.
+        Those left out because two rows that they compare, and that are not to be closer, are equal.
     cumulative_loss_ : float
         Sum of the losses of all instances, each predicted before it was learned and, with `scale_eta`, divided by the
         divisor of its rate.
@@ -119,7 +121,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     scale_eta: bool
     learning_rate: LearningRate | Schedule
     power_t: float
-    sampling: Literal["neighbors", "random"]
+    sampling: Literal["neighbors", "random", "targets"]
     bounds: tuple[float, float] | None
     margin: float | None
     pairs_per_row: int
@@ -133,7 +135,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def fit_pairs(
         self,
         X: MatrixLike,
-        pairs: ArrayLike,
+        pairs: ArrayLike | None = None,
         targets: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -143,8 +145,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
         Parameters
         ----------
-        {X}
-        pairs : array-like of int of shape (n_pairs, 2)
+        X : array-like of shape (n_samples, n_features) or (n_pairs, 2, n_features)
+            Rows; or the pairs themselves, without `pairs`. With `preprocessor` also numbers of its rows, of shape
+            (n_pairs, 2).
+        pairs : array-like of int of shape (n_pairs, 2) or None, default=None
             Each pair as two row numbers of X.
         targets : array-like of shape (n_pairs,) or None, default=None
             The squared distance each pair should have, >= 0. None: `bounds_`, by the labels.
@@ -164,7 +168,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def partial_fit_pairs(
         self,
         X: MatrixLike,
-        pairs: ArrayLike,
+        pairs: ArrayLike | None = None,
         targets: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
@@ -183,10 +187,12 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         given = X, pairs, targets, labels, sample_weight
         return self._validate_and_learn(*given, check=self._check_pairs, learn=self._learn_pairs)
 
-    # --- triplets -------------------------------------------------------------------------------------------------
+    # --- comparisons ----------------------------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit_triplets(self, X: MatrixLike, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit_triplets(
+        self, X: MatrixLike, triplets: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over relative comparisons.
 
         The squared distance to the dissimilar row should exceed that to the similar one by `margin_`. For any `loss`, a
@@ -194,8 +200,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
         Parameters
         ----------
-        {X}
-        triplets : array-like of int of shape (n_triplets, 3)
+        X : array-like of shape (n_samples, n_features) or (n_triplets, 3, n_features)
+            Rows; or the triplets themselves, without `triplets`. With `preprocessor` also numbers of its rows, of shape
+            (n_triplets, 3).
+        triplets : array-like of int of shape (n_triplets, 3) or None, default=None
             Row numbers of X: an anchor, a similar row, a dissimilar row.
         sample_weight : array-like of shape (n_triplets,), default=None
             Multiplies the learning rate of each triplet; a triplet of weight 0 is ignored.
@@ -204,9 +212,11 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         -------
         {self}
         """
-        return self._fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_triplets)
+        return self._fit(X, triplets, sample_weight, check=self._check_triplets, learn=self._learn_comparisons)
 
-    def partial_fit_triplets(self, X: MatrixLike, triplets: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit_triplets(
+        self, X: MatrixLike, triplets: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from these relative comparisons, once, in their order.
 
         Parameters
@@ -218,18 +228,59 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         {self}
         """
         given = X, triplets, sample_weight
-        return self._validate_and_learn(*given, check=self._check_triplets, learn=self._learn_triplets)
+        return self._validate_and_learn(*given, check=self._check_triplets, learn=self._learn_comparisons)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_quadruplets(
+        self, X: MatrixLike, quadruplets: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit from scratch (or continue, with `warm_start`): `max_iter` epochs over comparisons of two pairs.
+
+        For rows a, b, c and d, a and b should be closer than c and d, in squared distances by `margin_`. A triplet a,
+        b, d is the quadruplet a, b, a, d.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_quadruplets, 4, n_features)
+            Rows; or the quadruplets themselves, without `quadruplets`. With `preprocessor` also numbers of its rows, of
+            shape (n_quadruplets, 4).
+        quadruplets : array-like of int of shape (n_quadruplets, 4) or None, default=None
+            Row numbers of X: two rows that should be closer than the other two.
+        sample_weight : array-like of shape (n_quadruplets,), default=None
+            Multiplies the learning rate of each quadruplet; a quadruplet of weight 0 is ignored.
+
+        Returns
+        -------
+        {self}
+        """
+        return self._fit(X, quadruplets, sample_weight, check=self._check_quadruplets, learn=self._learn_comparisons)
+
+    def partial_fit_quadruplets(
+        self, X: MatrixLike, quadruplets: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from these comparisons of two pairs, once, in their order.
+
+        Parameters
+        ----------
+        {X, quadruplets, sample_weight}
+
+        Returns
+        -------
+        {self}
+        """
+        given = X, quadruplets, sample_weight
+        return self._validate_and_learn(*given, check=self._check_quadruplets, learn=self._learn_comparisons)
 
     # --- results --------------------------------------------------------------------------------------------------
 
     @property
     def n_updates_(self) -> int:
-        """Pairs and triplets learned so far."""
+        """Pairs, triplets and quadruplets learned so far."""
         return self.t_
 
     @property
     def n_collapsed_(self) -> int:
-        """Pairs and triplets left out, as they do not depend on the metric."""
+        """Pairs, triplets and quadruplets left out: no metric can separate equal rows."""
         self._fitted_learner()
         return self._sampler.n_collapsed
 
@@ -242,10 +293,14 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     @property
     def margin_(self) -> float | None:
-        """Current margin between the squared distances of a triplet; None before it is known."""
+        """Current margin between the squared distances of a comparison; None before it is known."""
         self._fitted_learner()
         margin = self._sampler.margins.values
         return None if margin is None else margin[0]
+
+    def _default_threshold(self) -> float | None:
+        bounds = self.bounds_
+        return None if bounds is None else float(np.sqrt((bounds[0] + bounds[1]) / 2))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -279,7 +334,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         )
         self._labels = {}
         self._largest_target = 0.0
-        self._factor = Factor()
+        self._begin_metric()
 
     def _go_on(self, data: Comparisons, call: Call) -> None:
         super()._go_on(data, call)
@@ -296,6 +351,14 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _draws_triplets(self) -> bool:
         return isinstance(self._sampler, NeighborTriplets)
 
+    @property
+    def _learns_targets(self) -> bool:
+        """Whether rows have real targets, not labels."""
+        return isinstance(self._sampler, TargetTriplets)
+
+    def _plain_targets(self, y) -> np.ndarray | None:
+        return y if self._learns_targets else super()._plain_targets(y)
+
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         mixed = super()._merged(parts, fractions)
         mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])
@@ -310,17 +373,24 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     def _learn_in_epochs(self, learn: Callable, data: Comparisons, X, y) -> None:
         super()._learn_in_epochs(learn, data, X, y)
-        if learn == self._learn and len(self._labels) < 2:
+        if learn != self._learn:
+            return
+        if self._learns_targets and np.ptp(data.y) == 0:
+            warn_caller("All targets were equal, so that nothing was learned and the metric is unchanged.")
+        elif not self._learns_targets and len(self._labels) < 2:
             warn_caller(
                 "All rows were of one class, so that nothing was learned and the metric is unchanged. Give rows of "
                 "two or more classes, or pairs with labels or targets (fit_pairs)."
             )
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        """Learn labelled rows, by pairs or triplets with earlier rows."""
+        """Learn rows with labels or targets, by pairs or triplets with earlier rows."""
         data, sampler = data.ordered(order), self._sampler
-        numbers, taken = np.zeros(len(data)), data.weights > 0
-        numbers[taken], self._labels = numbers_of(data.y[taken], self._labels)
+        if self._learns_targets:
+            numbers = data.y
+        else:
+            numbers, taken = np.zeros(len(data)), data.weights > 0
+            numbers[taken], self._labels = numbers_of(data.y[taken], self._labels)
         before = self._learner.cumulative_loss
         refused = sampler.learn_by(self._learner, data.X, numbers, data.weights, again)
         if refused is not None:
@@ -344,7 +414,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
             self._largest_target = float(scales[-1])
         return self._learn_block(Block(z, targets, senses, weights, scales), order, data.weights)
 
-    def _learn_triplets(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
+    def _learn_comparisons(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         data = data.ordered(order)
         rows, weights = data.X, data.weights
         similar = np.ascontiguousarray(rows[:, rows.shape[1] // 2 :])
@@ -372,8 +442,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     # --- checks ---------------------------------------------------------------------------------------------------
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Comparisons:
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
-        check_labels(y)
+        numeric = self.sampling == "targets" if call.first else self._learns_targets
+        X, y = check_rows(self, self._by_number(X), y=y, reset=call.first, numeric=numeric)
+        if not numeric:
+            check_labels(y, ' Set sampling="targets" for real targets.')
         X, weights = check_size(dense(X)), self._check_weights(sample_weight, len(y), call.partial)
         points = X[weights > 0] if 0 < np.count_nonzero(weights) < len(y) else X
         return Comparisons(X, y, weights, points=points)
@@ -384,24 +456,31 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     def _check_indexed(self, X, indices, width: int, name: str, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Validated rows, and row numbers of shape (n, width)."""
-        check_flat(X, f"give each row once, and the {name} as row numbers")
-        check_flat(indices, f"give the rows as X, and the {name} as row numbers, {width} each")
-        X = check_size(dense(check_rows(self, X, reset=call.first), np.float64))
+        if indices is None:
+            X = members(X, width, name, self.preprocessor)
+            indices = np.arange(len(X)).reshape(-1, width)
+        check_flat(X, f"give them without {name}, or each row once, and the {name} as row numbers")
+        check_flat(indices, f"give the {name} as X alone, or the rows as X, and the {name} as row numbers")
+        X = check_size(dense(check_rows(self, self._by_number(X), reset=call.first), np.float64))
         return X, check_indices(indices, len(X), name, "row", width)
 
     def _check_triplets(self, call: Call, X, triplets, sample_weight) -> Comparisons:
         X, triplets = self._check_indexed(X, triplets, 3, "triplets", call)
-        anchor, similar, dissimilar = triplets.T
-        rows = np.concatenate([differences(X, dissimilar, anchor), differences(X, similar, anchor)], axis=1)
+        return self._comparisons(X, triplets[:, [0, 1, 0, 2]], sample_weight)
+
+    def _check_quadruplets(self, call: Call, X, quadruplets, sample_weight) -> Comparisons:
+        X, quadruplets = self._check_indexed(X, quadruplets, 4, "quadruplets", call)
+        return self._comparisons(X, quadruplets, sample_weight)
+
+    def _comparisons(self, X: np.ndarray, quadruplets: np.ndarray, sample_weight) -> Comparisons:
+        a, b, c, d = quadruplets.T
+        rows = np.concatenate([differences(X, d, c), differences(X, b, a)], axis=1)
         return Comparisons(rows, weights=self._check_weights(sample_weight, len(rows)), points=X)
 
     def _check_pairs(self, call: Call, X, pairs, targets, labels, sample_weight) -> Pairs:
         X, pairs = self._check_indexed(X, pairs, 2, "pairs", call)
         n = len(pairs)
-        senses = np.zeros(n) if labels is None else check_column(labels, n, "labels", "label")
-        if labels is not None and not (np.abs(senses) == 1).all():
-            row = int(np.argmax(np.abs(senses) != 1))
-            raise ValueError(f"labels must be 1 (similar) or -1 (dissimilar); got labels[{row}] = {senses[row]:g}.")
+        senses = np.zeros(n) if labels is None else check_similarity(labels, n)
         if labels is None and (targets is None or self.loss == "one_sided"):
             needed = (
                 "targets or labels" if targets is None else 'labels, with loss="one_sided" also in addition to targets,'

@@ -47,10 +47,22 @@ def check_column(values, n: int, name: str, what: str) -> np.ndarray:
     return values
 
 
-def check_labels(y: np.ndarray) -> None:
+def check_similarity(labels, n: int) -> np.ndarray:
+    """1 for similar, -1 for dissimilar pairs."""
+    labels = check_column(labels, n, "labels", "label")
+    if not (np.abs(labels) == 1).all():
+        row = int(np.argmax(np.abs(labels) != 1))
+        raise ValueError(f"labels must be 1 (similar) or -1 (dissimilar); got labels[{row}] = {labels[row]:g}.")
+    return labels
+
+
+def check_labels(y: np.ndarray, remedy: str = "") -> None:
     """Raise a ValueError unless y holds labels. Integers, strings and booleans are labels, however many differ.
 
     In a stream with many classes most rows of a chunk may be the first of their class.
     """
     if y.dtype.kind not in "iubUS":
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            raise ValueError(f"{error}{remedy}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 
 import numpy as np
@@ -13,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._online.export import ToSklearnMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
-from .._online.validation import check_query, check_rows, dense, finite, read_only
+from .._online.validation import check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
+from ._pairs import look_up, members
+from ._thresholds import ThresholdMixin
 
 
 class Factor:
@@ -37,22 +40,34 @@ class Factor:
         return known[1]
 
 
-class MahalanobisTransformer(ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Distances sqrt(z'Wz) of rows. A subclass has the parameter `n_components`, learns W and defines `_metric`.
+class MahalanobisTransformer(
+    ThresholdMixin, ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Distances sqrt(z'Wz) of rows. A subclass has the parameters below, learns W and defines `_metric`.
 
     Parameters
     ----------
     n_components : int or None
         Number of leading directions kept in `components_` and `transform`. None: all. Distances are always those of the
         full metric.
+    preprocessor : array-like of shape (n_rows, n_features), callable or None
+        Rows by number: where methods expect rows, or pairs, triplets or quadruplets of them, they then also accept
+        numbers of its rows. A function of an array of n numbers, or other keys, returns their rows, of shape (n,
+        n_features).
 
     Attributes
     ----------
     components_ : ndarray of shape (n_features, n_features) or (n_components, n_features)
         L with W = L'L; its rows are the principal directions, longest first.
+    threshold_ : float or None
+        Distance up to which pairs are similar, see `calibrate_threshold`; None before it is known.
     """
 
-    _transformer_constraints: dict = {"n_components": [Interval(Integral, 1, None, closed="left"), None]}
+    _transformer_constraints: dict = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "preprocessor": ["array-like", callable, None],
+    }
+    preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None
 
     _sklearn_form = "metric"
     _factor: Factor  # a new one in each new model
@@ -60,6 +75,19 @@ class MahalanobisTransformer(ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, Tr
     def _metric(self) -> np.ndarray:
         """W."""
         raise NotImplementedError
+
+    def _begin_metric(self) -> None:
+        """Bind what belongs to a new metric."""
+        self._factor, self._threshold = Factor(), None
+
+    def _by_number(self, X):
+        """Rows; those of the preprocessor if X is a vector of numbers."""
+        return X if self.preprocessor is None or np.ndim(X) != 1 else look_up(self.preprocessor, X)
+
+    def _queried(self, X) -> np.ndarray:
+        """Validated rows of a fitted model."""
+        check_is_fitted(self)
+        return check_rows(self, self._by_number(X), reset=False)
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
@@ -74,7 +102,7 @@ class MahalanobisTransformer(ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, Tr
         X_new : ndarray of shape (n_samples, n_features) or (n_samples, n_components)
             The mapped rows; with `n_components` only along the leading directions.
         """
-        return check_query(self, X) @ self.components_.T
+        return self._queried(X) @ self.components_.T
 
     @finite("squared distance")
     def predict(self, Z: MatrixLike) -> np.ndarray:
@@ -95,23 +123,24 @@ class MahalanobisTransformer(ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, Tr
         return self._squared_lengths(dense(check_rows(self, Z, reset=False)))
 
     @finite("distance")
-    def pair_distance(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
-        """Distances (not squared) between corresponding rows of X and Y.
+    def pair_distance(self, X: MatrixLike, Y: MatrixLike | None = None) -> np.ndarray:
+        """Distances (not squared) between corresponding rows of X and Y, or of the pairs X.
 
         Parameters
         ----------
-        X, Y : array-like of shape (n_samples, n_features)
-            Rows.
+        {X, Y}
 
         Returns
         -------
-        distances : ndarray of shape (n_samples,)
-            The distance of X[i] and Y[i].
+        {distances}
         """
         check_is_fitted(self)
-        check_flat(X, "give the first rows of all pairs as X, their second ones as Y: pairs[:, 0] and pairs[:, 1]")
-        check_flat(Y, "give the first rows of all pairs as X, their second ones as Y: pairs[:, 0] and pairs[:, 1]")
-        X, Y = (dense(check_rows(self, rows, reset=False)) for rows in (X, Y))
+        if Y is None:
+            rows = dense(check_rows(self, members(X, 2, "pairs", self.preprocessor), reset=False))
+            return np.sqrt(self._squared_lengths(rows[::2] - rows[1::2]))
+        check_flat(X, "give all pairs as X, without Y, or their first rows as X and their second ones as Y")
+        check_flat(Y, "give all pairs as X, without Y, or their first rows as X and their second ones as Y")
+        X, Y = dense(self._queried(X)), dense(self._queried(Y))
         if X.shape != Y.shape:
             raise ValueError(f"X and Y must have the same number of rows; got {len(X)} and {len(Y)}.")
         return np.sqrt(self._squared_lengths(X - Y))
@@ -136,8 +165,8 @@ class MahalanobisTransformer(ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, Tr
         """
         check_is_fitted(self)
         L = self._all_components()
-        X = check_rows(self, X, reset=False) @ L.T
-        return cdist(X, X if Y is None else check_rows(self, Y, reset=False) @ L.T)
+        X = self._queried(X) @ L.T
+        return cdist(X, X if Y is None else self._queried(Y) @ L.T)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
         """The learned matrix W, shape (n_features, n_features): symmetric positive semidefinite; a copy."""

@@ -1,4 +1,4 @@
-"""Pairs and triplets given by the user, converted to the rows that a learner reads."""
+"""Pairs, triplets and quadruplets given by the user, converted to the rows that a learner reads."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._online.containers import check_kind, readable
+from .._online.validation import check_finite, check_numbers
+
 # Number of differences computed at a time.
 _ROWS_A_BLOCK = 256
 
 
 class Block(NamedTuple):
-    """Instances to learn from, in their order: pairs as rows z of d values, or triplets as rows (p, q) of 2d.
+    """Instances to learn from, in their order: pairs as rows z of d values, or comparisons as rows (p, q) of 2d.
 
-    A pair is X = z z'. A triplet is X = p p' - q q', p the difference of the anchor to the row that should be farther.
+    A pair is X = z z'. A comparison is X = p p' - q q', p the difference of the two rows that should be farther apart.
     """
 
     rows: np.ndarray
@@ -30,3 +33,48 @@ def differences(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndar
         part = slice(start, start + _ROWS_A_BLOCK)
         np.subtract(X[first[part]], X[second[part]], out=z[part])
     return z
+
+
+def members(tuples, width: int, name: str, preprocessor=None) -> np.ndarray:
+    """The rows of tuples, one below the other: from an array of shape (n, width, n_features).
+
+    With a preprocessor tuples may also be row numbers for it, of shape (n, width).
+    """
+    tuples = np.asarray(readable(tuples, name))
+    numbers = preprocessor is not None and tuples.ndim == 2
+    if not numbers and tuples.ndim != 3:
+        raise ValueError(
+            f"Found an array of shape {tuples.shape} in place of {name}; give them as an array of shape (n_{name}, "
+            f"{width}, n_features), or as row numbers, with the parameter `preprocessor` or in addition to the rows."
+        )
+    if tuples.shape[1] != width or not len(tuples):
+        raise ValueError(f"{name} must be one or more tuples of {width} rows; got an array of shape {tuples.shape}.")
+    if numbers:
+        return look_up(preprocessor, tuples.ravel())
+    if tuples.dtype.kind == "f":
+        check_finite(tuples, name)
+    return tuples.reshape(-1, tuples.shape[2])
+
+
+def look_up(preprocessor, numbers) -> np.ndarray:
+    """The rows that a preprocessor, an array of them or a function, has for row numbers (or other keys)."""
+    numbers = np.asarray(numbers)
+    if callable(preprocessor):
+        rows = np.asarray(preprocessor(numbers))
+        if rows.ndim != 2 or len(rows) != len(numbers):
+            raise ValueError(
+                f"preprocessor must return one row for each of {len(numbers)} numbers; got an array of shape "
+                f"{rows.shape}."
+            )
+        return rows
+    rows = check_numbers(preprocessor, "preprocessor", dtype=None)
+    check_kind(numbers.dtype, "row numbers")
+    if numbers.dtype.kind not in "iu":
+        raise ValueError(f"Row numbers for the preprocessor must be integers; got dtype {numbers.dtype}.")
+    outside = (numbers < 0) | (numbers >= len(rows))
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise ValueError(
+            f"Row numbers must be from 0 to {len(rows) - 1}, for the rows of the preprocessor; got {numbers[place]}."
+        )
+    return rows[numbers]

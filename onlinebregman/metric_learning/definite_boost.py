@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Tags
@@ -20,7 +21,7 @@ from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
-from ._mahalanobis import Factor, MahalanobisTransformer
+from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 
 
@@ -45,7 +46,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         Lower bound on mean squared distances to impostors, as a share of those in the Euclidean metric.
     n_impostors : int
         Nearest rows of other classes, in the Euclidean metric, for each row.
-    {n_components}
+    {n_components, preprocessor}
     projection : {"approximate", "exact"}
         See :class:`~onlinebregman.DefiniteBoost`.
     max_iter : int
@@ -59,7 +60,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
 
     Attributes
     ----------
-    {components_}
+    {components_, threshold_}
     boost_ : DefiniteBoost
         The kernel learner between the features that found W / n_features; its first constraints are those of rows of
         the same class, its last those of impostors.
@@ -128,6 +129,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         dissimilar: float = 1.0,
         n_impostors: int = 5,
         n_components: int | None = None,
+        preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
         projection: Literal["approximate", "exact"] = "approximate",
         max_iter: int = 500,
         tol: float = 1e-2,
@@ -138,6 +140,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         self.dissimilar = dissimilar
         self.n_impostors = n_impostors
         self.n_components = n_components
+        self.preprocessor = preprocessor
         self.projection = projection
         self.max_iter = max_iter
         self.tol = tol
@@ -145,7 +148,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         self.random_state = random_state
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        X, y = check_rows(self, self._by_number(X), y=y, reset=call.first, numeric=False)
         check_labels(y)
         X = check_size(dense(X))
         self._check_n_components(X.shape[1])
@@ -154,7 +157,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     def _begin(self, data: Examples) -> None:
         self._sampler = Reservoir(data.X.shape[1], self.memory_size, random_numbers(self.random_state))
         self._labels: dict[Any, int] = {}
-        self._factor = Factor()
+        self._begin_metric()
 
     def _go_on(self, data: Examples, call: Call) -> None:
         """Nothing to copy: a call of the sampler learns all of its rows or none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -51,12 +52,12 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
     update : {"implicit", "explicit"}
         "implicit": the exact step, stable at any rate. "explicit": the linearised step, which overshoots its target if
         eta norm(z)^4 > 1.
-    {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
-    {n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
+    {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, preprocessor}
+    {max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {components_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
+    {components_, threshold_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
     {loss_curve_}
     divergence_ : SquaredFrobenius
         The divergence of the estimator.
@@ -120,12 +121,13 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
         update: Literal["implicit", "explicit"] = "implicit",
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        sampling: Literal["neighbors", "random"] = "neighbors",
+        sampling: Literal["neighbors", "random", "targets"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,
         memory_size: int = 200,
         n_components: int | None = None,
+        preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
         max_iter: int = 5,
         tol: float | None = None,
         n_iter_no_change: int = 5,

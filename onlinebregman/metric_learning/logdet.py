@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -54,18 +55,19 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
 
     A triplet, anchor, similar and dissimilar row, is one instance of rank two, X = p p' - q q' with p the difference of
     the anchor to the dissimilar row and q that to the similar one. tr(W X), the difference of the two squared
-    distances, should be at least a margin; the step changes W^-1 to W^-1 + c X.
+    distances, should be at least a margin; the step changes W^-1 to W^-1 + c X. A quadruplet compares any two pairs.
 
     With labelled rows, pairs or triplets of each row with stored earlier rows are sampled internally.
 
     Parameters
     ----------
     {prior, loss, eta0, scale_eta, learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size}
-    {n_components, max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
+    {n_components, preprocessor, max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state}
+    {verbose}
 
     Attributes
     ----------
-    {components_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
+    {components_, threshold_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
     {loss_curve_, divergence_, n_features_in_, feature_names_in_}
 
     See Also
@@ -128,12 +130,13 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         scale_eta: bool = True,
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        sampling: Literal["neighbors", "random"] = "neighbors",
+        sampling: Literal["neighbors", "random", "targets"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,
         memory_size: int = 200,
         n_components: int | None = None,
+        preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
         max_iter: int = 5,
         tol: float | None = None,
         n_iter_no_change: int = 5,

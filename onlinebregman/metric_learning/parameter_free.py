@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
@@ -17,7 +18,7 @@ from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted
 from ..pipeline import copies_to_learn, reversible
 from ._checks import check_labels, check_size
-from ._mahalanobis import Factor, MahalanobisTransformer
+from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
 from .logdet import LogDetMetricLearner
 
@@ -38,11 +39,11 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
 
     Parameters
     ----------
-    {n_components, random_state}
+    {n_components, preprocessor, random_state}
 
     Attributes
     ----------
-    {components_}
+    {components_, threshold_}
     metric_learners_ : list of LogDetMetricLearner
         The three, fitted.
     {t_, n_features_in_, feature_names_in_}
@@ -85,12 +86,19 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         "random_state": ["random_state"],
     }
 
-    def __init__(self, *, n_components: int | None = None, random_state: RandomState = None) -> None:
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_components = n_components
+        self.preprocessor = preprocessor
         self.random_state = random_state
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
-        X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
+        X, y = check_rows(self, self._by_number(X), y=y, reset=call.first, numeric=False)
         check_labels(y)
         self._check_n_components(X.shape[1])
         return Examples(check_size(dense(X, np.float64)), y)
@@ -100,7 +108,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         self._seeds = rng.randint(np.iinfo(np.int32).max, size=len(PRIORS)).tolist()
         self._first = data.X[:0], []
         self._covariance = RunningCovariance(np.zeros(data.X.shape[1]))
-        self._factor = Factor()
+        self._begin_metric()
 
     def _learning_in_place(self, data: Examples) -> list[BaseEstimator]:
         return reversible(self.metric_learners_, len(data))

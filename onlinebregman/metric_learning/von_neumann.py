@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Literal, Self
 
@@ -50,12 +51,12 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
         for triplets) and multiply it by the mean eigenvalue of the prior: eta0 is then dimensionless, and one value
         suits data and metrics of any scale. False: eta0 is eta itself.
-    {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, max_iter, tol}
-    {n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
+    {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, preprocessor}
+    {max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 
     Attributes
     ----------
-    {components_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
+    {components_, threshold_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
     {loss_curve_, divergence_, n_features_in_, feature_names_in_}
 
     See Also
@@ -119,12 +120,13 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         scale_eta: bool = True,
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
-        sampling: Literal["neighbors", "random"] = "neighbors",
+        sampling: Literal["neighbors", "random", "targets"] = "neighbors",
         bounds: tuple[float, float] | None = None,
         margin: float | None = None,
         pairs_per_row: int = 20,
         memory_size: int = 200,
         n_components: int | None = None,
+        preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
         max_iter: int = 5,
         tol: float | None = None,
         n_iter_no_change: int = 5,

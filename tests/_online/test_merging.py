@@ -27,6 +27,7 @@ REFUSED = {
     "LearningRatePath": "at the rate that is found",
     "MaxEntDensity": "at once",
     "MetricKNeighborsClassifier": "window",
+    "MetricKNeighborsRegressor": "window",
     "ParameterFreeClassifier": "losses of one sequence",
     "ParameterFreeMetricLearner": "first rows of one stream",
     "ParameterFreeRegressor": "losses of one sequence",

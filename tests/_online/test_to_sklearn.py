@@ -16,6 +16,7 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
+    MetricKNeighborsRegressor,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
 )
@@ -77,6 +78,8 @@ def test_metrics_of_pipelines_and_several_metrics():
         converted, Z = model.to_sklearn(), X + 0.1
         assert (converted.predict(Z) == model.predict(Z)).all()
         assert_allclose(converted.predict_proba(Z), model.predict_proba(Z), rtol=1e-9, atol=1e-12)
+        model = MetricKNeighborsRegressor(metric_learner=metric, weights="distance").partial_fit(X, LABELS)
+        assert_allclose(model.to_sklearn().predict(Z), model.predict(Z), rtol=1e-9, atol=1e-12)
 
 
 def test_own_losses():

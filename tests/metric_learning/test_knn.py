@@ -306,7 +306,7 @@ def test_a_window_is_the_end_of_a_list(appends):
         seen, most = seen + n, max(most, len(kept))
         views.append((window.rows, list(kept)))
         assert (window.first, window.last, len(window)) == (kept[0], seen, len(kept))
-        assert window.codes.tolist() == kept
+        assert window.values.tolist() == kept
         assert len(window._rows) <= 2 * most  # spare capacity, but bounded
     for seen_before, numbers in views:  # arrays returned earlier are unchanged
         rows = seen_before.rows if isinstance(seen_before, Window) else seen_before

@@ -14,6 +14,7 @@ from onlinebregman._kernels.matrices.neighbors import (
     NEAREST_IMPOSTORS,
     NEAREST_SIMILAR,
     NeighborTriplets,
+    TargetTriplets,
     update_images,
 )
 from onlinebregman._kernels.matrices.percentiles import Percentiles
@@ -67,26 +68,30 @@ def step_of(W, X, target):
 # --- what is drawn ----------------------------------------------------------------------------------------------------
 
 
-def test_triplets_are_an_anchor_its_neighbours_and_its_impostors():
+@pytest.mark.parametrize("kind", [NeighborTriplets, TargetTriplets])
+def test_triplets_are_an_anchor_its_neighbours_and_its_impostors(kind):
+    """Of the class, or of the fifth of the rows whose targets are nearest."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3 if kind is NeighborTriplets else rng.normal(size=60)
     W = np.diag([1.0, 25.0, 0.01])  # nearest rows in this metric
     squared = pairwise_distances(X @ np.sqrt(W)) ** 2
-    drawn, margins, met = sampler(3), [], 0
+    drawn, margins, met = sampler(3, kind=kind), [], 0
     for row in range(60):
         step, n = take_in(drawn, W, X[row : row + 1], [y[row]])
         before = np.arange(row)
-        same, other = before[y[:row] == y[row]], before[y[:row] != y[row]]
+        gaps = np.abs(y[:row] - y[row])
+        close = gaps == 0 if kind is NeighborTriplets or not row else gaps <= np.quantile(gaps, 0.2)
+        same, other = before[close], before[~close]
         similar = same[np.argsort(squared[row, same])[:NEAREST_SIMILAR]]
         impostors = other[np.argsort(squared[row, other])[:NEAREST_IMPOSTORS]]
         margins.extend(((X[similar] - X[row]) ** 2).sum(axis=1))
-        assert n == (len(similar) > 0)
+        assert n == (len(similar) > 0 and len(impostors) > 0)
         if n:
             found = [of_triplet(X[row], X[i], X[j]) for i in similar for j in impostors]
             steps = np.array([step_of(W, each, drawn.margins.values[0]) for each in found])
             assert np.abs(steps - step).max(axis=(1, 2)).min() < 1e-5
             met += 1
-    assert met == 57
+    assert met == (57 if kind is NeighborTriplets else 58)
     assert_allclose(drawn.margins.values, np.median(margins), rtol=0.1)
 
 

@@ -19,3 +19,6 @@ cdef class Percentiles:
     cdef void put(self, Py_ssize_t slot, double value) noexcept nogil
     cdef bint is_due(self) noexcept nogil
     cdef void update(self) noexcept nogil
+
+
+cdef double quantile(double* a, Py_ssize_t n, double q) noexcept nogil
