@@ -29,7 +29,7 @@ from ._examples import Comparisons, Pairs
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._pairs import Block, differences, members
-from ._prior import PRIORS, prior_matrix
+from ._prior import MORE_PRIORS, PRIORS, Prior, prior_matrix
 from ._regret import MetricRegretMixin
 
 SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets, "targets": TargetTriplets}
@@ -40,10 +40,13 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     Parameters
     ----------
-    prior : {"identity", "variance", "covariance"} or array-like of shape (n_features, n_features)
+    prior : {"identity", "variance", "covariance", "pca", "lda", "auto", "random"} or array-like
         Starting metric: the identity (scale the features), the inverse variances of the features, the inverse of the
-        covariance (with correlations shrunk so that it exists), or a symmetric positive definite matrix. Variances and
-        covariances are computed from the rows of the first call.
+        covariance (with correlations shrunk so that it exists), or a symmetric positive definite matrix, of shape
+        (n_features, n_features). "pca": the identity on the `n_components` leading principal components, and a tenth of
+        it on other directions; "lda": the same with the inverse covariance within classes and linear discriminants, of
+        labelled rows; "auto": one of these, if `n_components` is small enough to select directions, or the identity;
+        "random": with random eigenvectors. Rows of the first call are measured.
     loss : {"squared_error", "one_sided"}
         Loss of pairs: half the squared difference from the target, or the same only if a similar pair is farther apart
         than its target, or a dissimilar one closer. The loss of triplets and quadruplets is always one-sided.
@@ -97,7 +100,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     _parameter_constraints: dict = {
         **EpochEstimator._epoch_constraints,
         **MahalanobisTransformer._transformer_constraints,
-        "prior": [StrOptions(set(PRIORS)), "array-like"],
+        "prior": [StrOptions({*PRIORS, *MORE_PRIORS}), "array-like"],
         "loss": [StrOptions({"squared_error", "one_sided"})],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "scale_eta": ["boolean"],
@@ -115,7 +118,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     _maxima, _of_first = ("_largest_target",), ("_sampler", "_labels")
 
-    prior: Literal["identity", "variance", "covariance"] | ArrayLike
+    prior: Prior
     loss: Literal["squared_error", "one_sided"]
     eta0: float
     scale_eta: bool
@@ -319,7 +322,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _begin(self, data: Comparisons) -> None:
         X = data.points
         self._check_n_components(X.shape[1])
-        prior = self._first_metric(X)
+        prior = self._first_metric(data)
         self._learner = self._make_learner(prior)
         bounds, margin = check_bounds(self.bounds), None if self.margin is None else [self.margin]
         self._sampler = SAMPLERS[self.sampling](
@@ -353,7 +356,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     @property
     def _learns_targets(self) -> bool:
-        """Whether rows have real targets, not labels."""
         return isinstance(self._sampler, TargetTriplets)
 
     def _plain_targets(self, y) -> np.ndarray | None:
@@ -364,9 +366,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])
         return mixed
 
-    def _first_metric(self, X: np.ndarray) -> np.ndarray:
-        """The initial metric, given the rows X of the first call."""
-        return prior_matrix(self.prior, X)
+    def _first_metric(self, data: Comparisons) -> np.ndarray:
+        """The initial metric, given the first examples."""
+        labels = None if self.sampling == "targets" else data.labels
+        return prior_matrix(self.prior, data.points, labels, self.n_components, self.random_state)
 
     def _loss(self) -> Loss:
         return BoundLoss() if self.loss == "one_sided" else SquaredLoss()

@@ -16,6 +16,11 @@ class Comparisons(Examples):
 
     points: np.ndarray
 
+    @property
+    def labels(self) -> np.ndarray | None:
+        """Labels of `points`, which are the rows of positive weight, if they have any."""
+        return self.y if self.y is None or len(self.y) == len(self.points) else self.y[self.weights > 0]
+
     def ordered(self, order: np.ndarray | None) -> Self:
         """The same in another order; fields without one value for each example are unchanged."""
         if order is None:
@@ -29,3 +34,4 @@ class Pairs(Comparisons):
     """Pairs z = x_i - x_j and target distances: upper bounds (sense 1), lower bounds (-1) or equalities (0)."""
 
     senses: np.ndarray
+    labels = None

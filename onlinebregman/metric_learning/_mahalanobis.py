@@ -17,8 +17,8 @@ from .._online.types import MatrixLike
 from .._online.validation import check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
-from ._pairs import look_up, members
-from ._thresholds import ThresholdMixin
+from ._pairs import look_up
+from ._thresholds import ThresholdMixin, rows_of_pairs
 
 
 class Factor:
@@ -134,16 +134,8 @@ class MahalanobisTransformer(
         -------
         {distances}
         """
-        check_is_fitted(self)
-        if Y is None:
-            rows = dense(check_rows(self, members(X, 2, "pairs", self.preprocessor), reset=False))
-            return np.sqrt(self._squared_lengths(rows[::2] - rows[1::2]))
-        check_flat(X, "give all pairs as X, without Y, or their first rows as X and their second ones as Y")
-        check_flat(Y, "give all pairs as X, without Y, or their first rows as X and their second ones as Y")
-        X, Y = dense(self._queried(X)), dense(self._queried(Y))
-        if X.shape != Y.shape:
-            raise ValueError(f"X and Y must have the same number of rows; got {len(X)} and {len(Y)}.")
-        return np.sqrt(self._squared_lengths(X - Y))
+        first, second = rows_of_pairs(self, X, Y)
+        return np.sqrt(self._squared_lengths(first - second))
 
     @finite("distance")
     def pairwise_distances(self, X: MatrixLike, Y: MatrixLike | None = None) -> np.ndarray:
@@ -213,10 +205,18 @@ class Mahalanobis:
     ----------
     components : ndarray of shape (n_components, n_features)
         The factor L.
+
+    Called with `squared=True`, it returns the squared distance.
     """
 
     def __init__(self, components: np.ndarray) -> None:
         self.components = components
 
-    def __call__(self, a: ArrayLike, b: ArrayLike) -> float:
-        return float(np.linalg.norm(self.components @ (np.asarray(a) - np.asarray(b))))
+    def __call__(self, a: ArrayLike, b: ArrayLike, squared: bool = False) -> float:
+        a, b = (np.atleast_1d(np.squeeze(np.asarray(row))) for row in (a, b))
+        if not a.shape == b.shape == self.components.shape[1:]:
+            raise ValueError(
+                f"a and b must be two rows of {self.components.shape[1]} numbers; got shapes {a.shape} and {b.shape}."
+            )
+        mapped = self.components @ (a - b)
+        return float(mapped @ mapped if squared else np.linalg.norm(mapped))

@@ -11,9 +11,34 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._online.docs import DocumentedMixin, described_by
 from .._online.types import MatrixLike
-from ._checks import check_similarity
+from .._online.validation import check_rows, dense
+from ._checks import check_flat, check_similarity
+from ._pairs import members
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
+
+
+def rows_of_pairs(model, X, Y) -> tuple[np.ndarray, np.ndarray]:
+    """Validated first and second rows of pairs.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features) or (n_samples, 2, n_features)
+        First rows; or pairs of rows, without Y. With `preprocessor` also numbers of its rows, of shape (n_samples,) or
+        (n_samples, 2).
+    Y : array-like of shape (n_samples, n_features) or None, default=None
+        Second rows.
+    """
+    check_is_fitted(model)
+    if Y is None:
+        rows = dense(check_rows(model, members(X, 2, "pairs", model.preprocessor), reset=False))
+        return rows[::2], rows[1::2]
+    for rows in (X, Y):
+        check_flat(rows, "give all pairs as X, without Y, or their first rows as X and their second ones as Y")
+    first, second = (dense(check_rows(model, model._by_number(rows), reset=False)) for rows in (X, Y))
+    if first.shape != second.shape:
+        raise ValueError(f"X and Y must have the same number of rows; got {len(first)} and {len(second)}.")
+    return first, second
 
 
 class ThresholdMixin(DocumentedMixin):
@@ -31,16 +56,13 @@ class ThresholdMixin(DocumentedMixin):
         """The threshold without calibration, if there is a natural one."""
         return None
 
+    @described_by(rows_of_pairs)
     def pair_distance(self, X: MatrixLike, Y: MatrixLike | None = None) -> np.ndarray:
         """Distances (not squared) between corresponding rows of X and Y, or of the pairs X.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features) or (n_samples, 2, n_features)
-            First rows; or pairs of rows, without Y. With `preprocessor` also numbers of its rows, of shape (n_samples,)
-            or (n_samples, 2).
-        Y : array-like of shape (n_samples, n_features) or None, default=None
-            Second rows.
+        {X, Y}
 
         Returns
         -------
@@ -49,7 +71,7 @@ class ThresholdMixin(DocumentedMixin):
         """
         raise NotImplementedError
 
-    @described_by(pair_distance)
+    @described_by(rows_of_pairs)
     def pair_score(self, X: MatrixLike, Y: MatrixLike | None = None) -> np.ndarray:
         """Minus the distances of pairs: the higher, the more similar; for instance for `roc_auc_score`.
 
@@ -64,7 +86,7 @@ class ThresholdMixin(DocumentedMixin):
         """
         return -self.pair_distance(X, Y)
 
-    @described_by(pair_distance)
+    @described_by(rows_of_pairs)
     def predict_pairs(self, X: MatrixLike, Y: MatrixLike | None = None) -> np.ndarray:
         """Whether pairs are similar: their distance is at most `threshold_`.
 
@@ -107,7 +129,7 @@ class ThresholdMixin(DocumentedMixin):
         self._threshold = float(threshold)
         return self
 
-    @described_by(pair_distance)
+    @described_by(rows_of_pairs)
     def calibrate_threshold(
         self,
         X: MatrixLike,

@@ -15,6 +15,7 @@ from .._sklearn_compat import StrOptions
 from ..divergences import SquaredFrobenius
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
+from ._prior import Prior
 
 
 class FrobeniusMirrorMixin(MirrorMixin):
@@ -114,7 +115,7 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
     def __init__(
         self,
         *,
-        prior: Literal["identity", "variance", "covariance"] | ArrayLike = "identity",
+        prior: Prior = "identity",
         loss: Literal["squared_error", "one_sided"] = "squared_error",
         eta0: float = 1.0,
         scale_eta: bool = True,

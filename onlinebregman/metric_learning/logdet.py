@@ -15,6 +15,7 @@ from .._online.types import RandomState
 from ..divergences import LogDet
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
+from ._prior import Prior
 
 # From this number of features on updates are made in blocks, which is then faster even for single pairs (measured).
 BLOCKED_FROM = 100
@@ -124,7 +125,7 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     def __init__(
         self,
         *,
-        prior: Literal["identity", "variance", "covariance"] | ArrayLike = "identity",
+        prior: Prior = "identity",
         loss: Literal["squared_error", "one_sided"] = "squared_error",
         eta0: float = 1.0,
         scale_eta: bool = True,

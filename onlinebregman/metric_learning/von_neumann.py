@@ -18,6 +18,7 @@ from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 from ._examples import Comparisons
 from ._pairs import Block
+from ._prior import Prior
 
 
 class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
@@ -112,7 +113,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     def __init__(
         self,
         *,
-        prior: Literal["identity", "variance", "covariance"] | ArrayLike = "identity",
+        prior: Prior = "identity",
         trace: float | None = None,
         loss: Literal["squared_error", "one_sided"] = "squared_error",
         update: Literal["implicit", "explicit"] = "implicit",
@@ -138,8 +139,8 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     ) -> None:
         self._set_arguments(locals())
 
-    def _first_metric(self, X: np.ndarray) -> np.ndarray:
-        prior = super()._first_metric(X)
+    def _first_metric(self, data: Comparisons) -> np.ndarray:
+        prior = super()._first_metric(data)
         return prior if self.trace is None else prior * (self.trace / np.trace(prior))
 
     def _partial_fit(self, *given, **more) -> Self:

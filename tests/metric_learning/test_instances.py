@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.covariance import ledoit_wolf
+from sklearn.decomposition import PCA
 
 from onlinebregman import LogDetMetricLearner
 from onlinebregman.losses import BoundLoss
@@ -174,7 +175,40 @@ def test_priors_of_the_rows_of_the_first_call():
     assert_allclose(start("covariance", rows).get_mahalanobis_matrix(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("prior", ["variance", "covariance"])
+def test_priors_of_leading_directions():
+    y = np.arange(40) % 3
+    within = X - np.array([X[y == k].mean(axis=0) for k in range(3)])[y]
+    deviations = within.std(axis=0)
+    covariance = ledoit_wolf(within / deviations)[0] * np.outer(deviations, deviations)
+    separated = []  # squared distances of the means of classes
+    for n_components, rank in ((None, 2), (1, 1)):
+        learner = LogDetMetricLearner(prior="lda", n_components=n_components).partial_fit(X, y, np.zeros(40))
+        L = (learner.get_mahalanobis_matrix() - 0.1 * np.linalg.inv(covariance)) / 0.9
+        assert_allclose(L @ covariance @ L, L, atol=1e-7)  # a projection, in the metric of the covariance
+        assert np.trace(L @ covariance) == pytest.approx(rank, abs=1e-7)
+        separated.append(np.trace(L @ np.cov((X - within).T)))
+    assert 0.5 * separated[0] < separated[1] < separated[0]  # the first one separates the classes most
+    W = LogDetMetricLearner(prior="pca", n_components=2).partial_fit(X, y, np.zeros(40)).get_mahalanobis_matrix()
+    leading = PCA(2).fit(X).components_
+    assert_allclose(W, 0.9 * leading.T @ leading + 0.1 * np.eye(4), atol=1e-12)
+    random = [
+        LogDetMetricLearner(prior="random", random_state=seed).partial_fit(X, y, np.zeros(40)).get_mahalanobis_matrix()
+        for seed in (0, 0, 1)
+    ]
+    assert_array_equal(random[0], random[1])
+    assert not np.allclose(random[0], random[2])
+    assert np.trace(random[0]) == pytest.approx(4) and np.linalg.eigvalsh(random[0])[0] > 0
+    for refused in (
+        lambda learner: learner.fit_pairs(X, PAIRS, np.ones(len(PAIRS))),
+        lambda learner: learner.fit(X, np.zeros(40, dtype=int)),
+        lambda learner: learner.partial_fit(X, np.arange(40)),
+        lambda learner: learner.set_params(sampling="targets").fit(X, y),
+    ):
+        with pytest.raises(ValueError, match='prior="lda" is measured on the labelled rows'):
+            refused(LogDetMetricLearner(prior="lda"))
+
+
+@pytest.mark.parametrize("prior", ["variance", "covariance", "pca", "lda"])
 def test_rows_of_weight_zero_do_not_enter_the_prior(prior):
     y, weights = np.arange(len(X)) % 2, (np.arange(len(X)) % 3 > 0).astype(float)
     weighted = LogDetMetricLearner(prior=prior, random_state=0).partial_fit(X, y, weights)
@@ -184,7 +218,7 @@ def test_rows_of_weight_zero_do_not_enter_the_prior(prior):
 
 def test_priors_exist_where_covariances_have_no_inverse():
     rows = np.c_[X, X[:, 0], np.full(40, 0.1), X[:, 1] * 1e6]  # the same feature twice, a constant one, other units
-    for prior in ("variance", "covariance"):
+    for prior in ("variance", "covariance", "lda"):
         W = start(prior, rows).get_mahalanobis_matrix()
         assert np.isfinite(W).all()
         assert np.linalg.eigvalsh(W)[0] > 0
