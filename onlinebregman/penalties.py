@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._objects import ParametricObject
 from .divergences import Divergence
 
-__all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "Penalty", "resolve_penalty"]
+__all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "ExplicitElasticNet", "Penalty", "resolve_penalty"]
 
 Array = NDArray[np.float64]
 
@@ -55,6 +55,8 @@ class Penalty(ParametricObject, ABC):
     >>> Cost([1.0, 3.0]).prox(Burg(), [0.5, 1.0], 1.0)
     array([0.33333333, 0.25      ])
     """
+
+    explicit: bool = False  # whether its L2 part is linearised at the weights before the row: no proximal step
 
     @abstractmethod
     def value(self, w: ArrayLike) -> float:
@@ -176,6 +178,47 @@ class L2(ElasticNet):
 
     def __init__(self, alpha: float = 0.0001) -> None:
         self.alpha: float = _check_alpha(alpha)
+
+
+class ExplicitElasticNet(ElasticNet):
+    """`ElasticNet` with explicit steps of its L2 part, as in scikit-learn's SGD: weights shrunk by 1 - eta l2.
+
+    This part is linearised together with the loss, at the weights w before the row: argmin of <c x + eta l2 w, v> +
+    D(v, w) over v is (1 - eta l2) w - c x in the squared Euclidean geometry, the only one that learns with it. It is
+    the proximal step at the rate eta / (1 - eta l2), except that the intercept moves at the rate eta. A step that would
+    overshoot, with eta l2 > 1, ends at -c x. The proximal step of the L1 part follows. For models that have to equal
+    those of scikit-learn: `ElasticNet` never overshoots, and has certificates.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0001
+        Strength, >= 0.
+    l1_ratio : float, default=0.15
+        The share of the L1 part, from 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import SGDRegressor
+    >>> from onlinebregman import MirrorDescentRegressor
+    >>> from onlinebregman.penalties import ExplicitElasticNet
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> y = X @ [1.0, 2.0, 3.0]
+    >>> rate = {"learning_rate": "constant", "eta0": 0.01}
+    >>> l2 = ExplicitElasticNet(alpha=0.1, l1_ratio=0.0)
+    >>> model = MirrorDescentRegressor(divergence="squared_euclidean", update="explicit", penalty=l2, **rate)
+    >>> sgd = SGDRegressor(penalty="l2", alpha=0.1, shuffle=False, **rate)
+    >>> bool(np.allclose(model.partial_fit(X, y).coef_, sgd.partial_fit(X, y).coef_, rtol=1e-12))
+    True
+    """
+
+    explicit = True
+
+    def prox(self, divergence: Divergence, w: ArrayLike, eta: float) -> Array:
+        """The steps of the penalty alone: f(v) = f(w) - eta l2 w, and then the proximal one of the L1 part."""
+        shrunk = divergence.step(w, np.multiply(self.l2, w), eta)
+        return self._call(divergence, "prox_elastic_net", "make the proximal step of", shrunk, eta * self.l1, 0.0)
 
 
 PENALTIES = ("l1", "l2", "elasticnet")

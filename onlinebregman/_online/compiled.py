@@ -35,7 +35,7 @@ from ..divergences import (
 )
 from ..losses import Loss, SquaredLoss
 from ..losses.margin import OneClassLoss
-from ..penalties import L1, L2, ElasticNet, Penalty
+from ..penalties import L1, L2, ElasticNet, ExplicitElasticNet, Penalty
 
 # Compiled geometry of a divergence class with a constraint class; it may be None for some parameters. Subclasses are
 # not looked up here, as they may override any method.
@@ -64,6 +64,7 @@ _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
 _PENALTIES: set[tuple[type, type]] = {
     *product((SquaredEuclidean, RelativeEntropy, Burg, BinaryEntropy), (L1, L2, ElasticNet)),
     (PNorm, L1),
+    (SquaredEuclidean, ExplicitElasticNet),
 }
 _LOSSES: dict[type, Callable[..., compiled.Loss]] = {
     losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
@@ -108,9 +109,14 @@ def make_geometry(
         make = None
     geometry = make and make(weights, signed, divergence, constraint)
     if geometry is None:
+        if penalty is not None and penalty.explicit:
+            raise ValueError(
+                f"{penalty!r} has no step for {divergence!r} and {constraint!r}, but only for "
+                f"divergence='squared_euclidean' with an UpperBound, L2Ball or no constraint; use ElasticNet."
+            )
         return NumPyGeometry(weights, signed, divergence, constraint, penalty)
     if isinstance(penalty, ElasticNet):
-        geometry.penalise(penalty.l1, penalty.l2)
+        geometry.penalise(penalty.l1, penalty.l2, penalty.explicit)
     return geometry
 
 

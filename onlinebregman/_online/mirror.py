@@ -113,6 +113,7 @@ class MirrorMixin(DocumentedMixin):
             fit_intercept=getattr(self, "fit_intercept", False),
             average=parameters.get("average", False),
             track_regret=parameters.get("track_regret", False),
+            intercept_scaling=parameters.get("intercept_scaling", 1.0),
         )
 
     # --- mixing models that learned in parallel ---------------------------------------------------------------------

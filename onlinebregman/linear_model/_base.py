@@ -130,6 +130,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     warm_start: bool
     _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
+    _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
 
     def _schedule(self) -> Schedule:
@@ -258,8 +259,14 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     @read_only
     def coef_(self) -> np.ndarray:
-        """Weights of the features, in units of the data: a read-only copy, or a sparse one after `sparsify`."""
+        """Weights of the features, in units of the data: a read-only copy, or a sparse one after `sparsify`.
+
+        Learning itself and predictions use float64; if it started with rows of float32, this copy is rounded to that,
+        unless a weight would overflow.
+        """
         coef: Any = self._linear_model()[0]
+        if self._single and np.abs(coef).max() <= np.finfo(np.float32).max:
+            coef = coef.astype(np.float32)
         return csr_array(np.atleast_2d(coef)) if self._sparse_coef else coef
 
     def sparsify(self) -> Self:
@@ -300,7 +307,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
         row_map, n_weights = self._begin_map(data.X)
-        self._slowdown, self._sparse_coef = 1.0, False
+        self._slowdown, self._sparse_coef, self._single = 1.0, False, data.X.dtype == np.float32
         if coef is not None or intercept is not None:
             self._check_start()
         self._learner = self._make_learners(n_weights, data, coef)

@@ -32,6 +32,7 @@ _PARAMETERS: dict = {
     "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
     "alpha": [Interval(Real, 0, None, closed="left")],
     "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
     "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
     "learning_rate": [
         *OnlineLinearModel._parameter_constraints["learning_rate"],
@@ -62,9 +63,10 @@ class ParametricMirrorMixin(MirrorMixin):
         R(w) = alpha (l1_ratio sum abs(w) + (1 - l1_ratio) sum w^2 / 2), where "l1" and "l2" stand for ratios of 1 and
         0. Each step is followed by the proximal step argmin D(v, w) + eta_t R(v), in adaptive divergences by the limit
         of many small ones, before a projection. A `Penalty`, from `onlinebregman.penalties` or your own, is used
-        directly. The intercept is not penalised, and weights of rows do not affect the penalty; with `signed` it is
-        applied to (w+, w-). Read when learning starts. The cost of a sparse row is proportional to its nonzeros, except
-        with `average` or `track_regret`, and where proximal steps cannot be combined (user guide).
+        directly; `ExplicitElasticNet` makes the steps of scikit-learn's SGD. The intercept is not penalised, and
+        weights of rows do not affect the penalty; with `signed` it is applied to (w+, w-). Read when learning starts.
+        The cost of a sparse row is proportional to its nonzeros, except with `average` or `track_regret`, and where
+        proximal steps cannot be combined (user guide).
     alpha : float
         Strength of the penalty.
     l1_ratio : float or None
@@ -93,6 +95,10 @@ class ParametricMirrorMixin(MirrorMixin):
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 0 everywhere where that is in the domain, 1/n (of the total on the simplex),
         or 1/2 between 0 and 1.
+    intercept_scaling : float
+        The intercept is learned as the weight of a feature of this constant value, so that its rate is
+        intercept_scaling^2 eta; a smaller value prevents it from oscillating where rows are sparse. Divergences that
+        adapt the rate of the intercept, as that of all weights, require 1, and so do certificates.
     """
 
     divergence: str | Divergence
@@ -102,9 +108,11 @@ class ParametricMirrorMixin(MirrorMixin):
     penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None
     alpha: float
     l1_ratio: float | None
+    track_regret: bool
     coef_: np.ndarray
     _falling_rate: float  # default eta0 of a decreasing rate
-    _penalty_terms = ("penalty", "alpha", "l1_ratio")
+    intercept_scaling: float = 1.0  # of estimators without this parameter
+    _at_each_call = ("penalty", "alpha", "l1_ratio", "intercept_scaling")
 
     @property
     def _signed(self) -> bool:
@@ -126,8 +134,29 @@ class ParametricMirrorMixin(MirrorMixin):
                 "Set penalty, alpha and l1_ratio back, or fit again (with warm_start=False, and init=coef_ to "
                 "continue)."
             )
+        self._check_certified()
         self._check_aggressive()
         super()._configure()
+
+    def _check_certified(self) -> None:
+        """Check that certificates are not asked for of steps that have none."""
+        penalty, scaling = self._learned_penalty, self.intercept_scaling
+        if scaling != 1 and self._divergence.adaptive:
+            raise ValueError(
+                f"intercept_scaling must be 1 with {self._divergence!r}, which adapts the rate of the intercept; got "
+                f"{scaling}."
+            )
+        certified = "track_regret=True" if self.track_regret else "learning_rate='theory'"
+        if not (self.track_regret or self.learning_rate == "theory"):
+            return
+        if penalty is not None and penalty.explicit:
+            raise ValueError(
+                f"{penalty!r} has no certificate for {certified}; use ElasticNet, whose steps are proximal."
+            )
+        if scaling != 1:
+            raise ValueError(
+                f"intercept_scaling must be 1 for {certified}; got {scaling}. A column of this value has a certificate."
+            )
 
     def _check_aggressive(self) -> None:
         """Check that passive-aggressive rates suit the steps and the loss."""
@@ -191,8 +220,8 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), "tweedie" (y >= 0) and "gamma" (y > 0), a
         probability for "log_loss" (0 <= y <= 1) and X w + b for the others.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction}
-    {shuffle}
+    {fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping}
+    {validation_fraction, shuffle}
     {average, track_regret, warm_start, random_state, verbose}
 
     Attributes
@@ -246,7 +275,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
     }
     _falling_rate = 0.3
-    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, *ParametricMirrorMixin._penalty_terms)
+    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, *ParametricMirrorMixin._at_each_call)
 
     def __init__(
         self,
@@ -265,6 +294,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         update: Update = "implicit",
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
         standardize: bool = False,
         thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None,
         max_iter: int = 1000,
@@ -308,9 +338,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         probabilities before the step or after it. "multinomial" requires "log_loss" and implicit or explicit steps, and
         works in every divergence. For two classes both are the same. Read when learning starts.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
-    {class_weight, handle_unknown, fit_intercept, standardize, thresholds, max_iter, tol, n_iter_no_change}
-    {early_stopping}
-    {validation_fraction, shuffle, average, track_regret}
+    {class_weight, handle_unknown, fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol}
+    {n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
     {warm_start, random_state, verbose}
 
     Attributes
@@ -351,7 +380,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         "multi_class": [StrOptions({"ovr", "multinomial"})],
     }
     _falling_rate = 1.0
-    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._penalty_terms)
+    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call)
 
     def __init__(
         self,
@@ -373,6 +402,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
         standardize: bool = False,
         thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None,
         max_iter: int = 1000,

@@ -24,11 +24,11 @@ from ._base import OnlineLinearModel, Update
 from .mirror_descent import _PARAMETERS, ParametricMirrorMixin
 
 _WITHOUT = (
-    "penalty",
     "alpha",
     "l1_ratio",
     "data_bounds",
     "fit_intercept",
+    "intercept_scaling",
     "track_regret",
     "standardize",
     "thresholds",
@@ -56,6 +56,9 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         Bound on the fraction of outliers among the rows, 0 < nu <= 1, and strength of the penalty. Read when learning
         starts.
     {divergence, signed, constraint}
+    penalty : Penalty or None
+        A penalty in place of the last term, such as `L1(nu)` for few weights; None: `L2(nu)`. Read when learning
+        starts.
     eta0 : float
         Learning rate eta.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule
@@ -109,6 +112,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         if name not in _WITHOUT
     } | {
         "nu": [Interval(Real, 0, 1, closed="right")],
+        "penalty": [Penalty, None],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
     }
@@ -126,6 +130,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         divergence: str | Divergence = "squared_euclidean",
         signed: bool = False,
         constraint: Constraint | None = None,
+        penalty: Penalty | None = None,
         eta0: float = 1.0,
         learning_rate: LearningRate | Schedule = "sqrt",
         power_t: float = 0.5,
@@ -230,7 +235,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         return OneClassLoss(self.nu)
 
     def _penalty(self) -> Penalty:
-        return L2(self.nu)
+        return self.penalty if isinstance(self.penalty, Penalty) else L2(self.nu)
 
     def _check(self, call: Call, X, y=None, sample_weight=None) -> Examples:
         X = check_rows(self, X, reset=call.first)

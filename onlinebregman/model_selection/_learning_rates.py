@@ -369,7 +369,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     def coef_(self) -> np.ndarray:
         """Mean of the weights of the models, shape (n_features,), for a regressor."""
         self._check_linear()
-        return self.weights_ @ np.stack([estimator.coef_ for estimator in self.estimators_])
+        return self.weights_ @ np.stack([estimator._linear_model()[0] for estimator in self.estimators_])
 
     @property
     def intercept_(self) -> float:

@@ -460,17 +460,6 @@ def test_beside_scikit_learns_sgd():
         )
         gaps.append(np.abs(sgd.fit(X, y).coef_ - ours.fit(X, y).coef_).max() / np.abs(ours.coef_).max())
     assert gaps[0] < 5e-3 and gaps[1] < 0.2 * gaps[0]
-    # the same where our rate is eta / (1 - eta alpha)
-    eta, alpha = 0.01, 0.1
-    sgd = SGDRegressor(
-        penalty="l2", alpha=alpha, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, tol=None,
-        fit_intercept=False,
-    )  # fmt: skip
-    ours = regressor(
-        penalty="l2", alpha=alpha, learning_rate="constant", eta0=eta / (1 - eta * alpha), update="explicit",
-        fit_intercept=False,
-    )  # fmt: skip
-    assert_allclose(ours.partial_fit(X[:50], y[:50]).coef_, sgd.fit(X[:50], y[:50]).coef_, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [L1, L2])

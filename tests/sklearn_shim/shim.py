@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 
 import numpy as np
+from scipy import sparse
 from sklearn import linear_model
 
 from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, OneClassMirrorDescent
@@ -21,6 +22,7 @@ from onlinebregman.losses import (
     SquaredLoss,
     resolve_loss,
 )
+from onlinebregman.penalties import ExplicitElasticNet, Penalty
 
 WITH_EPSILON = {
     "huber": HuberLoss,
@@ -35,6 +37,7 @@ SAME = {  # parameters that scikit-learn's estimators do not have
     "data_bounds": None,
     "update": "explicit",
     "init": None,
+    "intercept_scaling": 1.0,
     "standardize": False,
     "track_regret": False,
 }
@@ -55,6 +58,10 @@ class _Runs:
             return super().fit(X, y, sample_weight, **start)
         finally:
             self.warm_start = warm
+
+    @property
+    def coef_(self):
+        return np.array(super().coef_)  # the tests write to it
 
     def _averaged(self):
         if not self.average:
@@ -83,7 +90,21 @@ class _SGD(_Runs):
             return WITH_EPSILON[self.loss](self.epsilon)
         return SquaredLoss() if self.loss == "squared_error" else resolve_loss(self.loss)
 
+    def _penalty(self) -> Penalty | None:
+        # explicit steps of the L2 part; those of an L1 part are the proximal ones of this package
+        penalty = super()._penalty()
+        return penalty if penalty is None else ExplicitElasticNet(penalty.alpha, penalty.l1_ratio)
+
+    def _set_scaling(self, X) -> None:
+        # scikit-learn learns the intercept of sparse rows at 0.01 of the rate
+        self.intercept_scaling = 0.1 if sparse.issparse(X) else 1.0
+
+    def partial_fit(self, X, y, *arguments, **named):
+        self._set_scaling(X)
+        return super().partial_fit(X, y, *arguments, **named)
+
     def fit(self, X, y, coef_init=None, intercept_init=None, sample_weight=None):
+        self._set_scaling(X)
         return self._fit_warm(X, y, sample_weight, coef_init=coef_init, intercept_init=intercept_init)
 
     @property
@@ -248,6 +269,7 @@ class Perceptron(SGDClassifier):
 class SGDOneClassSVM(_Runs, OneClassMirrorDescent):
     _offset = "offset"
     alpha = property(lambda self: self.nu)  # the strength of the penalty, for learning_rate="optimal"
+    penalty = property(lambda self: ExplicitElasticNet(self.nu, 0.0))
 
     def __init__(
         self,
@@ -292,17 +314,19 @@ SHIMS = (
 )
 
 
-def load(name: str) -> dict:
-    """The tests of a module of scikit-learn's, which find the classes above in place of scikit-learn's."""
-    spec = importlib.util.find_spec(f"sklearn.linear_model.tests.{name}")
-    shimmed = ModuleType("sklearn.linear_model")
-    vars(shimmed).update(vars(linear_model))
-    vars(shimmed).update({kind.__name__: kind for kind in SHIMS})
-    package = sys.modules["sklearn"]
+def load(name: str, original: ModuleType = linear_model, shims: tuple[type, ...] = SHIMS) -> dict:
+    """The tests of a module of scikit-learn's, which find the given classes in place of scikit-learn's."""
+    spec = importlib.util.find_spec(f"{original.__name__}.tests.{name}")
+    shimmed = ModuleType(original.__name__)
+    vars(shimmed).update(vars(original))
+    vars(shimmed).update({kind.__name__: kind for kind in shims})
+    package, own = sys.modules["sklearn"], original.__name__.partition(".")[2]
     module = importlib.util.module_from_spec(spec)
-    sys.modules["sklearn.linear_model"], package.linear_model = shimmed, shimmed
+    sys.modules[original.__name__] = shimmed
+    setattr(package, own, shimmed)
     try:
         spec.loader.exec_module(module)
     finally:
-        sys.modules["sklearn.linear_model"], package.linear_model = linear_model, linear_model
+        sys.modules[original.__name__] = original
+        setattr(package, own, original)
     return {name: test for name, test in vars(module).items() if name.startswith("test_")}

@@ -76,9 +76,9 @@ cdef class EntropyGeometry(Geometry):
         if self.deep:
             self.depth = vector_of(state.get("depth", ()), self.weights.shape[0])
 
-    def penalise(self, l1, l2):
+    def penalise(self, l1, l2, linearised=False):
         """The penalty's proximal steps know no depth: weights stay at the least stored one."""
-        super().penalise(l1, l2)
+        super().penalise(l1, l2, linearised)
         if self.penalised:
             self.deep, self.least = 0.0, -INFINITY
 

@@ -73,6 +73,7 @@ cdef class Geometry:
     # weights (`eager`) or those of its own only; their clock, see `composes`; the number of rows since all weights made
     # theirs; and the threshold up to which each weight has made them
     cdef readonly bint penalised
+    cdef readonly bint linearised    # whether the steps of the penalty are explicit: see `penalise` of `mirror_step`
     cdef bint eager
     cdef readonly double l1, l2
     cdef double threshold, growth, pending

@@ -159,13 +159,13 @@ cdef class Geometry:
             state |= {"average_sum": np.array(self.average_sum), "stamp": np.array(self.stamp)}
         if self.penalised and self.composes():
             state["threshold_stamp"] = np.array(self.threshold_stamp)
-        return state
+        return state | {"linearised": True} if self.linearised else state
 
     def set_state(self, state):
         """Restore a result of `get_state`."""
         size = self.weights.shape[0]
         self.state.continue_from(state)
-        self.penalised = self.l1 > 0 or self.l2 > 0
+        self.penalised, self.linearised = self.l1 > 0 or self.l2 > 0, "linearised" in state
         if "threshold_stamp" in state:
             self.threshold_stamp = aligned(vector_of(state["threshold_stamp"], size), self.spare)
         elif self.pending or (self.penalised and self.composes()):
@@ -191,10 +191,10 @@ cdef class Geometry:
         self.average_sum = self.stamp = None
         self.clock = 0.0
 
-    def penalise(self, l1, l2):
-        """Follow each step by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2."""
+    def penalise(self, l1, l2, linearised=False):
+        """Follow each step by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2, or its explicit step."""
         self.l1, self.l2, self.threshold, self.growth = l1, l2, 0.0, 1.0
-        self.penalised = l1 > 0 or l2 > 0
+        self.penalised, self.linearised = l1 > 0 or l2 > 0, linearised and l2 > 0
         if self.penalised and self.composes():
             self.threshold_stamp = aligned(np.zeros(self.weights.shape[0]), self.spare)
 

@@ -244,7 +244,8 @@ cdef class Learner(AtomicLearner):
         """Set the intercept to start from; called before the first row."""
         self.run.intercept = intercept
 
-    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False):
+    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False,
+                  intercept_scaling=1.0):
         """Set how rows are learned from the next call on.
 
         Parameters
@@ -257,6 +258,8 @@ cdef class Learner(AtomicLearner):
             Row after which averaging begins; True is 1.
         track_regret : bool
             Accumulate the sums of the regret certificate, starting at the current weights.
+        intercept_scaling : float
+            The intercept's feature.
         """
         self.claim()
         try:
@@ -265,7 +268,7 @@ cdef class Learner(AtomicLearner):
             if update == "gradient":
                 self.limit = self.limit or gradient_rate(self.geometry, self.rule)
                 self.limit.schedule, self.rule = self.rule, self.limit
-            self.settings.fit_intercept = fit_intercept
+            self.settings.fit_intercept = fit_intercept * intercept_scaling**2
             self.settings.average_from = float(average) if average else INFINITY
             if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
                 self.geometry.stop_averaging()

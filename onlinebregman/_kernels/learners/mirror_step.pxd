@@ -2,7 +2,7 @@
 #
 # The functions are inline, in a .pxd: for short rows calls between modules would take a noticeable part of the time.
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs, isfinite, ldexp
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
@@ -153,7 +153,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
     A loss with a term drift * b of the intercept b moves it, too, by a step of its own.
     """
     if geometry.penalised:
-        penalise(geometry, settings, run, work, eta)
+        penalise(geometry, settings, run, work, eta, c)
     else:
         geometry.project(work)
         geometry.store(work)
@@ -175,9 +175,18 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
 
 
 cdef inline void penalise(Geometry geometry, const Settings* settings, RunState* run, Workspace* work,
-                          double eta) noexcept nogil:
-    """The proximal step of the penalty, then the projection: D(u, .) falls by eta (R(w'') - R(u)) + D(w'', w')."""
-    cdef double fall
+                          double eta, double c) noexcept nogil:
+    """The proximal step of the penalty, then the projection: D(u, .) falls by eta (R(w'') - R(u)) + D(w'', w').
+
+    The explicit step of an L2 penalty, w'' = (1 - eta l2) w - c x, is the proximal one of a row of rate eta / (1 - eta
+    l2), the intercept excepted. Where it would overshoot 0, it ends there, up to 2^-50 w.
+    """
+    cdef double fall, longer
+    if geometry.linearised:
+        eta = min(eta, (1.0 - ldexp(1.0, -50)) / geometry.l2)
+        longer = 1.0 / (1.0 - eta * geometry.l2)
+        geometry.step(work, c * (longer - 1.0))
+        eta *= longer
     if not geometry.eager:
         geometry.shrink(work, eta)
         return

@@ -4,7 +4,7 @@ from onlinebregman._kernels.losses.loss cimport Loss
 
 cdef struct Score:            # a row's score a(c) = w(c).x + intercept - intercept_xSx c
     double intercept
-    double intercept_xSx      # 1 if the intercept moves too, else 0
+    double intercept_xSx      # the square of the intercept's feature if it moves, too, else 0
     double a                  # the score at c = 0
     double xSx                # x'Sx at c = 0
 

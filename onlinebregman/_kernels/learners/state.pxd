@@ -22,7 +22,7 @@ cdef enum Status:
 
 cdef struct Settings:
     int update
-    bint fit_intercept
+    double fit_intercept      # the square of the intercept's feature, 0 if none is learned
     bint track_regret
     double average_from       # the row from which weights are averaged
 
