@@ -6,7 +6,12 @@ import pytest
 from sklearn_shim.failures import FAILURES
 
 # tests of each module, and those that pass
-MARKS = {"test_sgd.py": (267, 240), "test_passive_aggressive.py": (63, 61), "test_perceptron.py": (6, 6)}
+MARKS = {
+    "test_sgd.py": (267, 240),
+    "test_passive_aggressive.py": (63, 61),
+    "test_perceptron.py": (6, 6),
+    "test_nca.py": (217, 205),
+}
 
 
 def test_each_listed_failure_is_a_test_and_the_others_are_counted(collected):
