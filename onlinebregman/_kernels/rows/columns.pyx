@@ -31,6 +31,7 @@ class Columns:
     def __init__(self, columns):
         self.columns = tuple(columns)
         self.shape = len(self.columns[0]), len(self.columns)
+        self.dtype = np.result_type(*{column.dtype for column in self.columns})
 
     def __len__(self):
         return self.shape[0]
