@@ -182,8 +182,8 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
             )
         if self.class_weight is not None or self.handle_unknown == "add":
             raise ValueError(
-                "class_weight and handle_unknown='add' are for classes that exclude each other; set class_weight=None "
-                "and handle_unknown='error' for several labels."
+                "y should be 1d with class_weight or handle_unknown='add', which are for classes that exclude each "
+                "other; set class_weight=None and handle_unknown='error' for an indicator matrix of several labels."
             )
         columns = np.arange(y.shape[1])
         if call.first:
@@ -336,7 +336,8 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self._takes_indicators
+        exclusive = self.class_weight is not None or self.handle_unknown == "add"
+        tags.classifier_tags.multi_label = self._takes_indicators and not exclusive
         return tags
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
+from sklearn.utils import Tags
 
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
@@ -291,6 +292,11 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         return self._check_labels(call, X, y, sample_weight, classes)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label &= self.multi_class != "multinomial"
+        return tags
+
     def _begin_classes(self) -> None:
         self._separate, self._multinomial = self.handle_unknown == "add", self.multi_class == "multinomial"
         super()._begin_classes()
@@ -318,8 +324,8 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         if self._multilabel:
             if self.multi_class == "multinomial":
                 raise ValueError(
-                    "multi_class='multinomial' is one loss of classes that exclude each other; use 'ovr' for an "
-                    "indicator matrix of several labels."
+                    "y should be 1d with multi_class='multinomial', one loss of classes that exclude each other; use "
+                    "'ovr' for an indicator matrix of several labels."
                 )
             return np.repeat(np.array([self._loss().labels], dtype=np.float64).T, len(self.classes_), axis=1)
         if self._joint:

@@ -22,10 +22,6 @@ N = 3  # outputs
 def has_several_outputs(estimator):
     """Whether a regressor accepts several outputs, or a classifier several labels."""
     tags = get_tags(estimator)
-    if is_classifier(estimator) and getattr(estimator, "multi_class", "ovr") == "multinomial":
-        return False
-    if getattr(estimator, "class_weight", None) is not None:
-        return False
     return tags.classifier_tags.multi_label if is_classifier(estimator) else tags.target_tags.multi_output
 
 
