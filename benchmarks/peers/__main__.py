@@ -5,7 +5,8 @@
 
 Each script runs in a separate process, with one thread of BLAS; the tables that it prints go to the page, below its
 docstring. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
-error. If only some scripts are given, the other parts of an existing page are unchanged.
+error. If only some scripts are given, the other parts of an existing page are unchanged, and so are those that were
+measured on other processors.
 
 The errors on streams, of batch learners and of k-NN, and intervals, take up to hours: their results are stored in
 FOLDER, and not measured again. --tuned and --metric-learn are options of the first and the last, see `streams.py` and
@@ -16,6 +17,7 @@ import argparse
 import ast
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -36,6 +38,14 @@ benchmarks.peers` makes this page.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
+def processor() -> str:
+    """Its name and its widest vectors, which speed depends on."""
+    about = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    name = re.search(r"^model name\s*: (.*)$", about, re.MULTILINE)
+    vectors = [kind for kind in ("avx512f", "avx2") if kind in about.split()]
+    return " with ".join([name[1] if name else platform.machine(), *vectors[:1]])
+
+
 def section(name: str, arguments: list[str]) -> str:
     """Run a script; its part of the page."""
     path = HERE / f"{name}.py"
@@ -49,17 +59,17 @@ def section(name: str, arguments: list[str]) -> str:
     failed = "" if done.returncode == 0 else f"\n\nfailed:\n\n```\n{done.stderr[-2000:]}\n```"
     print(f"{name}: {'FAILED' if failed else 'done'} in {time.perf_counter() - start:.0f} s", flush=True)
     title = ast.get_docstring(ast.parse(path.read_text())).splitlines()[0]
-    machine = f"{os.cpu_count()} processors, {platform.system()}, {time.strftime('%Y-%m-%d')}"
+    machine = f"{processor()}, {os.cpu_count()} processors, {platform.system()}, {time.strftime('%Y-%m-%d')}"
     return f"## {title.rstrip('.')}\n\n`benchmarks/peers/{name}.py`, {machine}:\n\n{done.stdout.strip()}{failed}\n"
 
 
-def parts(page: Path) -> dict[str, str]:
-    """The parts of a page, by the names of the scripts."""
+def parts(page: Path) -> dict[tuple[str, str], str]:
+    """The parts of a page, by the names of the scripts and the processors."""
     text = page.read_text(encoding="utf-8") if page.exists() else ""
     found = {}
     for part in text.split("\n## ")[1:]:
-        name = part.partition("benchmarks/peers/")[2].partition(".py")[0]
-        found[name] = f"## {part.rstrip()}\n"
+        name, _, machine = part.partition("benchmarks/peers/")[2].partition(".py`, ")
+        found[name, re.split(r",? ?\d+ processors", machine)[0]] = f"## {part.rstrip()}\n"
     return found
 
 
@@ -85,8 +95,8 @@ def main() -> None:
         arguments["knn_uci"] += ["--metric-learn", options.metric_learn]
     found = parts(options.page)
     for name in options.names or SCRIPTS:
-        found[name] = section(name, arguments[name])
-        page = "\n".join([HEAD, *(found[name] for name in SCRIPTS if name in found)])
+        found[name, processor()] = section(name, arguments[name])
+        page = "\n".join([HEAD, *(found[key] for name in SCRIPTS for key in sorted(found) if key[0] == name)])
         options.page.write_text(page, encoding="utf-8")
     print(f"-> {options.page}")
 

@@ -113,16 +113,17 @@ else:
             return value
 
 
-def _rows_without_validation(estimator, X, any_layout: bool) -> Any:
+def _rows_without_validation(estimator, X, any_layout: bool, reset: bool = False) -> Any:
     """Rows that validation would not change; None if they need validation, which takes longer than learning a row.
 
-    These are arrays, and pandas' data frames of floating point numbers with the columns seen in `fit`.
+    These are arrays, and pandas' data frames of floating point numbers with the columns seen in `fit`. If `reset`, this
+    is the first call, and these are arrays.
     """
-    names, framed = vars(estimator).get("feature_names_in_"), False
+    names, framed = None if reset else vars(estimator).get("feature_names_in_"), False
     if type(X) is np.ndarray:
         if names is not None:
             return None
-    elif type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
+    elif not reset and type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
         columns, framed = X.columns.to_numpy(), True
         numbered = names is None and columns.dtype.kind == "i"  # integers are not feature names
         if not numbered and not (names is not None and columns.shape == names.shape and (columns == names).all()):
@@ -135,7 +136,9 @@ def _rows_without_validation(estimator, X, any_layout: bool) -> Any:
         return None
     if type(X) is not np.ndarray or X.dtype not in FLOATS or X.ndim != 2 or not len(X):
         return None
-    if X.shape[1] != estimator.n_features_in_ or not (framed or any_layout or laid_out(X)):
+    if X.shape[1] != (max(X.shape[1], 1) if reset else estimator.n_features_in_):
+        return None
+    if not (framed or any_layout or laid_out(X)):
         return None
     return np.require(X, requirements="A" if any_layout else ["C", "A"])
 
@@ -209,17 +212,18 @@ def check_rows(
     y may have several columns. `finite=False` saves a pass over X if the learner finds values that are not finite
     itself, in its predictions; it does not if rows may have weight 0.
     """
-    plain = None if reset else _rows_without_validation(estimator, X, any_layout)
+    plain = _rows_without_validation(estimator, X, any_layout, reset)
     if plain is not None:
         plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
             if finite:
                 check_finite(plain, allow_nan=estimator._allow_nan)
-            if y is _NO_Y:
-                return plain
-            if numeric:
+            if y is not _NO_Y and numeric:
                 check_finite(plain_y, "y")
-            return plain, plain_y
+            if reset:
+                estimator.n_features_in_ = plain.shape[1]
+                vars(estimator).pop("feature_names_in_", None)
+            return plain if y is _NO_Y else (plain, plain_y)
     kwargs = {
         "accept_sparse": "csr",
         "dtype": FLOATS,

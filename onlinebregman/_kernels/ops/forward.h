@@ -46,50 +46,23 @@ OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff
 }
 
 /* U is stored in blocks of four columns, each down to the diagonal of its last column, in tiles of 4 columns x 8 rows:
- * one contiguous piece of aligned memory. Values below the diagonal are 0. OB_TILED loops over the rows of a tile, or
- * handles them in one vector. */
+ * one contiguous piece of aligned memory. Values below the diagonal are 0. */
 #define OB_TILE 32
-#if defined(__GNUC__)
-typedef ob_8 ob_tile_rows;
-#define OB_ROWS8 ob_8
-#define OB_TILED
-#define OB_AT(p) (*(ob_unaligned8 *)(p))
-#define OB_OF(s) (s)
-#else
-typedef double ob_tile_rows[8];
-#define OB_ROWS8 double
-#define OB_TILED for (int l = 0; l < 8; ++l)
-#define OB_AT(p) ((p)[l])
-#define OB_OF(s) ((s)[l])
-#endif
 
-/* The sum in the order of OB_REDUCE: of the running sums s of whole tiles, and of the first `left` values of t. */
-OB_INLINE double ob_tiled_sum(const ob_tile_rows *s, const ob_tile_rows *t, ptrdiff_t left) {
-    ob_lanes lanes = OB_ZERO;
-    int k = 0;
-#if defined(__GNUC__)
-    lanes.by8 = *s;
-    if (left & 4) {
-        lanes.by4 = (ob_4){(*t)[0], (*t)[1], (*t)[2], (*t)[3]};
-        k = 4;
-    }
+/* The sum in the order of OB_REDUCE: of eight running sums s of whole tiles, and of the first `left` values of t. */
+OB_INLINE double ob_tiled_sum(const double *s, const double *t, ptrdiff_t left) {
+    double by4[4], by2[2] = {0.0, 0.0}, by1 = 0.0;
+    for (int l = 0; l < 4; ++l)
+        by4[l] = (s[l] + (left & 4 ? t[l] : 0.0)) + s[l + 4];
+    t += left & 4;
     if (left & 2) {
-        lanes.by2 = (ob_2){(*t)[k], (*t)[k + 1]};
-        k += 2;
+        by2[0] = t[0];
+        by2[1] = t[1];
+        t += 2;
     }
     if (left & 1)
-        lanes.by1 = (*t)[k];
-#else
-    for (int l = 0; l < 8; ++l)
-        lanes[l] = (*s)[l];
-    for (; k < (left & 4); ++k)
-        lanes[8 + k] = (*t)[k];
-    for (int l = 0; l < (left & 2); ++l, ++k)
-        lanes[12 + l] = (*t)[k];
-    if (left & 1)
-        lanes[14] = (*t)[k];
-#endif
-    return ob_total(8, &lanes);
+        by1 = t[0];
+    return (((by4[0] + by2[0]) + by4[2]) + by1) + ((by4[1] + by2[1]) + by4[3]);
 }
 
 /* ob_sparse_dot of a column of tiles */
@@ -101,57 +74,70 @@ OB_INLINE double ob_tiled_sparse_dot(const double *u, const ptrdiff_t *index, co
 
 /* For four columns u of n tiles, one after the other: u -= move v and, with the old u, v += gain u; then move = u'x for
  * the first m values of x. In the same pass next += gain u for the four columns before, with their new gain. If
- * `measured`, returns sum u^2. */
-OB_INLINE double ob_turn4(double *restrict u, double *restrict v, double *restrict move, const double *restrict gain,
-                          const double *restrict x, ptrdiff_t m, ptrdiff_t n, double *restrict next,
-                          const double *restrict before, const double *restrict gain_before, ptrdiff_t n_before,
-                          int measured) {
+ * `measured`, returns sum u^2. As many rows of the tiles are handled in one pass as fit into a register. */
+OB_INLINE double ob_turn4(const int ob_width, double *restrict u, double *restrict v, double *restrict move,
+                          const double *restrict gain, const double *restrict x, ptrdiff_t m, ptrdiff_t n,
+                          double *restrict next, const double *restrict before, const double *restrict gain_before,
+                          ptrdiff_t n_before, int measured) {
     const ptrdiff_t whole = m / 8;
     const double m0 = move[0], m1 = move[1], m2 = move[2], m3 = move[3];
     const double g0 = gain[0], g1 = gain[1], g2 = gain[2], g3 = gain[3];
     const double h0 = gain_before[0], h1 = gain_before[1], h2 = gain_before[2], h3 = gain_before[3];
-    ob_tile_rows s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0}, squares = {0};
-    ptrdiff_t k = 0;
-#define OB_BODY(S0, S1, S2, S3, BEFORE)                                                                                \
+    double sums[4][8], last[4][8], size[8], none[8] = {0.0};
+#define OB_AT(U, p, shift) (*(U *)((p) + (shift)))
+#define OB_BODY(T, U, S0, S1, S2, S3, BEFORE)                                                                          \
     {                                                                                                                  \
-        OB_TILED {                                                                                                     \
-            const OB_ROWS8 y = OB_AT(x), r0 = OB_AT(v);                                                                \
-            const OB_ROWS8 a0 = OB_AT(u), a1 = OB_AT(u + 8), a2 = OB_AT(u + 16), a3 = OB_AT(u + 24);                   \
-            const OB_ROWS8 r1 = r0 + g0 * a0, r2 = r1 + g1 * a1, r3 = r2 + g2 * a2;                                    \
-            const OB_ROWS8 b0 = a0 - m0 * r0, b1 = a1 - m1 * r1, b2 = a2 - m2 * r2, b3 = a3 - m3 * r3;                 \
-            OB_AT(u) = b0;                                                                                             \
-            OB_AT(u + 8) = b1;                                                                                         \
-            OB_AT(u + 16) = b2;                                                                                        \
-            OB_AT(u + 24) = b3;                                                                                        \
-            OB_AT(v) = r3 + g3 * a3;                                                                                   \
-            OB_OF(S0) += b0 * y;                                                                                       \
-            OB_OF(S1) += b1 * y;                                                                                       \
-            OB_OF(S2) += b2 * y;                                                                                       \
-            OB_OF(S3) += b3 * y;                                                                                       \
-            if (measured)                                                                                              \
-                OB_OF(squares) += (b0 * b0 + b1 * b1) + (b2 * b2 + b3 * b3);                                           \
-            if (BEFORE)                                                                                                \
-                OB_AT(next) = (((OB_AT(next) + h0 * OB_AT(before)) + h1 * OB_AT(before + 8)) +                         \
-                               h2 * OB_AT(before + 16)) + h3 * OB_AT(before + 24);                                     \
-        }                                                                                                              \
-        u += OB_TILE;                                                                                                  \
-        before += OB_TILE;                                                                                             \
-        x += 8;                                                                                                        \
-        v += 8;                                                                                                        \
-        next += 8;                                                                                                     \
+        const ptrdiff_t row = 8 * k + l, at = OB_TILE * k + l;                                                         \
+        const T y = OB_AT(const U, x, row), r0 = OB_AT(U, v, row);                                                     \
+        const T a0 = OB_AT(U, u, at), a1 = OB_AT(U, u, at + 8), a2 = OB_AT(U, u, at + 16), a3 = OB_AT(U, u, at + 24);  \
+        const T r1 = r0 + g0 * a0, r2 = r1 + g1 * a1, r3 = r2 + g2 * a2;                                               \
+        const T b0 = a0 - m0 * r0, b1 = a1 - m1 * r1, b2 = a2 - m2 * r2, b3 = a3 - m3 * r3;                            \
+        OB_AT(U, u, at) = b0;                                                                                          \
+        OB_AT(U, u, at + 8) = b1;                                                                                      \
+        OB_AT(U, u, at + 16) = b2;                                                                                     \
+        OB_AT(U, u, at + 24) = b3;                                                                                     \
+        OB_AT(U, v, row) = r3 + g3 * a3;                                                                               \
+        S0 += b0 * y;                                                                                                  \
+        S1 += b1 * y;                                                                                                  \
+        S2 += b2 * y;                                                                                                  \
+        S3 += b3 * y;                                                                                                  \
+        if (measured)                                                                                                  \
+            squares += (b0 * b0 + b1 * b1) + (b2 * b2 + b3 * b3);                                                      \
+        if (BEFORE)                                                                                                    \
+            OB_AT(U, next, row) =                                                                                      \
+                (((OB_AT(U, next, row) + h0 * OB_AT(const U, before, at)) + h1 * OB_AT(const U, before, at + 8)) +     \
+                 h2 * OB_AT(const U, before, at + 16)) + h3 * OB_AT(const U, before, at + 24);                         \
     }
-    for (; k < whole && k < n_before; ++k)
-        OB_BODY(s0, s1, s2, s3, 1)
-    for (; k < whole; ++k)
-        OB_BODY(s0, s1, s2, s3, 0)
-    for (; k < n; ++k)
-        OB_BODY(t0, t1, t2, t3, k < n_before)
+#define OB_PASSES(T, U)                                                                                                \
+    for (int l = 0; l < 8; l += (int)(sizeof(T) / sizeof(double))) {                                                   \
+        T s0 = {0}, s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0, squares = s0;                       \
+        ptrdiff_t k = 0;                                                                                               \
+        for (; k < whole && k < n_before; ++k)                                                                         \
+            OB_BODY(T, U, s0, s1, s2, s3, 1)                                                                           \
+        for (; k < whole; ++k)                                                                                         \
+            OB_BODY(T, U, s0, s1, s2, s3, 0)                                                                           \
+        for (; k < n; ++k)                                                                                             \
+            OB_BODY(T, U, t0, t1, t2, t3, k < n_before)                                                                \
+        OB_AT(U, sums[0], l) = s0, OB_AT(U, sums[1], l) = s1, OB_AT(U, sums[2], l) = s2, OB_AT(U, sums[3], l) = s3;    \
+        OB_AT(U, last[0], l) = t0, OB_AT(U, last[1], l) = t1, OB_AT(U, last[2], l) = t2, OB_AT(U, last[3], l) = t3;    \
+        OB_AT(U, size, l) = squares;                                                                                   \
+    }
+#if defined(__GNUC__)
+    if (ob_width == 8)
+        OB_PASSES(ob_8, ob_unaligned8)
+    else if (ob_width == 4)
+        OB_PASSES(ob_4, ob_unaligned4)
+    else
+        OB_PASSES(ob_2, ob_unaligned2)
+#else
+    OB_PASSES(double, double)
+#endif
+#undef OB_PASSES
 #undef OB_BODY
-    move[0] = ob_tiled_sum(&s0, &t0, m & 7);
-    move[1] = ob_tiled_sum(&s1, &t1, m & 7);
-    move[2] = ob_tiled_sum(&s2, &t2, m & 7);
-    move[3] = ob_tiled_sum(&s3, &t3, m & 7);
-    return measured ? ob_tiled_sum(&squares, &squares, 0) : 0.0;
+#undef OB_AT
+    for (int j = 0; j < 4; ++j)
+        move[j] = ob_tiled_sum(sums[j], last[j], m & 7);
+    return measured ? ob_tiled_sum(size, none, 0) : 0.0;
 }
 
 /* One pass over U of n columns: the step of the row before, by its move and gain,
@@ -161,10 +147,10 @@ OB_INLINE double ob_turn4(double *restrict u, double *restrict v, double *restri
  * and the products for the next row: f = U'x in place of move, b = D f in place of gain, and v = U b. x has m
  * values, in the columns `index` or in the first ones; `one` is the index of a coordinate of value 1, or -1. v
  * has n values, rounded up to a multiple of eight, and `buffer` twice as many. If `measured`, returns sum u^2. */
-OB_CLONES static double ob_turn(double *restrict u, double *restrict move, double *restrict gain,
-                                const double *restrict d, const double *restrict x, const ptrdiff_t *restrict index,
-                                ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict buffer, ptrdiff_t n,
-                                int measured) {
+OB_WIDE(double, ob_turn, (u, move, gain, d, x, index, m, one, v, buffer, n, measured), double *restrict u,
+        double *restrict move, double *restrict gain, const double *restrict d, const double *restrict x,
+        const ptrdiff_t *restrict index, ptrdiff_t m, ptrdiff_t one, double *restrict v, double *restrict buffer,
+        ptrdiff_t n, int measured) {
     const ptrdiff_t padded = (n + 7) & ~(ptrdiff_t)7;
     double *last = buffer, *row = buffer + padded, none[4] = {0.0, 0.0, 0.0, 0.0};
     const double *before = u, *gain_before = none;
@@ -177,8 +163,8 @@ OB_CLONES static double ob_turn(double *restrict u, double *restrict move, doubl
     for (ptrdiff_t j = 0; j < n; j += 4) {
         const ptrdiff_t length = j + 4, tiles = (length + 7) / 8, dense = index != NULL ? 0 : m < length ? m : length;
         double *f = move + j, *b = gain + j;
-        size += measured ? ob_turn4(u, last, f, b, row, dense, tiles, v, before, gain_before, n_before, 1)
-                         : ob_turn4(u, last, f, b, row, dense, tiles, v, before, gain_before, n_before, 0);
+        size += measured ? ob_turn4(ob_width, u, last, f, b, row, dense, tiles, v, before, gain_before, n_before, 1)
+                         : ob_turn4(ob_width, u, last, f, b, row, dense, tiles, v, before, gain_before, n_before, 0);
         if (index != NULL) {
             while (seen < m && index[seen] < length)
                 ++seen;
@@ -195,8 +181,9 @@ OB_CLONES static double ob_turn(double *restrict u, double *restrict move, doubl
         u += OB_TILE * tiles;
     }
     for (ptrdiff_t k = 0; k < n_before; ++k, before += OB_TILE, v += 8)
-        OB_TILED OB_AT(v) = (((OB_AT(v) + gain_before[0] * OB_AT(before)) + gain_before[1] * OB_AT(before + 8)) +
-                             gain_before[2] * OB_AT(before + 16)) + gain_before[3] * OB_AT(before + 24);
+        for (int l = 0; l < 8; ++l)
+            v[l] = (((v[l] + gain_before[0] * before[l]) + gain_before[1] * before[l + 8]) +
+                    gain_before[2] * before[l + 16]) + gain_before[3] * before[l + 24];
     return size;
 }
 

@@ -8,7 +8,7 @@
 #ifndef ONLINEBREGMAN_SPECTRAL_H
 #define ONLINEBREGMAN_SPECTRAL_H
 
-#include "vector.h"
+#include "adaptive.h"
 
 /* Arrays indexed by roots, and the poles, are padded by this number of values. */
 #define OB_SPARE 16
@@ -19,7 +19,10 @@ typedef ob_8 ob_group;
 typedef int64_t ob_mask __attribute__((vector_size(64)));
 #define OB_AT(p) (*(const ob_unaligned8 *)(p))
 #define OB_PUT(p, v) (*(ob_unaligned8 *)(p) = (v))
-#define OB_PICK(m, a, b) ((ob_group)(((ob_mask)(m) & (ob_mask)(a)) | (~(ob_mask)(m) & (ob_mask)(b))))
+#define OB_PICK_LANES(T, B, m, a, b) ((T)(((B)(m) & (B)(a)) | (~(B)(m) & (B)(b))))
+#define OB_PICK(m, a, b) OB_PICK_LANES(ob_8, ob_bits8, m, a, b)
+#define OB_PICK4(m, a, b) OB_PICK_LANES(ob_4, ob_bits4, m, a, b)
+#define OB_PICK2(m, a, b) OB_PICK_LANES(ob_2, ob_bits2, m, a, b)
 #define OB_LANE_OF(v, l) ((v)[l])
 #else
 #define OB_WIDTH 1
@@ -33,16 +36,40 @@ typedef int ob_mask;
 #define OB_SIZE(v) OB_PICK((v) < 0.0, -(v), v)
 #define OB_SMALLER(a, b) OB_PICK((a) < (b), a, b)
 
-/* f, f' and f''/2 at tau, and the size of the terms of f. */
-#define OB_SECULAR(tau)                                                                                                \
-    f = zero + 1.0, f1 = zero, f2 = zero, size = f;                                                                    \
-    for (ptrdiff_t j = 0; j < k; ++j) {                                                                                \
-        const ob_group r = 1.0 / ((pole[j] - from) - (tau)), t = w[j] * r, t1 = t * r;                                 \
-        f += t;                                                                                                        \
-        f1 += t1;                                                                                                      \
-        f2 += t1 * r;                                                                                                  \
-        size += OB_SIZE(t);                                                                                            \
+/* f, f' and f''/2 at tau, and the size of the terms of f. Sums over the poles are kept in registers, see OB_WIDE. */
+OB_INLINE void ob_secular_sums(const int ob_width, const double *pole, const double *w, ptrdiff_t k,
+                               const ob_group *from, const ob_group *tau, ob_group *f, ob_group *f1, ob_group *f2,
+                               ob_group *size) {
+#define OB_PART_OF(U, v) (*(U *)((double *)(v) + l))
+#define OB_SUMS(T, U, ABS)                                                                                             \
+    for (int l = 0; l < OB_WIDTH; l += (int)(sizeof(T) / sizeof(double))) {                                            \
+        const T base = OB_PART_OF(U, from), at = OB_PART_OF(U, tau);                                                   \
+        T s1 = {0}, s2 = s1, s = s1 + 1.0, sizes = s;                                                                  \
+        for (ptrdiff_t j = 0; j < k; ++j) {                                                                            \
+            const T r = 1.0 / ((pole[j] - base) - at), t = w[j] * r, t1 = t * r;                                       \
+            s += t;                                                                                                    \
+            s1 += t1;                                                                                                  \
+            s2 += t1 * r;                                                                                              \
+            sizes += ABS(t);                                                                                           \
+        }                                                                                                              \
+        OB_PART_OF(U, f) = s;                                                                                          \
+        OB_PART_OF(U, f1) = s1;                                                                                        \
+        OB_PART_OF(U, f2) = s2;                                                                                        \
+        OB_PART_OF(U, size) = sizes;                                                                                   \
     }
+#if defined(__GNUC__)
+    if (ob_width == 8)
+        OB_SUMS(ob_8, ob_unaligned8, OB_ABS_ob_8)
+    else if (ob_width == 4)
+        OB_SUMS(ob_4, ob_unaligned4, OB_ABS_ob_4)
+    else
+        OB_SUMS(ob_2, ob_unaligned2, OB_ABS_ob_2)
+#else
+    OB_SUMS(double, double, fabs)
+#endif
+#undef OB_SUMS
+#undef OB_PART_OF
+}
 
 /* The root of c x^2 - a x + b on the side where it is b / a for small b, without cancellation. */
 #define OB_QUADRATIC(x, a, b, c)                                                                                       \
@@ -67,8 +94,8 @@ OB_INLINE void ob_close_poles(double *pole, double *w, ptrdiff_t k, double total
  * where rounding errors lead out of the bracket. Poles and w are padded by ob_close_poles. If `growth` is not zero, the
  * iteration starts at the given roots for w / (1 + growth).
  */
-OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t k, double growth, double *origin,
-                                 double *tau, double *energy) {
+OB_WIDE(void, ob_secular, (pole, w, k, growth, origin, tau, energy), const double *pole, const double *w, ptrdiff_t k,
+        double growth, double *origin, double *tau, double *energy) {
     const ob_group zero = {0};
     for (ptrdiff_t i = 0; i < k; i += OB_WIDTH) {
         const ob_group low = OB_AT(pole + i), high = OB_AT(pole + i + 1), gap = high - low;
@@ -81,7 +108,8 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
             } else { /* choose the half of the gap, and start at the root for constant terms of the other poles */
                 const ob_group below = OB_AT(w + i), above = OB_AT(w + i + 1);
                 from = low;
-                OB_SECULAR(0.5 * gap)
+                x = 0.5 * gap;
+                ob_secular_sums(ob_width, pole, w, k, &from, &x, &f, &f1, &f2, &size);
                 ob_mask right = f < 0.0;
                 for (int l = 0; l < OB_WIDTH; ++l)
                     if (i + l >= k - 1)
@@ -94,7 +122,7 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
             ob_group lo = low - from, hi = high - from;
             x = OB_PICK((x > lo) & (x < hi), x, 0.5 * (lo + hi));
             for (int iteration = 0; iteration < 100; ++iteration) {
-                OB_SECULAR(x)
+                ob_secular_sums(ob_width, pole, w, k, &from, &x, &f, &f1, &f2, &size);
                 const ob_group d1 = (low - from) - x, d2 = (high - from) - x, sum = d1 + d2, product = d1 * d2;
                 const ob_group a = sum * f - product * f1, b = product * f, c = f - sum * f1 + product * f2;
                 ob_group step;
@@ -129,20 +157,32 @@ OB_CLONES static void ob_secular(const double *pole, const double *w, ptrdiff_t 
 /* The vector v, with the signs of u, for which these roots are exact (Gu and Eisenstat 1994, after Loewner):
  * v_j^2 = prod_i (root_i - pole_j) / prod_{i != j} (pole_i - pole_j). It is used instead of u to make the eigenvectors
  * orthogonal. */
-OB_CLONES static void ob_loewner(const double *pole, const double *u, ptrdiff_t k, const double *origin,
-                                 const double *tau, double *v) {
-    const ob_group zero = {0};
-    for (ptrdiff_t j = 0; j < k; j += OB_WIDTH) {
-        const ob_group own = OB_AT(pole + j);
-        ob_group product = zero + 1.0;
-        for (ptrdiff_t i = 0; i < k; ++i) {
-            const ob_group gap = pole[i] - own;
-            product *= ((origin[i] - own) + tau[i]) / OB_PICK(gap == 0.0, zero + 1.0, gap);
-        }
-        for (int l = 0; l < OB_WIDTH; ++l)
-            if (j + l < k)
-                v[j + l] = copysign(sqrt(fabs(OB_LANE_OF(product, l))), u[j + l]);
+OB_WIDE(void, ob_loewner, (pole, u, k, origin, tau, v), const double *pole, const double *u, ptrdiff_t k,
+        const double *origin, const double *tau, double *v) {
+#define OB_PRODUCTS(T, U, PICK)                                                                                        \
+    for (ptrdiff_t j = 0; j < k; j += (ptrdiff_t)(sizeof(T) / sizeof(double))) {                                       \
+        const T own = *(const U *)(pole + j), one = (T){0} + 1.0;                                                      \
+        T product = one;                                                                                               \
+        for (ptrdiff_t i = 0; i < k; ++i) {                                                                            \
+            const T gap = pole[i] - own;                                                                               \
+            product *= ((origin[i] - own) + tau[i]) / PICK(gap == 0.0, one, gap);                                      \
+        }                                                                                                              \
+        const ptrdiff_t left = k - j < (ptrdiff_t)(sizeof(T) / sizeof(double)) ? k - j : sizeof(T) / sizeof(double);   \
+        memcpy(v + j, &product, left * sizeof(double));                                                                \
     }
+#if defined(__GNUC__)
+    if (ob_width == 8)
+        OB_PRODUCTS(ob_8, ob_unaligned8, OB_PICK)
+    else if (ob_width == 4)
+        OB_PRODUCTS(ob_4, ob_unaligned4, OB_PICK4)
+    else
+        OB_PRODUCTS(ob_2, ob_unaligned2, OB_PICK2)
+#else
+    OB_PRODUCTS(double, double, OB_PICK)
+#endif
+#undef OB_PRODUCTS
+    for (ptrdiff_t j = 0; j < k; ++j)
+        v[j] = copysign(sqrt(fabs(v[j])), u[j]);
 }
 
 /* The unit eigenvector of one root, proportional to v / (pole - root) */
@@ -167,32 +207,47 @@ OB_CLONES static void ob_rotate_pair(double *restrict a, double *restrict b, dou
 /* sum_ij K_ij x_ij^2 with the logarithmic means K_ij = (p_i - p_j) / (g_i - g_j), p = exp(g), q = sqrt(p), and
  * x = sum_b sign_b x_b x_b' over the first `positive` vectors (sign +) and the other ones (sign -), of `stride` each.
  * g, p and q are padded by OB_SPARE values, x_b by zeros. */
-OB_CLONES static double ob_mean_square(const double *g, const double *p, const double *q, const double *x,
-                                       ptrdiff_t vectors, ptrdiff_t positive, ptrdiff_t stride, ptrdiff_t n) {
-    const ob_group zero = {0};
-    ob_group twice = zero, once = zero;
-    for (ptrdiff_t j = 0; j < n; j += OB_WIDTH) {
-        const ob_group gj = OB_AT(g + j), pj = OB_AT(p + j), qj = OB_AT(q + j);
-        for (ptrdiff_t i = 0; i < n && i < j + OB_WIDTH; ++i) {
-            ob_group entry = zero;
-            for (ptrdiff_t b = 0; b < vectors; ++b) {
-                const ob_group part = x[b * stride + i] * OB_AT(x + b * stride + j);
-                entry += b < positive ? part : -part;
-            }
-            const ob_group gap = g[i] - gj, h2 = 0.25 * gap * gap;
-            const ob_mask near = h2 < 1e-3;
-            /* sinh(h) / h for h = gap / 2, where the difference would cancel */
-            const ob_group series = q[i] * qj * (1.0 + h2 * (1.0 / 6 + h2 * (1.0 / 120 + h2 * (1.0 / 5040))));
-            const ob_group mean = OB_PICK(near, series, (p[i] - pj) / OB_PICK(near, zero + 1.0, gap));
-            if (i < j)
-                twice += mean * (entry * entry);
-            else
-                once += mean * (entry * entry);
-        }
+OB_WIDE(double, ob_mean_square, (g, p, q, x, vectors, positive, stride, n), const double *g, const double *p,
+        const double *q, const double *x, ptrdiff_t vectors, ptrdiff_t positive, ptrdiff_t stride, ptrdiff_t n) {
+    double twos[OB_WIDTH], ones[OB_WIDTH], total = 0.0;
+#define OB_MEANS(T, U, PICK)                                                                                           \
+    for (int l = 0; l < OB_WIDTH; l += (int)(sizeof(T) / sizeof(double))) {                                            \
+        T twice = {0}, once = {0};                                                                                     \
+        for (ptrdiff_t j = 0; j < n; j += OB_WIDTH) {                                                                  \
+            const T gj = *(const U *)(g + j + l), pj = *(const U *)(p + j + l), qj = *(const U *)(q + j + l);          \
+            for (ptrdiff_t i = 0; i < n && i < j + OB_WIDTH; ++i) {                                                    \
+                T entry = {0};                                                                                         \
+                for (ptrdiff_t b = 0; b < vectors; ++b) {                                                              \
+                    const T part = x[b * stride + i] * *(const U *)(x + b * stride + j + l);                           \
+                    entry += b < positive ? part : -part;                                                              \
+                }                                                                                                      \
+                const T gap = g[i] - gj, h2 = 0.25 * gap * gap;                                                        \
+                /* sinh(h) / h for h = gap / 2, where the difference would cancel */                                   \
+                const T series = q[i] * qj * (1.0 + h2 * (1.0 / 6 + h2 * (1.0 / 120 + h2 * (1.0 / 5040))));            \
+                const T ratio = (p[i] - pj) / PICK(h2 < 1e-3, (T){0} + 1.0, gap);                                      \
+                const T term = PICK(h2 < 1e-3, series, ratio) * (entry * entry);                                       \
+                if (i < j)                                                                                             \
+                    twice += term;                                                                                     \
+                else                                                                                                   \
+                    once += term;                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+        *(U *)(twos + l) = twice;                                                                                      \
+        *(U *)(ones + l) = once;                                                                                       \
     }
-    double total = 0.0;
+#if defined(__GNUC__)
+    if (ob_width == 8)
+        OB_MEANS(ob_8, ob_unaligned8, OB_PICK)
+    else if (ob_width == 4)
+        OB_MEANS(ob_4, ob_unaligned4, OB_PICK4)
+    else
+        OB_MEANS(ob_2, ob_unaligned2, OB_PICK2)
+#else
+    OB_MEANS(double, double, OB_PICK)
+#endif
+#undef OB_MEANS
     for (int l = 0; l < OB_WIDTH; ++l)
-        total += 2.0 * OB_LANE_OF(twice, l) + OB_LANE_OF(once, l);
+        total += 2.0 * twos[l] + ones[l];
     return total;
 }
 

@@ -35,7 +35,7 @@
     __attribute__((target("arch=x86-64-v3"))) static type name##_v3(__VA_ARGS__) {                                     \
         return name##_by(4, OB_LISTED arguments);                                                                      \
     }                                                                                                                  \
-    static type name##_v1(__VA_ARGS__) {                                                                               \
+    __attribute__((noinline)) static type name##_v1(__VA_ARGS__) {                                                     \
         return name##_by(2, OB_LISTED arguments);                                                                      \
     }                                                                                                                  \
     static inline type name(__VA_ARGS__) {                                                                             \
@@ -369,9 +369,12 @@ OB_WIDE(double, ob_symv, (a, z, v, n), const double *restrict a, const double *r
 }
 
 /* A -= c v v', upper triangle */
-static void ob_syr(double *restrict a, const double *restrict v, double c, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        ob_axpy(a + i * n + i, v + i, c * v[i], n - i);
+OB_CLONES static void ob_syr(double *restrict a, const double *restrict v, double c, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i, a += n) {
+        const double s = c * v[i];
+        for (ptrdiff_t j = i; j < n; ++j)
+            a[j] -= s * v[j];
+    }
 }
 
 #endif
