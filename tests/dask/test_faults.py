@@ -6,10 +6,7 @@ A fit that can finish gives bitwise the serial results. One that cannot raises a
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ distributed = pytest.importorskip("distributed", reason="needs the extra dask: p
 
 import dask  # noqa: E402
 import dask.array as da  # noqa: E402
-from dask_data import Accident, Watched, block, cluster_of, data, fail, kill_this, serially  # noqa: E402
+from dask_data import Accident, Watched, block, cluster_of, data, fail, kill_this, process, serially  # noqa: E402
 
 from onlinebregman.dask import DistributedOnline  # noqa: E402
 
@@ -115,22 +112,8 @@ def test_a_worker_killed_between_rounds(expected):
         assert killed
 
 
-@contextlib.contextmanager
-def process(*arguments):
-    """A scheduler or a worker without a nanny, which is not started again."""
-    paths = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    env = {**os.environ, "PYTHONPATH": paths}
-    made = subprocess.Popen([sys.executable, "-P", "-m", *arguments, "--no-dashboard"], env=env, **quiet)
-    try:
-        yield made
-    finally:
-        made.kill()
-        made.wait()
-
-
 def worker(address):
-    return process("distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1")
+    return process(distributed.Worker, address, nthreads=1, dashboard=False)
 
 
 def test_a_worker_without_a_nanny_killed_in_a_round_and_the_last_one_after_it(expected, tmp_path):
@@ -208,8 +191,8 @@ def test_scattered_rows_that_are_lost_are_an_error_that_says_so():
 def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_was_lost(expected, tmp_path):
     file, address_file = tmp_path / "model.zip", tmp_path / "scheduler.json"
     with contextlib.ExitStack() as stack:
-        where = ["--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(address_file)]
-        scheduler = stack.enter_context(process("distributed.cli.dask_scheduler", *where))
+        where = {"port": 0, "scheduler_file": str(address_file), "dashboard": False}
+        scheduler = stack.enter_context(process(distributed.Scheduler, **where))
         wait_for(address_file.exists)
         client = stack.enter_context(distributed.Client(scheduler_file=str(address_file)))
         stack.enter_context(worker(client.scheduler.address))
