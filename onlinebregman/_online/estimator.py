@@ -19,7 +19,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
 
@@ -92,8 +92,11 @@ class LifeCycleMixin(DocumentedMixin):
 
         def __sklearn_is_fitted__(self) -> bool: ...
 
-        @classmethod
-        def _get_param_names(cls) -> list[str]: ...
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Those of scikit-learn, which reads the signature again for each validation, clone and copy."""
+        return super()._get_param_names()  # type: ignore[misc]
 
     def _set_arguments(self, arguments: dict[str, Any]) -> None:
         """Set the arguments of a constructor, given by its `locals()`, as attributes."""
