@@ -3,8 +3,9 @@
     python benchmarks/peers/calls.py [--rows 200] [--only LogDetMetricLearner ...]
 
 Rows have 20 features. The columns are microseconds a row: in a block, one row a call, and one row a call with weights,
-as float32, with targets in a list, and as a DataFrame, if supported; then the target, 3 + 1.7 times the block, and
-the ratio of one row a call to it, if that is above 1.
+as float32, with targets in a list, and as a DataFrame, if supported; a prediction (or transformation, or log-density)
+of one row, as each row is learned after it; then the target, 3 + 1.7 times the block, and the ratio of one row a call
+to it, if that is above 1.
 """
 
 import argparse
@@ -85,6 +86,16 @@ def row_by_row(estimator, X, y, make_X=lambda x: x, make_y=lambda y: y, weighted
     return np.median([microseconds(part, len(part)) for part in np.array_split(np.array(calls), 5)])
 
 
+def predictions(estimator, X, y):
+    """The cost of predicting each row before it is learned, likewise; None if there is nothing to predict."""
+    model, times = begun(estimator, X, y), []
+    method = next((name for name in ("predict", "score_samples", "transform") if hasattr(model, name)), None)
+    for i in range(BEFORE, len(X) if method else 0):
+        times.append(microseconds([lambda i=i: getattr(model, method)(X[i : i + 1])], 1))
+        model.partial_fit(X[i : i + 1], None if y is None else y[i : i + 1])
+    return np.median(times) if times else None
+
+
 def block(estimator, X, y):
     model = begun(estimator, X, y)
     rows, targets = X[BEFORE:], None if y is None else y[BEFORE:]
@@ -97,7 +108,7 @@ def main():
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    names = ("block", "a call", "weight", "float32", "list y", "frame", "mark")
+    names = ("block", "a call", "weight", "float32", "list y", "frame", "predict", "mark")
     tables.head("microseconds a row", *names, "over mark", width=28)
     for estimator in estimators():
         name = type(estimator).__name__
@@ -111,8 +122,9 @@ def main():
         frame = row_by_row(
             estimator, X, y, make_X=lambda x: pd.DataFrame(x, columns=[f"x{k}" for k in range(x.shape[1])])
         )
+        predicted = predictions(estimator, X, y)
         mark = 3 + 1.7 * in_block
-        found = (in_block, one, weight, single, listed, frame, mark)
+        found = (in_block, one, weight, single, listed, frame, predicted, mark)
         cells = ("" if value is None else f"{value:.2f}" for value in found)
         tables.row(name, *cells, "" if one <= mark else f"{one / mark:.1f}", width=28)
 

@@ -17,6 +17,7 @@ cdef struct Part:             # a learner, as the loop over rows uses it
     Py_ssize_t n_scores
     Py_ssize_t start          # index of its first score among those of all learners
     Py_ssize_t image          # which image of a row it learns
+    bint chunkwise            # whether it learns a whole chunk at once
     Link link                 # of an expert
     bint scored_before        # whether an expert is scored in a separate pass before it learns the row
 
@@ -39,7 +40,7 @@ cdef class MixtureLearner(Ensemble):
     cdef Py_ssize_t n
     cdef Py_ssize_t n_labels  # smallest number of classes in targets_by_class
     cdef Part* parts
-    cdef tuple sole           # the learners; for a learner that consists of a single one, that one
+    cdef tuple together       # learners of the first image without a matrix, which may learn in lockstep; None: others
     cdef Lockstep lockstep      # learners that learn each row together in this call
     cdef Py_ssize_t* rowwise  # other learners that learn row by row
     cdef Py_ssize_t n_rowwise

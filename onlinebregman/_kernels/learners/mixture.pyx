@@ -86,8 +86,10 @@ cdef class MixtureLearner(Ensemble):
         self.n_scores, self.n_labels = mixer.n_scores, PY_SSIZE_T_MAX
         for k, learner in enumerate(self.learners):
             image = [row_map is learner.row_map for row_map in row_maps].index(True)
-            self.parts[k] = Part(<void*> learner, NULL, 1, learner.n_scores, start, image, IDENTITY, False)
-            if learns_chunks(learner):
+            self.parts[k] = Part(
+                <void*> learner, NULL, 1, learner.n_scores, start, image, learns_chunks(learner), IDENTITY, False
+            )
+            if self.parts[k].chunkwise:
                 self.chunkwise[self.n_chunkwise] = k
                 self.n_chunkwise += 1
             start += learner.n_scores
@@ -103,7 +105,10 @@ cdef class MixtureLearner(Ensemble):
             elif learner.n_targets > 1:
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
-        self.sole = tuple([sole_learner(learner) for learner in self.learners])
+        self.together = tuple([
+            None if self.parts[k].chunkwise or self.parts[k].image != 0 else sole_learner(learner)
+            for k, learner in enumerate(self.learners)
+        ])
         self.width = self.n_forecasts = start
         self.targets, self.scores = np.empty(1), np.empty(start)
         self.forecasts = np.empty(mixer.n_features)
@@ -251,14 +256,12 @@ cdef class MixtureLearner(Ensemble):
         Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
         """
         cdef Py_ssize_t k
-        cdef list rowwise = [not learns_chunks(learner) for learner in self.learners]
-        cdef list together = [rowwise[k] and self.parts[k].image == 0 for k in range(self.n)]
-        self.lockstep.gather(tuple([self.sole[k] if together[k] else None for k in range(self.n)]), length)
+        self.lockstep.gather(self.together, length)
         self.n_rowwise = 0
         for k in range(self.n):
             if self.links is not None:
                 self.parts[k].scored_before = not (<AtomicLearner> self.parts[k].learner).scores_predict()
-            if rowwise[k] and not self.lockstep.has(k):
+            if not (self.parts[k].chunkwise or self.lockstep.has(k)):
                 self.rowwise[self.n_rowwise] = k
                 self.n_rowwise += 1
         return 0
