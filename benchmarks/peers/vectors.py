@@ -9,6 +9,7 @@ any method. river and vowpalwabbit are used if they are installed.
 """
 
 import numpy as np
+import pandas as pd
 from _timing import compare, run
 from scipy import sparse
 from sklearn.base import clone
@@ -277,5 +278,44 @@ def nothing_to_tune(repeats):
             compare(name, calls(learn, rows), calls(learn_peer, dicts), len(y), repeats)
 
 
+def epochs(repeats):
+    """Three shuffled epochs, from the same start."""
+    common = {"max_iter": 3, "tol": None, "random_state": 0}
+    for n, width in ((20000, 20), (20000, 100), (2000, 1000), (500_000, 20), (100_000, 100)):
+        X, y = stream(n, width)
+        labels = y > np.median(y)
+        pairs = {
+            "implicit GD: SGDRegressor": (ImplicitGDRegressor(), sgd(), y),
+            "logistic GD: SGDClassifier": (logistic(), sgd_classifier(), labels),
+            "MirrorDescentClassifier(): SGDClassifier": (MirrorDescentClassifier(), sgd_classifier(), labels),
+            "perceptron: Perceptron": (PerceptronClassifier(), Perceptron(), labels),
+        }
+        for name, (ours, peer, targets) in pairs.items():
+            for shuffle in (True, False):
+                ours.set_params(shuffle=shuffle, **common), peer.set_params(shuffle=shuffle, **common)
+                work = [lambda model=model, X=X, y=targets: model.fit(X, y) for model in (ours, peer)]
+                how = "shuffled" if shuffle else "in order"
+                compare(f"fit, {how}, {n} rows, d={width}, {name}", *work, 3 * n, min(repeats, 5 if n < 10**5 else 3))
+
+
+def columns(repeats):
+    """Rows that are stored by columns, over the same rows stored by rows; the memory is measured by `columns.py`."""
+    X, y = stream(100_000, 64)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    frame = pd.DataFrame({name: X[:, j].copy() for j, name in enumerate(names)}, copy=False)
+    kinds = {"Fortran order": np.asfortranarray(X), "float32, Fortran order": np.asfortranarray(X, np.float32)}
+    kinds["pandas, separate columns"] = frame
+    for kind, kept in kinds.items():
+        by_rows = X.astype(np.float32) if "32" in kind else X
+        models = {}
+        for name, model in (("implicit GD", ImplicitGDRegressor()), ("EG", EGRegressor())):
+            models[name] = [clone(model).partial_fit(rows[:10], y[:10]) for rows in (kept, by_rows)]
+        for name, (ours, plain) in models.items():
+            work = lambda model, rows: lambda: model.partial_fit(rows, y)  # noqa: E731
+            compare(f"block, {kind}, {name}: by rows", work(ours, kept), work(plain, by_rows), len(y), repeats)
+            work = lambda model, rows: lambda: model.predict(rows)  # noqa: E731
+            compare(f"predict, {kind}, {name}: by rows", work(ours, kept), work(plain, by_rows), len(y), repeats)
+
+
 if __name__ == "__main__":
-    run(__doc__, one_row, blocks, penalties, rates, classifiers, outputs, adaptive, nothing_to_tune)
+    run(__doc__, one_row, blocks, epochs, columns, penalties, rates, classifiers, outputs, adaptive, nothing_to_tune)

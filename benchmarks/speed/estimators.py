@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -18,7 +19,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))
 
 from calls import BEFORE, begun, estimators, stream
 
-from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, MirrorDescentRegressor, VonNeumannMetricLearner
+from onlinebregman import (
+    FrobeniusMetricLearner,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentRegressor,
+    VonNeumannMetricLearner,
+)
 from onlinebregman.divergences import DIVERGENCES
 
 ALL = {type(estimator).__name__: estimator for estimator in estimators()}
@@ -73,6 +80,48 @@ class Vectors(OneThread):
 
     def time_block(self, divergence, rows):
         self.model.partial_fit(self.X, self.y)
+
+
+LAYOUTS = {
+    "rows": lambda X: X,
+    "columns": np.asfortranarray,
+    "columns, float32": lambda X: np.asfortranarray(X, np.float32),
+    "data frame": lambda X: pd.DataFrame({str(j): X[:, j].copy() for j in range(X.shape[1])}, copy=False),
+}
+
+
+class Layouts(OneThread):
+    """50 000 rows of 64 features by implicit gradient descent, stored by rows or by columns."""
+
+    params = list(LAYOUTS)
+    param_names = ("layout",)
+
+    def setup(self, layout):
+        super().setup()
+        X = np.random.default_rng(0).normal(size=(50_000, 64))
+        self.X, self.y = LAYOUTS[layout](X), X[:, 0]
+        self.model = ImplicitGDRegressor().partial_fit(self.X[:10], self.y[:10])
+
+    def time_block(self, layout):
+        self.model.partial_fit(self.X, self.y)
+
+    def time_predict(self, layout):
+        self.model.predict(self.X)
+
+
+class Epochs(OneThread):
+    """Three epochs of implicit gradient descent, shuffled or in order."""
+
+    params = ((True, False), ((20_000, 20), (20_000, 100), (200_000, 20)))
+    param_names = ("shuffle", "shape")
+
+    def setup(self, shuffle, shape):
+        super().setup()
+        self.X = np.random.default_rng(0).normal(size=shape)
+        self.model = ImplicitGDRegressor(max_iter=3, tol=None, shuffle=shuffle, random_state=0)
+
+    def time_fit(self, shuffle, shape):
+        self.model.fit(self.X, self.X[:, 0])
 
 
 class Matrices(OneThread):

@@ -30,6 +30,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import check_random_state
 
 from .._kernels.learners.transaction import Validated
+from .._kernels.rows.permutation import permutation
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
@@ -375,7 +376,7 @@ class EpochEstimator(OnlineEstimator):
 
         def epoch(i: int) -> bool:
             nonlocal best, stale, kept
-            order = rows if rng is None else rng.permutation(len(data) if rows is None else rows)
+            order = rows if rng is None else permutation(rng, len(data) if rows is None else rows)
             loss = learn(data, order, again=i > 0)
             self.loss_curve_.append(loss)
             if self.verbose:

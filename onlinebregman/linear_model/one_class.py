@@ -238,7 +238,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         return self.penalty if isinstance(self.penalty, Penalty) else L2(self.nu)
 
     def _check(self, call: Call, X, y=None, sample_weight=None) -> Examples:
-        X = check_rows(self, X, reset=call.first)
+        X = check_rows(self, X, reset=call.first, any_layout=True)
         weights = check_weights(sample_weight, X.shape[0], allow_all_zero=call.partial)
         return Examples(X, np.ones(X.shape[0]), weights)
 

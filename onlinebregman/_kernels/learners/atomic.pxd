@@ -1,6 +1,7 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped, fetch_to_learn, shape_of
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
@@ -115,6 +116,10 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Le
     cdef Row row
     for k in range(rows.n_rows):
         i = block.failed = row_number(rows, k)
+        if rows.order != NULL:
+            rows.prefetch_coming(k)
+            if block.n_targets == 1 and k + rows.lead < rows.n_rows:
+                OB_PREFETCH(block.y + rows.order[k + rows.lead])
         if learner.looks_ahead:
             learner.look_ahead(rows, block, k)
         if interrupted(learner, effort):

@@ -3,7 +3,10 @@
 #ifndef ONLINEBREGMAN_MT19937_H
 #define ONLINEBREGMAN_MT19937_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "vector.h"
 
 #define OB_TWISTER_SIZE 624
 #define OB_TWISTER_LAG 397
@@ -13,12 +16,21 @@ typedef struct {
     int32_t pos; /* of the next word, at most OB_TWISTER_SIZE */
 } ob_twister;
 
+/* In three loops, each of which compilers can vectorise */
 static inline void ob_twist(ob_twister *state) {
     uint32_t *const key = state->key;
-    for (int i = 0; i < OB_TWISTER_SIZE; ++i) {
-        const uint32_t y = (key[i] & 0x80000000u) | (key[(i + 1) % OB_TWISTER_SIZE] & 0x7fffffffu);
-        key[i] = key[(i + OB_TWISTER_LAG) % OB_TWISTER_SIZE] ^ (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);
+    int i = 0;
+#define OB_MIX(next, far)                                                                                              \
+    {                                                                                                                  \
+        const uint32_t y = (key[i] & 0x80000000u) | (key[next] & 0x7fffffffu);                                         \
+        key[i] = key[far] ^ (y >> 1) ^ ((0u - (y & 1u)) & 0x9908b0dfu);                                                \
     }
+    for (; i < OB_TWISTER_SIZE - OB_TWISTER_LAG; ++i)
+        OB_MIX(i + 1, i + OB_TWISTER_LAG)
+    for (; i < OB_TWISTER_SIZE - 1; ++i)
+        OB_MIX(i + 1, i + OB_TWISTER_LAG - OB_TWISTER_SIZE)
+    OB_MIX(0, OB_TWISTER_LAG - 1)
+#undef OB_MIX
     state->pos = 0;
 }
 
@@ -36,6 +48,30 @@ static inline uint32_t ob_next_word(ob_twister *state) {
 static inline double ob_next_uniform(ob_twister *state) {
     const uint32_t a = ob_next_word(state) >> 5, b = ob_next_word(state) >> 6;
     return (a * 67108864.0 + b) / 9007199254740992.0;
+}
+
+/* Shuffle n <= 2^32 numbers as RandomState.shuffle does: from the last one on, each is swapped with one up to it, drawn
+ * by discarding words that are too large. Several are drawn at a time, so that no branch depends on a word, and memory
+ * is prefetched. */
+static void ob_shuffle(ob_twister *state, ptrdiff_t *a, ptrdiff_t n) {
+    uint32_t other[256];
+    for (ptrdiff_t i = n - 1, most, drawn; i > 0; i -= most) {
+        uint32_t mask = (uint32_t)i; /* 2^m - 1, the same down to 2^(m - 1) */
+        for (int shift = 1; shift < 32; shift *= 2)
+            mask |= mask >> shift;
+        most = i - (ptrdiff_t)(mask >> 1) < 256 ? i - (ptrdiff_t)(mask >> 1) : 256;
+        for (drawn = 0; drawn < most;) {
+            other[drawn] = ob_next_word(state) & mask;
+            drawn += other[drawn] <= (uint32_t)(i - drawn);
+        }
+        for (ptrdiff_t k = 0; k < most; ++k)
+            OB_PREFETCH(a + other[k]);
+        for (ptrdiff_t k = 0; k < most; ++k) {
+            const ptrdiff_t value = a[other[k]];
+            a[other[k]] = a[i - k];
+            a[i - k] = value;
+        }
+    }
 }
 
 #endif

@@ -21,6 +21,7 @@ cdef class ColumnBlocks:
 
     cdef int add(self, array) except -1
     cdef void gather(self, Py_ssize_t i, Py_ssize_t n) noexcept nogil
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil
     cdef const double* row(self, Py_ssize_t i) noexcept nogil
 
 

@@ -11,6 +11,7 @@ from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBuffer_Release, PyObj
 from libc.stdlib cimport calloc, free, malloc
 
 from onlinebregman._kernels.ops.columns cimport ob_gather_column
+from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 
 cdef enum:
     BLOCK = 1 << 14           # numbers in a block
@@ -84,6 +85,13 @@ cdef class ColumnBlocks:
             column = &self.columns[j]
             ob_gather_column(self.values + j, self.stride, column.at + i * column.step, column.step, column.kind, n)
         self.first, self.last = i, i + n
+
+    cdef void prefetch(self, Py_ssize_t i) noexcept nogil:
+        """Prefetch row i, unless it is in the block."""
+        cdef Py_ssize_t j
+        if not self.first <= i < self.last:
+            for j in range(self.n_columns):
+                OB_PREFETCH(self.columns[j].at + i * self.columns[j].step)
 
     cdef const double* row(self, Py_ssize_t i) noexcept nogil:
         """Row i; valid until another one is asked for."""

@@ -48,6 +48,7 @@ cdef class Rows:
     cdef Entry* entries          # keys to sort, and as many for the other side of a pass
     cdef Entry* other_entries
     cdef const Py_ssize_t* order  # the order in which rows are learned; NULL: as they are stored
+    cdef Py_ssize_t lead         # how many rows ahead they are then prefetched
 
     cdef bint acquire(self, array, int ndim, int layout=*)
     cdef int allocate(self) except -1
@@ -60,6 +61,7 @@ cdef class Rows:
     cdef void sort_columns(self, Row* row) noexcept nogil
     cdef int allocate_sort(self) except -1
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil
+    cdef void prefetch_coming(self, Py_ssize_t k) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
     cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 

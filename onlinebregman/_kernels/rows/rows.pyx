@@ -22,6 +22,9 @@ cdef type ndarray = np.ndarray
 # From this many columns on the weights do not fit into a core's own cache, and those of the next row are prefetched.
 cdef Py_ssize_t LARGE = 1 << 16
 
+# Rows in another order than they are stored are prefetched this number of bytes before they are learned.
+cdef Py_ssize_t AHEAD = 1 << 12
+
 
 ctypedef fused Column:
     int32_t
@@ -114,6 +117,13 @@ cdef bint acquire_float64(values, Py_buffer* buffer):
 
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
+
+
+cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
+    """Prefetch n bytes, or the first ones: the processor foresees those that follow."""
+    cdef Py_ssize_t k
+    for k in range(0, min(n, AHEAD), 64):
+        OB_PREFETCH(at + k)
 
 
 @cython.final
@@ -217,6 +227,7 @@ cdef class Rows:
                 stored += self.n_columns if self.indices == NULL else \
                     integer(self.indptr, self.index_size, i + 1) - integer(self.indptr, self.index_size, i)
             self.n_rows, self.stored = n, stored
+            self.lead = max(1, min(8, AHEAD * n // max(stored * self.value_size, 1)))
         return 0
 
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil:
@@ -290,6 +301,24 @@ cdef class Rows:
         for b in range(per_feature):
             for k in range(integer(self.indptr, self.index_size, i), integer(self.indptr, self.index_size, i + 1)):
                 OB_PREFETCH(weights + b * self.n_columns + integer(self.indices, self.index_size, k))
+
+    cdef void prefetch_coming(self, Py_ssize_t k) noexcept nogil:
+        """Prefetch the row `lead` rows after the k-th, which the processor cannot foresee in the given order."""
+        cdef Py_ssize_t i, start, n
+        if k + self.lead >= self.n_rows:
+            return
+        i = self.order[k + self.lead]
+        if self.columns is not None:
+            self.columns.prefetch(i)
+        elif self.indices == NULL:
+            prefetch_all(self.values + i * self.row_step, self.n_columns * self.value_size)
+        else:
+            start = integer(self.indptr, self.index_size, i)
+            n = integer(self.indptr, self.index_size, i + 1) - start
+            prefetch_all(self.values + start * self.value_size, n * self.value_size)
+            prefetch_all(self.indices + start * self.index_size, n * self.index_size)
+            if k + 2 * self.lead < self.n_rows:
+                OB_PREFETCH(self.indptr + self.order[k + 2 * self.lead] * self.index_size)
 
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
         """Whether these columns are in range and increase strictly."""
