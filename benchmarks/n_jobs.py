@@ -1,8 +1,9 @@
-"""The gain of `n_jobs` in the parameter-free mixtures: time of a block with one thread over that with several.
+"""The gain of `n_jobs`: time of a block with one thread over that with several.
 
     python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
 
-The default members on rows of 20 and 100 columns. Microseconds a row, with one thread and with several, and their
+The default members of the parameter-free mixtures on rows of 20 and 100 columns, and one-vs-rest classifiers of 10 and
+40 classes. Microseconds a row, with one thread and with several, and their
 ratio, the minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several threads
 over that of one, which depends less on other load.
 """
@@ -12,12 +13,12 @@ import time
 
 import numpy as np
 
-from onlinebregman import ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman import MirrorDescentClassifier, ParameterFreeClassifier, ParameterFreeRegressor
 
 
 def learned(kind, X, y, n_jobs):
     """Seconds, CPU seconds, and the predictions afterwards."""
-    extra = {"classes": [0, 1]} if kind is ParameterFreeClassifier else {}
+    extra = {} if kind is ParameterFreeRegressor else {"classes": range(int(y.max()) + 1)}
     model = kind(n_jobs=n_jobs).partial_fit(X[:2], y[:2], **extra)
     cpu, wall = time.process_time(), time.perf_counter()
     model.partial_fit(X[2:], y[2:])
@@ -32,11 +33,15 @@ def main():
     parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
     rng = np.random.default_rng(0)
-    print(f"{'':24}{'columns':>8}{'one':>8}{'several':>9}{'ratio':>7}{'CPU':>7}")
+    print(f"{'':28}{'columns':>8}{'one':>8}{'several':>9}{'ratio':>7}{'CPU':>7}")
     for d in (20, 100):
         X = rng.normal(size=(options.rows + 2, d))
         numbers = X @ rng.normal(size=d) + rng.normal(size=len(X))
-        for kind, y in ((ParameterFreeClassifier, (numbers > 0).astype(int)), (ParameterFreeRegressor, numbers)):
+        tasks = [(ParameterFreeClassifier, (numbers > 0).astype(int)), (ParameterFreeRegressor, numbers)]
+        for n_classes in (10, 40):
+            truth = rng.normal(size=(d, n_classes))
+            tasks.append((MirrorDescentClassifier, (X @ truth).argmax(axis=1)))
+        for kind, y in tasks:
             runs = {n: [] for n in (1, options.jobs)}
             for _ in range(options.repeats):
                 for n, found in runs.items():
@@ -45,9 +50,8 @@ def main():
             (one, cpu), (several, cpu_all) = (
                 tuple(min(run[k] for run in found) / options.rows * 1e6 for k in (0, 1)) for found in runs.values()
             )
-            print(
-                f"{kind.__name__:24}{d:8}{one:8.1f}{several:9.1f}{one / several:7.2f}{cpu_all / cpu:7.2f}", flush=True
-            )
+            name = kind.__name__ + (f", {y.max() + 1}" if kind is MirrorDescentClassifier else "")
+            print(f"{name:28}{d:8}{one:8.1f}{several:9.1f}{one / several:7.2f}{cpu_all / cpu:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.mirror import MirrorMixin
+from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
@@ -340,7 +341,12 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {class_weight, handle_unknown, fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol}
     {n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
-    {warm_start, random_state, verbose}
+    {warm_start}
+    n_jobs : int or None
+        Threads among which the classes of "ovr" are divided, if the block of rows is large enough, the loss is
+        "log_loss" or "squared_error", steps are implicit, and the divergence is "squared_euclidean" or an adaptive one.
+        -1: one for each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
+    {random_state, verbose}
 
     Attributes
     ----------
@@ -378,9 +384,10 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
         "multi_class": [StrOptions({"ovr", "multinomial"})],
+        "n_jobs": N_JOBS,
     }
     _falling_rate = 1.0
-    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call)
+    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call, "n_jobs")
 
     def __init__(
         self,
@@ -414,7 +421,13 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
+
+    def _configure(self) -> None:
+        super()._configure()
+        if isinstance(self._learner, MultiLearner):
+            self._learner.n_jobs = self.n_jobs

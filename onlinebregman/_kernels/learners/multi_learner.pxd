@@ -1,9 +1,31 @@
-from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.atomic cimport Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
+from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.thread_pool cimport ThreadPool
+from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.rows cimport Rows
+
+
+cdef enum:
+    MAX_PARTS = 64
+
+
+cdef struct Part:             # learners that one thread learns a chunk with, in lockstep
+    void* lockstep
+    Py_ssize_t first          # the first one
+    int status                # of the first row that one of them refuses
+    Py_ssize_t row, refusing  # this row of the chunk, and the learner
 
 
 cdef class MultiLearner(Ensemble):
+    cdef public object n_jobs  # number of threads, as the parameter was given
+    cdef tuple locksteps      # of the parts
+    cdef Part[MAX_PARTS] parts
+    cdef Py_ssize_t n_parts   # 0: all learn in this thread
+    cdef ThreadPool thread_pool
+    cdef Chunk chunk          # of rows that the parts learn
+    cdef const Block* block
     cdef bint separate        # whether each learner has its own target
     cdef Py_ssize_t n
     cdef void** members
@@ -11,3 +33,6 @@ cdef class MultiLearner(Ensemble):
 
     cdef int share_map(self) except -1
     cdef Learner newcomer(self, Learner prior)
+    cdef int divide(self, Rows rows, Py_ssize_t length) except -1
+    cdef int learn_in_parts(self, Rows rows, Block* block) noexcept nogil
+    cdef void learn_part(self, Part* part, Lockstep lockstep) noexcept nogil

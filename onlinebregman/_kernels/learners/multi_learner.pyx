@@ -1,20 +1,27 @@
-"""Several learners of the same rows: each row is read once and learned by all of them."""
+"""Several learners of the same rows: each row is read once and learned by all of them, divided among threads."""
 
 import copy
 
 import numpy as np
 
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.lockstep cimport Lockstep
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+
+cdef enum:
+    MAX_CHUNK_ROWS = 1024
+    MAX_CHUNK_VALUES = 1 << 15   # values of the rows of a chunk
+    MIN_PARALLEL_WORK = 1 << 20  # smallest number of values that learners read in a call with threads
 
 
 cdef class MultiLearner(Ensemble):
@@ -37,7 +44,7 @@ cdef class MultiLearner(Ensemble):
             raise MemoryError()
         for k, learner in enumerate(self.learners):
             self.members[k] = <void*> learner
-        self.lockstep = Lockstep(self.n)
+        self.lockstep, self.n_jobs, self.thread_pool = Lockstep(self.n), 1, ThreadPool()
 
     def __dealloc__(self):
         free(self.members)
@@ -103,7 +110,9 @@ cdef class MultiLearner(Ensemble):
         The learners, and the map of rows, are those of this object.
         """
         known = dict(zip(numbers, self.learners, strict=True))
-        return type(self)([known[k] if k in known else self.newcomer(prior) for k in range(n_classes)])
+        more = type(self)([known[k] if k in known else self.newcomer(prior) for k in range(n_classes)])
+        more.n_jobs = self.n_jobs
+        return more
 
     cdef Learner newcomer(self, Learner prior):
         """The learner of a new class, whose first row is the next one."""
@@ -160,11 +169,85 @@ cdef class MultiLearner(Ensemble):
         Ensemble.begin(self, rows, complete)
         self.lockstep.gather(self.learners, self.vector_length(self.widest(rows)))
         self.looks_ahead = rows.indices != NULL
+        return self.divide(rows, self.vector_length(self.widest(rows)))
+
+    cdef int divide(self, Rows rows, Py_ssize_t length) except -1:
+        """Divide the learners among threads, if all of them can learn in lockstep and there is enough to do."""
+        cdef Py_ssize_t k, end, n = 1, work = rows.n_rows * self.effort(self.widest(rows))
+        cdef Lockstep lockstep
+        self.n_parts, self.locksteps = 0, ()
+        if type(self) is MultiLearner and self.lockstep.n == self.n and work > MIN_PARALLEL_WORK:
+            n = min(n_threads(self.n_jobs), self.n // 2, MAX_PARTS)
+        self.thread_pool.reserve(n - 1)
+        if n == 1:
+            return 0
+        for k in range(n):
+            self.parts[k].first, end = k * self.n // n, (k + 1) * self.n // n
+            lockstep = Lockstep(end - self.parts[k].first)
+            lockstep.gather(self.learners[self.parts[k].first:end], length)
+            self.parts[k].lockstep = <void*> lockstep
+            self.locksteps += (lockstep,)
+        self.chunk, self.n_parts = Chunk((self.row_map,)), n
+        most = MAX_CHUNK_VALUES // max(self.chunk.measure(rows), 1)
+        self.chunk.reserve(rows, max(min(rows.n_rows, MAX_CHUNK_ROWS, most), 1))
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        cdef int status
         self.separate = block.n_targets > 1
-        return Ensemble.loop(self, rows, block)
+        if self.n_parts == 0:
+            return Ensemble.loop(self, rows, block)
+        self.block = block
+        self.thread_pool.start()
+        status = self.learn_in_parts(rows, block)
+        self.thread_pool.stop()
+        return status if status != LEARNED else self.check_all()
+
+    cdef int learn_in_parts(self, Rows rows, Block* block) noexcept nogil:
+        """Chunk by chunk, all parts learn the rows; of those that they refuse, the first one counts."""
+        cdef Py_ssize_t i, k, q, n = 0
+        cdef Part* first
+        while n < rows.n_rows:
+            self.chunk.n = 0
+            while n < rows.n_rows and self.chunk.n < self.chunk.capacity:
+                i = block.failed = row_number(rows, n)
+                if rows.order != NULL:
+                    rows.prefetch_coming(n)
+                n += 1
+                if weight_of(block, i) != 0:
+                    self.chunk.add(rows, i, weight_of(block, i), 0.0)
+                    continue
+                for q in range(self.n if block.scores != NULL else 0):
+                    block.scores[i * self.n_scores + q] = NAN
+            if interrupted(self, self.chunk.n * self.effort(self.chunk.width)):
+                return INTERRUPTED
+            self.thread_pool.run(learn_part_of, <void*> self, self.n_parts)
+            first = &self.parts[0]
+            for k in range(1, self.n_parts):
+                if self.parts[k].row < first.row:
+                    first = &self.parts[k]
+            if first.status != LEARNED:
+                block.failed = self.chunk.number[first.row]
+                return first.status
+        return LEARNED
+
+    cdef void learn_part(self, Part* part, Lockstep lockstep) noexcept nogil:
+        """Learn the rows of the chunk, up to one that is refused."""
+        cdef Py_ssize_t i, k
+        cdef const double* y
+        cdef double* scores = self.block.scores
+        part.status = LEARNED
+        for i in range(self.chunk.n):
+            part.row = i
+            y = self.block.y + self.chunk.number[i] * self.block.n_targets
+            for k in range(lockstep.n):
+                lockstep.y[k] = y[(part.first + lockstep.index[k]) * self.separate]
+            part.status = lockstep.learn_row(self.chunk.images(0) + i, self.chunk.weight[i], &part.refusing)
+            if part.status != LEARNED:
+                return
+            for k in range(lockstep.n if scores != NULL else 0):
+                scores[self.chunk.number[i] * self.n_scores + part.first + lockstep.index[k]] = lockstep.a[k]
+        part.row = self.chunk.n
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return n * self.n
@@ -209,3 +292,9 @@ cdef class MultiLearner(Ensemble):
         cdef Py_ssize_t k
         for k in range(self.n):
             (<Learner> self.members[k]).score_row(row, work, scores + k)
+
+
+cdef void learn_part_of(void* learner, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
+    """Run a task of a MultiLearner."""
+    cdef Part* part = &(<MultiLearner> learner).parts[task]
+    (<MultiLearner> learner).learn_part(part, <Lockstep> part.lockstep)

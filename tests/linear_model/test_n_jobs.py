@@ -1,0 +1,69 @@
+"""Classes divided among threads: the same numbers, and the same errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from onlinebregman import MirrorDescentClassifier
+
+N, D = 6000, 40  # enough for several threads, and for several chunks
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D)) * (rng.uniform(size=(N, D)) < 0.5)
+    return X, (X @ rng.normal(size=(D, 7)) + rng.normal(size=(N, 7))).argmax(axis=1)
+
+
+def numbers(model, X):
+    return [*model.coef_.ravel(), *model.intercept_, model.cumulative_loss_, *model.decision_function(X[:9])[0]]
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, csr_array], ids=["rows", "columns", "csr"])
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"divergence": "squared_euclidean", "standardize": True}, {"divergence": "p_norm"}],
+    ids=["adaptive", "standardised", "not in lockstep"],
+)
+def test_the_numbers_do_not_depend_on_threads(parameters, form, n_jobs, rows):
+    X, y = form(rows[0]), rows[1]
+    weights = np.random.default_rng(1).integers(0, 3, N)
+    found = []
+    for n in (1, n_jobs):
+        model = MirrorDescentClassifier(**parameters, max_iter=2, tol=None, random_state=0, n_jobs=n)
+        model.fit(X, y, sample_weight=weights).partial_fit(X[:5000], y[:5000])
+        again = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
+        assert again.n_jobs == n
+        found.append(numbers(again, X))
+    assert found[0] == found[1]
+
+
+def test_classes_are_divided(rows):
+    model = MirrorDescentClassifier(n_jobs=2).partial_fit(*rows, classes=range(7))
+    assert model._learner.n_jobs == 2
+    scores = [np.empty((N, 7)) for _ in range(2)]
+    for n_jobs, out in zip((1, 2), scores, strict=True):
+        other = MirrorDescentClassifier(n_jobs=n_jobs).partial_fit(rows[0][:50], rows[1][:50], classes=range(7))
+        other._partial_fit(*rows, scores=out)
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("row", [3, 4000])
+def test_a_refused_row_is_reported_and_nothing_learned(row, rows):
+    X, y = rows[0].copy(), rows[1]
+    X[row, 5] = 1e300
+    X[row + 700, 2] = np.nan
+    messages = []
+    for n_jobs in (1, 2):
+        model = MirrorDescentClassifier(divergence="squared_euclidean", n_jobs=n_jobs, eta0=1e10)
+        model.partial_fit(X[:2], y[:2], classes=range(7))
+        before = numbers(model, X)
+        with pytest.raises(ValueError) as error:
+            model.partial_fit(X, y)
+        messages.append(str(error.value))
+        assert numbers(model, X) == before
+    assert messages[0] == messages[1]
