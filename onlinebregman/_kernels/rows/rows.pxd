@@ -1,7 +1,11 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.columns cimport ColumnBlocks
+
+cdef enum:
+    AHEAD = 1 << 12           # bytes by which rows in another order than they are stored are prefetched
 
 
 cdef struct Row:              # a read-only view of one row; what is computed from it is stored elsewhere
@@ -69,6 +73,13 @@ cdef class Rows:
 cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
     """The number of the row that is learned as the k-th."""
     return k if rows.order == NULL else rows.order[k]
+
+
+cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
+    """Prefetch n bytes, or the first ones: the processor foresees those that follow."""
+    cdef Py_ssize_t k
+    for k in range(0, min(n, AHEAD), 64):
+        OB_PREFETCH(at + k)
 
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept

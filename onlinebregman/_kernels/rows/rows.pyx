@@ -22,9 +22,6 @@ cdef type ndarray = np.ndarray
 # From this many columns on the weights do not fit into a core's own cache, and those of the next row are prefetched.
 cdef Py_ssize_t LARGE = 1 << 16
 
-# Rows in another order than they are stored are prefetched this number of bytes before they are learned.
-cdef Py_ssize_t AHEAD = 1 << 12
-
 
 ctypedef fused Column:
     int32_t
@@ -117,13 +114,6 @@ cdef bint acquire_float64(values, Py_buffer* buffer):
 
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
-
-
-cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
-    """Prefetch n bytes, or the first ones: the processor foresees those that follow."""
-    cdef Py_ssize_t k
-    for k in range(0, min(n, AHEAD), 64):
-        OB_PREFETCH(at + k)
 
 
 @cython.final
@@ -420,10 +410,7 @@ cdef Entry* radix_sort(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexc
 
 
 cdef Rows dense_rows(X):
-    """Rows of a 2-D array of float64 or float32 in any layout, or of `Columns`; None if it is something else.
-
-    Only rows whose values are not next to each other are copied, in blocks.
-    """
+    """Rows of a 2-D array of float64 or float32 in any layout, or of `Columns`; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
     cdef Py_buffer* buffer = &rows.buffers[0]
     if type(X) is Columns:
