@@ -175,7 +175,7 @@ class MetricKNeighborsRegressor(RegressorMixin, MetricNeighbors):
     `FrobeniusMetricLearner` and `VonNeumannMetricLearner`.
 
     Root mean squared errors of 5 neighbours on twelve standardised data sets, three 70/30 splits each: in the geometric
-    mean 0.69 times those in the Euclidean metric, and 0.67 times with "auto".
+    mean 0.69 times those in the Euclidean metric, and 0.67 times with "auto" (benchmarks/peers/knn_regression.py).
 
     References
     ----------
