@@ -120,3 +120,13 @@ def test_bad_tuples(tuples, preprocessor, message):
         with pytest.raises(ValueError, match=message):
             call()
     assert_array_equal(model.get_mahalanobis_matrix(), before)
+
+
+def test_the_distance_as_a_function():
+    model = LogDetMetricLearner(random_state=0).fit(X, Y)
+    metric, distance = model.get_metric(), model.pair_distance(X[:1], X[1:2])[0]
+    assert metric(X[0], X[1]) == pytest.approx(distance) == metric(X[:1], X[1].tolist())
+    assert metric(X[0], X[1], squared=True) == pytest.approx(distance**2)
+    for a, b in ((X[0], X[1, :2]), (X[:2], X[2:4]), (X[0, :2], X[1, :2])):
+        with pytest.raises(ValueError, match="two rows of 3 numbers"):
+            metric(a, b)
