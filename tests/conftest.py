@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from overhead import pytest_collection_finish, shorten_the_search_for_data_frames  # noqa: F401
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import estimator_checks, get_tags
@@ -33,6 +34,7 @@ settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+shorten_the_search_for_data_frames()
 
 # Without given experts these read the columns of X as probabilities, which arbitrary rows are not, or as log-densities,
 # which may be -inf.
