@@ -262,15 +262,6 @@ def test_table_aligns_columns():
     assert text.splitlines() == ["          one   b", "  -----  ----  --", "  first     1  22", "  x      1000"]
 
 
-@pytest.mark.parametrize("ending", ["png", "svg"])
-def test_figure(result, tmp_path, ending):
-    path = tmp_path / f"figure.{ending}"
-    _figure.draw(path, result.metric, result.diabetes, result.digits, result.kernels, "a note")
-    assert path.stat().st_size > 10_000
-    if ending == "svg":
-        assert path.read_text().count("<image") == 0
-
-
 def test_figure_without_matplotlib(no_matplotlib, result, tmp_path):
     with pytest.raises(ImportError):
         _figure.draw(tmp_path / "figure.png", result.metric, result.diabetes, result.digits, result.kernels, "")
@@ -342,10 +333,11 @@ def computed(monkeypatch, result):
 def test_command_line(computed, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
-    assert (tmp_path / "onlinebregman-demo.png").is_file()
+    assert (tmp_path / "onlinebregman-demo.png").stat().st_size > 10_000
     assert "Figure: onlinebregman-demo.png" in capsys.readouterr().out
-    assert main(["demo", "--quick", "--output", str(tmp_path / "other.pdf")]) == 0
-    assert (tmp_path / "other.pdf").is_file()
+    other = tmp_path / "other.svg"
+    assert main(["demo", "--quick", "--output", str(other)]) == 0
+    assert other.stat().st_size > 10_000 and "<image" not in other.read_text(encoding="utf-8")
     assert computed == [(_run.FULL, 5), (_run.QUICK, 5)]
 
 

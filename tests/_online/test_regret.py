@@ -222,7 +222,7 @@ def test_each_learner_of_a_classifier_has_its_own(loss, n_classes):
         losses = definition.value(model.coef_ @ x + model.intercept_, y)
         left = left + 0.3 / np.sqrt(t) * (losses - definition.value(u @ x + b, y))
         weighted = weighted + 0.3 / np.sqrt(t) * losses
-        model.partial_fit([x], [label])
+        model.partial_fit(x[None], np.array([label]))
     assert_allclose(model.weighted_loss_, weighted, rtol=1e-11)
     assert (left <= model.regret_certificate(u, b)).all()
     assert model.regret_certificate(u[0]).shape == (len(u),)  # one comparator for all
@@ -238,7 +238,7 @@ def test_the_rates_are_those_of_the_run():
     u, bound, rates = np.array([0.5, 0.2, 0.3, 0.9]), 0.0, set()
     for x, outcome in zip(X, y, strict=True):
         a, before = model.coef_ @ x, model.weighted_loss_
-        model.partial_fit([x], [outcome])
+        model.partial_fit(x[None], np.array([outcome]))
         eta = (model.weighted_loss_ - before) / ((a - outcome) ** 2 / 2)
         rates.add(round(eta, 9))
         bound += eta * ((a - outcome) ** 2 - (u @ x - outcome) ** 2 + (a - u @ x) ** 2) / 2

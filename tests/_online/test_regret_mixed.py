@@ -64,7 +64,7 @@ class Rounds:
             score = float(x @ part.coef_ + part.intercept_)
             target = target if against is None else against(score)
             rate = float(part._schedule()(part.t_ + 1)) if weight > 0 else 0.0
-            part.partial_fit([x], [target], sample_weight=[weight])
+            part.partial_fit(x[None], np.array([target]), sample_weight=np.array([weight]))
             after = float(x @ part.coef_ + part.intercept_)
             self.rows.append((share, rate, weight, score, after, target, x))
             self._stored(part)

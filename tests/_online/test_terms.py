@@ -70,7 +70,7 @@ def test_the_certificate_holds_whatever_is_changed_in_mid_stream(data, seed):
         model.set_params(**changes)
         for _ in range(rows):
             x, target, weight = 3 * rng.normal(size=n), float(rng.normal(scale=5.0)), float(rng.choice([0.0, 0.5, 3.0]))
-            model.partial_fit([x], [target], [weight])
+            model.partial_fit(x[None], np.array([target]), np.array([weight]))
             if loss is None:
                 loss, w, b = changes["loss"], np.full(n, changes["init"] or 0.0), 0.0
             power = {"constant": 0.0, "sqrt": 0.5, "invscaling": 0.5}[changes["learning_rate"]]
@@ -156,7 +156,7 @@ def test_burg_under_bounds_that_come_and_go(data, seed):
             if X and update == "gradient":  # switching it on moves weights away from the bound
                 model.partial_fit([x], [target], [0.0])
                 w = model._learner.position[0]
-            model.partial_fit([x], [target])
+            model.partial_fit(x[None], np.array([target]))
             value = (x @ w - target) ** 2 / 2
             if not X and update == "gradient":
                 return  # its start has already been moved away from the bound

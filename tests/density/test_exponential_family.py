@@ -168,7 +168,7 @@ def test_gaussian_minimax_regret_is_an_identity_and_its_bound_holds_at_every_row
     X, T = np.c_[xs, xs[::-1]], len(xs)
     model = make("gaussian", strategy="minimax", horizon=T, prior_mean=mean)
     for row in X:
-        model.partial_fit([row])
+        model.partial_fit(row[None])
         assert model.regret_ <= model.regret_bound_ + 1e-9
     alpha, squares = minimax_rates(T), ((X - mean) ** 2).sum(axis=1)
     assert_allclose(model.regret_, alpha @ squares / 4, atol=1e-9)  # variance 2
@@ -312,7 +312,7 @@ def test_gaussian_bounds_with_variances(xs, variance, k, mean):
     assert_allclose(model.regret_bound_, (squares / (k + np.arange(1, T + 1))).sum() / 2, atol=1e-12)
     model.set_params(strategy="minimax", horizon=T)
     for t, row in enumerate(X):
-        model = model.partial_fit([row]) if t else clone(model).partial_fit([row])
+        model = model.partial_fit(row[None]) if t else clone(model).partial_fit(row[None])
         assert model.regret_ <= model.regret_bound_ + slack
     alpha = minimax_rates(T)
     assert_allclose(model.regret_, alpha @ squares / 2, atol=slack)

@@ -30,7 +30,7 @@ def test_moments_and_losses_row_by_row():
     for t, (x, weight) in enumerate(zip(X, h, strict=True)):
         mean, k = W[:3, 3] / W[3, 3], W[3, 3]
         loss -= weight * stats.multivariate_normal(mean, W[:3, :3] / k - np.outer(mean, mean)).logpdf(x)
-        model.partial_fit([x], sample_weight=[weight])
+        model.partial_fit(x[None], sample_weight=np.array([weight]))
         W += weight * np.outer(np.append(x, 1), np.append(x, 1))
         assert_allclose(model.expectation_parameters_, W / W[3, 3], rtol=1e-9, atol=1e-12)
         assert_allclose(model.cumulative_loss_, loss, rtol=1e-9)

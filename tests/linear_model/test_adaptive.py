@@ -81,8 +81,8 @@ def test_predictions_are_those_before_each_row_is_learned(name):
     model.partial_fit(X[:1], y[:1])
     total = model.cumulative_loss_
     for x, target in zip(X[1:], y[1:], strict=True):
-        total += (model.predict([x])[0] - target) ** 2 / 2
-        model.partial_fit([x], [target])
+        total += (model.predict(x[None])[0] - target) ** 2 / 2
+        model.partial_fit(x[None], np.array([target]))
     assert_allclose(model.cumulative_loss_, total, rtol=1e-12)
     assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-9, atol=1e-9)
 
@@ -244,7 +244,7 @@ def test_averages_are_the_mean_of_the_weights_after_every_step(name):
     y = X @ np.ones(4)
     plain, total = MirrorDescentRegressor(divergence=name), np.zeros(4)
     for x, target in zip(X, y, strict=True):
-        plain.partial_fit([x], [target])
+        plain.partial_fit(x[None], np.array([target]))
         total += plain.coef_
     for layout in (np.array, sparse.csr_array):
         averaged = MirrorDescentRegressor(divergence=name, average=True).partial_fit(layout(X), y)

@@ -156,7 +156,7 @@ def test_each_learner_of_a_classifier_by_its_own_average(kind, n_classes):
     for x, label in zip(X, labels, strict=True):
         y = np.where([label == 1] if n_classes == 2 else label == np.arange(3), 1.0, low)
         total += loss.value(model.coef_ @ x + model.intercept_, y).sum()
-        model.partial_fit([x], [label])
+        model.partial_fit(x[None], np.array([label]))
     assert_allclose(model.cumulative_loss_, total, rtol=1e-11)
     assert_allclose(kind(average=True).partial_fit(X, labels, classes=range(n_classes)).cumulative_loss_, total)
 

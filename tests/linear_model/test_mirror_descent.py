@@ -80,7 +80,7 @@ def test_the_implicit_step_on_the_hinge_loss_is_passive_aggressive(seed, d, C, s
         loss = max(0.0, 1 - label * (w @ x))
         passive += loss == 0
         w = w + min(C, loss / (x @ x)) * label * x
-        model.partial_fit([x], [label], classes=[-1, 1])
+        model.partial_fit(x[None], np.array([label]), classes=[-1, 1])
         assert_allclose(model.coef_[0], w, rtol=1e-9, atol=1e-10 * np.abs(w).max())
     assert model._learner.learners[0].n_moves == 30 - passive
 
@@ -103,7 +103,7 @@ def test_the_implicit_step_on_the_epsilon_insensitive_loss_is_passive_aggressive
     for x, target in zip(X, y, strict=True):
         loss = max(0.0, abs(w @ x - target) - epsilon)
         w = w + np.sign(target - w @ x) * min(C, loss / (x @ x)) * x
-        model.partial_fit([x], [target])
+        model.partial_fit(x[None], np.array([target]))
     assert_allclose(model.coef_, w, rtol=1e-8, atol=1e-10 * np.abs(w).max())
 
 
@@ -202,7 +202,7 @@ def test_the_step_solves_its_equation(divergence, loss, update):
     total = 0.0
     for x, target in zip(X, y, strict=True):
         a = w @ x + b
-        model.partial_fit([x], [target])
+        model.partial_fit(x[None], np.array([target]))
         c = b - model.intercept_  # the intercept is a Euclidean coordinate of feature 1
         assert_allclose(model.coef_, divergence.step(w, x, c), rtol=1e-10, atol=1e-12)
         total += float(definition.value(a, target))

@@ -281,7 +281,7 @@ def test_each_step_is_followed_by_the_projection(divergence, constraint, update)
     felt = 0
     for x, target in zip(X, y, strict=True):
         w, b = model.coef_, model.intercept_
-        model.partial_fit([x], [target])
+        model.partial_fit(x[None], np.array([target]))
         c = b - model.intercept_
         moved = geometry.step(w, x, c)
         a = moved @ x + model.intercept_ if update == "implicit" else w @ x + b
