@@ -10,7 +10,9 @@ shows the latency of a row, from the weights to its score, the step and the next
 these, as its score by the old weights would be rounded differently, depending on how the stream is cut into calls.
 
 Powers of the p-norm are compared with a row of gradient descent, and the geometries with scikit-learn's gradient
-descent, which takes neither exponentials nor quotients.
+descent, which takes neither exponentials nor quotients. These are vectorised, and limited by arithmetic: a power is a
+logarithm, an exponential and a quotient, some 95 instructions for a register of numbers, where gradient descent takes
+six; an explicit step of the p-norm takes one for each weight, an implicit one as many as Newton's method takes steps.
 """
 
 import numpy as np
