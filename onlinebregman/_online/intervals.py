@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -29,7 +30,7 @@ class ConformalMixin(DocumentedMixin):
 
         def predict(self, X: MatrixLike) -> np.ndarray: ...
 
-        def _fitted_mixer(self) -> Mixer: ...
+        def _of_outputs(self, value: Callable[[Mixer], Any]) -> Any: ...
 
     @available_if(lambda self: not is_classifier(self))
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -49,7 +50,7 @@ class ConformalMixin(DocumentedMixin):
 
         Returns
         -------
-        lower, upper : ndarrays of shape (n_samples,)
+        lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_outputs)
             Infinite until a row was predicted and then learned. Larger coverages have wider intervals. Weights of rows
             do not matter, except that rows of weight 0 are not counted.
 
@@ -60,7 +61,7 @@ class ConformalMixin(DocumentedMixin):
         """
         check_coverage(coverage)
         center = self.predict(X)
-        radius = self._fitted_mixer().tracker.radius(coverage)
+        radius = self._of_outputs(lambda mixer: mixer.tracker.radius(coverage))
         least, largest = self._learned_loss.target_range
         with np.errstate(over="ignore"):
             return np.maximum(center - radius, least), np.minimum(center + radius, largest)

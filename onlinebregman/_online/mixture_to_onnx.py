@@ -16,12 +16,14 @@ from .._kernels.learners.mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import LIMITS
 from .export import Scores
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
+from .weights import check_one_output
 
 TINY, FAR = LIMITS
 
 
 def mixture(model: Any, dtype: str) -> Any:
     """A parameter-free model."""
+    check_one_output(model, ValueError)
     graph = Graph(dtype)
     members = [scores_of(graph, each._scores()) for each in model.estimators_]
     if is_classifier(model):

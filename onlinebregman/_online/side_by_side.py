@@ -38,6 +38,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
     """
 
     _read_at_each_call: tuple[str, ...] = ()
+    _takes_outputs = False  # whether rows may have several targets
 
     def _make_estimators(self, X) -> list[Any]:
         """Unfitted models, for rows such as X."""
@@ -57,6 +58,8 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         if is_classifier(self.estimators_[0]):
             return self._check_codes(call, X, y, sample_weight, *classes)
         data = self.estimators_[0]._check(call, X, y, sample_weight)
+        if self._takes_outputs:
+            return data
         if data.y.ndim == 2 and data.y.shape[1] > 1:
             raise ValueError(
                 f"y should be a 1d array for {type(self).__name__}; got an array of shape {data.y.shape}. Use "
@@ -181,10 +184,16 @@ class HedgedMixin(WeightsMixin, SideBySideMixin):
 
     @read_only
     def cumulative_losses_(self) -> np.ndarray:
-        """Losses of the models over all rows, each predicted before it was learned, shape (n_models,)."""
+        """Losses of the models over all rows, each predicted before it was learned, shape (n_models,).
+
+        Of several outputs those of each, shape (n_outputs, n_models).
+        """
         return self._fitted_mixer().expert_losses
 
     @property
     def best_index_(self) -> int:
         """Number of the model with the smallest loss so far."""
-        return int(np.argmin(self._fitted_hedge().expert_losses))  # without the loss that is common to all
+        losses = self._of_outputs(lambda mixer: mixer.hedge.expert_losses)  # without the loss that all have
+        return int(
+            np.argmin(losses if losses.ndim == 1 else losses.sum(axis=0))
+        )  # without the loss that is common to all

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._kernels.learners.hedge import Hedge
-from .._kernels.learners.mixer import Mixer
+from .._kernels.learners.mixer import Mixer, OutputsMixer
 from .validation import fitted, read_only
+
+
+def check_one_output(model: Any, error: type[Exception]) -> None:
+    """Raise an error if a fitted mixture has several outputs."""
+    if isinstance(model._fitted_mixer(), OutputsMixer):
+        raise error(
+            f"This {type(model).__name__} has {len(model._fitted_mixer().mixers)} outputs, but that is for one; "
+            "use sklearn.multioutput.MultiOutputRegressor, whose estimators_ are such models."
+        )
 
 
 class WeightsMixin:
@@ -18,16 +28,15 @@ class WeightsMixin:
 
     @read_only
     def weights_(self) -> np.ndarray:
-        """Weights of the experts in the next prediction, shape (n_experts,)."""
-        return self._fitted_hedge().weights
+        """Weights of the experts in the next prediction, shape (n_experts,), or (n_outputs, n_experts)."""
+        return self._of_outputs(lambda mixer: mixer.hedge.weights)
 
     @read_only
     def weights_history_(self) -> np.ndarray:
-        """Weights of the experts over time, shape (n_recorded, n_experts)."""
-        history = self._fitted_hedge().history
-        if history.last == 0:
+        """Weights of the experts over time, shape (n_recorded, n_experts), or (n_outputs, n_recorded, n_experts)."""
+        if self._fitted_hedge().history.last == 0:
             raise AttributeError("weights_history_ is only stored for rows that are learned with history > 0")
-        return history.weights
+        return self._of_outputs(lambda mixer: mixer.hedge.history.weights)
 
     @property
     def cumulative_loss_(self) -> float:
@@ -43,7 +52,14 @@ class WeightsMixin:
         return fitted(self, vars(self).get("_learner")).mixer
 
     def _fitted_hedge(self) -> Hedge:
-        return self._fitted_mixer().hedge
+        """The weights of the experts; of several outputs those of the first."""
+        mixer = self._fitted_mixer()
+        return (mixer.mixers[0] if isinstance(mixer, OutputsMixer) else mixer).hedge
+
+    def _of_outputs(self, value: Callable[[Mixer], Any]) -> Any:
+        """What is computed from the mixer, or from that of each output, along a first axis."""
+        mixer = self._fitted_mixer()
+        return np.stack([value(each) for each in mixer.mixers]) if isinstance(mixer, OutputsMixer) else value(mixer)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)

@@ -259,14 +259,13 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     @read_only
     def stacking_weights_(self) -> np.ndarray:
         """Weights of the mixture and of each combination in the next prediction, shape (n_combinations + 1,)."""
-        stack = self._fitted_mixer().stack
-        return np.ones(1) if stack is None else stack.hedge.weights
+        return self._of_outputs(lambda mixer: np.ones(1) if mixer.stack is None else mixer.stack.hedge.weights)
 
     @read_only
     def stacking_coef_(self) -> np.ndarray:
         """Coefficients of the members' differences from their mixture, shape (n_combinations, n_members)."""
-        stack = self._fitted_mixer().stack
-        return np.zeros((0, len(self.estimators_))) if stack is None else stack.coef
+        none = np.zeros((0, len(self.estimators_)))
+        return self._of_outputs(lambda mixer: none if mixer.stack is None else mixer.stack.coef)
 
     def _make_hedge(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
         """The weights of the members, and their linear combinations, if any."""

@@ -40,6 +40,7 @@ from .._online.docs import DocumentedMixin
 from .._online.export import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_query, dense, read_only
+from .._online.weights import check_one_output
 from .._sklearn_compat import check_feature_names_in
 
 Array = NDArray[np.float64]
@@ -104,8 +105,9 @@ class ExplainedMixin(DocumentedMixin):
         Raises
         ------
         ValueError
-            If a member has update="aioli", whose scores are no sums.
+            If a member has update="aioli", whose scores are no sums, or there are several outputs.
         """
+        check_one_output(self, ValueError)
         return self._explain_rows(self._read_rows(X))
 
     def _read_rows(self, X: MatrixLike) -> Array:
@@ -133,7 +135,7 @@ class ExplainedMixin(DocumentedMixin):
     @read_only
     def feature_importances_(self) -> np.ndarray:
         """The share of each column in the variance of the predictions, shape (n_features_in_,)."""
-        self._fitted_models()
+        check_one_output(self, AttributeError)
         return importances(self)
 
 

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 
-from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.mixer import MeanMixer, OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import CentredMixer
 from .._online.compiled import make_loss
+from .._online.estimator import Examples
 from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
 from .._online.types import MatrixLike, RandomState
@@ -63,6 +65,11 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     the first two targets as 0, since too little is known of the mean. A constant added to all targets is added to all
     predictions but the first; everything is computed from the differences to the first target.
 
+    Several outputs, y of shape (n_samples, n_outputs), are learned by members with one learner for each, or one matrix
+    for all, and each has a mixture of its own: attributes about weights, losses and combinations of members then have a
+    first axis for the outputs, `cumulative_loss_` and `regret_bound_` are sums, and the best member is that of the sum.
+    `explain`, `feature_importances_` and `to_onnx` are for one output.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -84,6 +91,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
     }
     _kinds = (OnlineLinearRegressor, ForwardRegressor)
+    _takes_outputs = True
 
     def __init__(
         self,
@@ -110,11 +118,16 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The weighted mean of the scores of the members, passed through the link of the loss.
         """
         scores = self._predict(X)
-        return np.asarray(self._learned_loss.link(scores[:, 0]))
+        return np.asarray(self._learned_loss.link(scores if self._several_outputs() else scores[:, 0]))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         loss = resolve_loss(self.loss)
@@ -138,8 +151,21 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
             members += self._of_thresholds(partial(MirrorDescentRegressor, loss=self.loss), newton=newton)
         return members
 
-    def _make_mixer(self) -> CentredMixer | MeanMixer:
+    def _begin(self, data: Examples) -> None:
+        self._n_outputs = data.y.shape[1] if data.y.ndim == 2 else None
+        super()._begin(data)
+
+    def _several_outputs(self) -> bool:
+        return isinstance(self._fitted_mixer(), OutputsMixer)
+
+    def _make_mixer(self) -> CentredMixer | MeanMixer | OutputsMixer:
         self._learned_loss = resolve_loss(self.loss)
+        if self._n_outputs is None:
+            return self._mixer_of_one()
+        return OutputsMixer([self._mixer_of_one() for _ in range(self._n_outputs)])
+
+    def _mixer_of_one(self) -> CentredMixer | MeanMixer:
+        """The mixer of one output."""
         centred = self._learned_loss.translation_invariant
         hedge, stack = self._make_hedge(None, stacked=centred)
         loss = make_loss(self._learned_loss)

@@ -20,7 +20,9 @@ cdef class Mixer(AtomicLearner):
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
     cdef double first_loss(self) noexcept nogil
     cdef Py_ssize_t buffer_size(self) noexcept nogil
-    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
+                           double* targets) noexcept nogil
+    cdef int learn_targets(self, const double* scores, const double* y, double weight) noexcept nogil
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil
@@ -30,6 +32,15 @@ cdef class Mixer(AtomicLearner):
 
 cdef class Unmixed(Mixer):
     pass
+
+
+cdef class OutputsMixer(Mixer):
+    cdef readonly tuple mixers          # of each output
+    cdef void** parts                   # the same
+    cdef Py_ssize_t n                   # their number
+    cdef double[::1] row                # scores of one output
+
+    cdef void gather(self, const double* scores, Py_ssize_t output, double* row) noexcept nogil
 
 
 cdef class MeanMixer(Mixer):

@@ -9,6 +9,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, log
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
@@ -130,9 +131,16 @@ cdef class Mixer(AtomicLearner):
         """Part of the loss that the mixture and all experts have in common, which the hedge does not count."""
         return 0.0
 
-    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
-        """The targets that learners get for the targets y of the next n rows."""
-        memcpy(targets, y, n * sizeof(double))
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
+                           double* targets) noexcept nogil:
+        """The targets that learners get for the targets y of the next n rows, both `stride` numbers apart."""
+        cdef Py_ssize_t i
+        for i in range(n):
+            targets[i * stride] = y[i * stride]
+
+    cdef int learn_targets(self, const double* scores, const double* y, double weight) noexcept nogil:
+        """`learn_scores`, with as many targets as there are outputs."""
+        return self.learn_scores(scores, y[0], weight)
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
@@ -184,6 +192,107 @@ cdef class Unmixed(Mixer):
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         memcpy(out, scores, self.n_scores * sizeof(double))
+
+
+@cython.final
+cdef class OutputsMixer(Mixer):
+    """A mixer for each output; each learner has one score for each of them.
+
+    Parameters
+    ----------
+    mixers : list of Mixer
+        With one score.
+    """
+
+    def __cinit__(self, mixers, state=None):
+        cdef Mixer mixer
+        cdef Py_ssize_t k
+        self.mixers = tuple([<Mixer?> mixer for mixer in mixers])
+        self.n = self.n_targets = self.n_scores = len(self.mixers)
+        self.target_ndim = 2
+        if len({mixer.n_features for mixer in self.mixers}) != 1 or any([mixer.n_scores != 1 for mixer in self.mixers]):
+            raise ValueError(f"mixers must be of the same number of experts, with one score; got {self.mixers}")
+        self.n_features = self.n * self.mixers[0].n_features
+        self.row = np.empty(self.mixers[0].n_features)
+        self.parts = <void**> malloc(self.n * sizeof(void*))
+        if self.parts == NULL:
+            raise MemoryError()
+        for k, mixer in enumerate(self.mixers):
+            self.parts[k] = <void*> mixer
+
+    def __dealloc__(self):
+        free(self.parts)
+
+    @property
+    def cumulative_loss(self):
+        """The sum of the mixtures' losses."""
+        return float(sum([mixer.cumulative_loss for mixer in self.mixers]))
+
+    @property
+    def expert_losses(self):
+        """The experts' cumulative losses, shape (n_outputs, n_experts)."""
+        return np.stack([mixer.expert_losses for mixer in self.mixers])
+
+    def regret_bound(self):
+        """The sum of the bounds of all outputs."""
+        return sum([mixer.regret_bound() for mixer in self.mixers])
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Mixer mixer
+        Mixer.begin(self, rows, complete)
+        for mixer in self.mixers:
+            mixer.begin(rows, complete)
+        return 0
+
+    cdef int undo(self, Rows rows) except -1:
+        cdef Mixer mixer
+        for mixer in self.mixers:
+            mixer.undo(rows)
+        return Mixer.undo(self, rows)
+
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
+                           double* targets) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            (<Mixer> self.parts[k]).find_targets(y + k, weight, n, stride, targets + k)
+
+    cdef void gather(self, const double* scores, Py_ssize_t output, double* row) noexcept nogil:
+        """The experts' scores of one output."""
+        cdef Py_ssize_t j
+        for j in range(self.row.shape[0]):
+            row[j] = scores[j * self.n + output]
+
+    cdef int learn_targets(self, const double* scores, const double* y, double weight) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        for k in range(self.n):
+            self.gather(scores, k, &self.row[0])
+            status = (<Mixer> self.parts[k]).learn_scores(&self.row[0], y[k], weight)
+            if status != LEARNED:
+                return status
+        return LEARNED
+
+    cdef Py_ssize_t buffer_size(self) noexcept nogil:
+        cdef Py_ssize_t k, size = self.row.shape[0]
+        for k in range(self.n):
+            size += (<Mixer> self.parts[k]).buffer_size()
+        return size
+
+    cdef void weigh(self, double* buffer) noexcept nogil:
+        cdef Py_ssize_t k
+        buffer += self.row.shape[0]
+        for k in range(self.n):
+            (<Mixer> self.parts[k]).weigh(buffer)
+            buffer += (<Mixer> self.parts[k]).buffer_size()
+
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double* row = buffer
+        buffer += self.row.shape[0]
+        for k in range(self.n):
+            self.gather(scores, k, row)
+            (<Mixer> self.parts[k]).mix(row, out + k, buffer)
+            buffer += (<Mixer> self.parts[k]).buffer_size()
 
 
 @cython.final

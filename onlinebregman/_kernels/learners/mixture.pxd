@@ -68,7 +68,7 @@ cdef class MixtureLearner(Ensemble):
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
     cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
-    cdef int mix_row(self, const double* scores, double y, double weight) noexcept nogil
+    cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil
     cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil
     cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil

@@ -71,7 +71,7 @@ cdef class MixtureLearner(Ensemble):
             raise ValueError(
                 f"targets_by_class must have one entry for each of {self.n} learners; got {len(self.targets_by_class)}"
             )
-        self.n_targets = 1
+        self.n_targets = max(1, mixer.n_targets)
         self.target_ndim = mixer.target_ndim if all([table is None for table in self.targets_by_class]) else 1
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.rowwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
@@ -102,7 +102,7 @@ cdef class MixtureLearner(Ensemble):
                         f"got shape ({table.shape[0]}, {table.shape[1]})"
                     )
                 self.parts[k].targets_by_class, self.parts[k].n_targets = &table[0, 0], table.shape[1]
-            elif learner.n_targets > 1:
+            elif learner.n_targets > self.n_targets:
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         self.largest_first()
         self.together = tuple([
@@ -110,7 +110,7 @@ cdef class MixtureLearner(Ensemble):
             for k, learner in enumerate(self.learners)
         ])
         self.width = self.n_forecasts = start
-        self.targets, self.scores = np.empty(1), np.empty(start)
+        self.targets, self.scores = np.empty(self.n_targets), np.empty(start)
         self.forecasts = np.empty(mixer.n_features)
         if self.links is not None:
             self.link()
@@ -242,9 +242,9 @@ cdef class MixtureLearner(Ensemble):
             most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
             most = min(most, MAX_CHUNK_WORK // self.work_per_row)
             most = max(most, 1)
-        self.chunk.reserve(rows, most)
-        if self.targets.shape[0] < most:
-            self.targets, self.scores = np.empty(most), np.empty(most * self.width)
+        self.chunk.reserve(rows, most, self.n_targets)
+        if self.targets.shape[0] < most * self.n_targets:
+            self.targets, self.scores = np.empty(most * self.n_targets), np.empty(most * self.width)
         if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
@@ -301,7 +301,7 @@ cdef class MixtureLearner(Ensemble):
         while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, row_number(rows, i)):
             k = row_number(rows, i)
             if weight_of(block, k) != 0:
-                self.chunk.add(rows, k, weight_of(block, k), 0.0 if block.y == NULL else block.y[k])
+                self.chunk.add(rows, k, weight_of(block, k), targets_in(block, k))
             i += 1
         return i
 
@@ -311,7 +311,7 @@ cdef class MixtureLearner(Ensemble):
         cdef int status
         cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
         cdef Outcome* other
-        self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, &self.targets[0])
+        self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, self.n_targets, &self.targets[0])
         self.thread_pool.run(learn_by, <void*> self, 1 + self.n_chunkwise)
         for k in range(self.n_chunkwise):
             other = &self.outcomes[1 + k]
@@ -319,19 +319,21 @@ cdef class MixtureLearner(Ensemble):
                 first = other
         for i in range(n if first.status == LEARNED else first.row):
             block.failed, self.refusing = self.chunk.number[i], -1
-            status = self.mix_row(&self.scores[i * self.width], self.chunk.y[i], self.chunk.weight[i])
+            status = self.mix_row(
+                &self.scores[i * self.width], self.chunk.y + i * self.n_targets, self.chunk.weight[i]
+            )
             if status != LEARNED:
                 return status
         if first.status != LEARNED:
             block.failed, self.refusing = self.chunk.number[first.row], first.refusing
         return first.status
 
-    cdef int mix_row(self, const double* scores, double y, double weight) noexcept nogil:
+    cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil:
         """The mixer learns the scores of a row, or the forecasts to which they are linked."""
         cdef Py_ssize_t k
         cdef double* forecasts = &self.forecasts[0]
         if self.links is None:
-            return self.mixer.learn_scores(scores, y, weight)
+            return self.mixer.learn_targets(scores, y, weight)
         for k in range(self.n):
             if not scores[k] < INFINITY:  # other invalid values are refused by the loss
                 return BAD_TARGET
@@ -341,8 +343,8 @@ cdef class MixtureLearner(Ensemble):
             elif self.parts[k].link == IDENTITY:
                 forecasts[k] = scores[k]
             else:
-                forecasts[k] = probability(self.parts[k].link, scores[k] if y else -scores[k])
-        return self.mixer.learn_scores(forecasts, y, weight)
+                forecasts[k] = probability(self.parts[k].link, scores[k] if y[0] else -scores[k])
+        return self.mixer.learn_targets(forecasts, y, weight)
 
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil:
         """The forecasts of experts from their scores: numbers, or the probabilities of both classes."""
@@ -374,8 +376,8 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
-        cdef double y = self.chunk.y[i], weight = self.chunk.weight[i]
-        cdef const double* target = &self.targets[i]
+        cdef double y = self.chunk.y[i * self.n_targets], weight = self.chunk.weight[i]
+        cdef const double* target = &self.targets[i * self.n_targets]
         cdef double* scores = &self.scores[i * self.width]
         cdef Part* part
         for k in range(self.n if self.links is not None else 0):
@@ -413,7 +415,7 @@ cdef class MixtureLearner(Ensemble):
         cdef const double* y[MAX_CHUNK_ROWS]
         cdef Part* part = &self.parts[k]
         for i in range(self.chunk.n):
-            y[i] = targets_of(part, self.chunk.y[i], &self.targets[i])
+            y[i] = targets_of(part, self.chunk.y[i * self.n_targets], &self.targets[i * self.n_targets])
         outcome.turn = outcome.refusing = k
         outcome.status = (<AtomicLearner> part.learner).learn_rows(
             self.chunk.images(part.image), self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start],
@@ -474,6 +476,11 @@ cdef bint learns_chunks(AtomicLearner learner):
 cdef AtomicLearner sole_learner(AtomicLearner learner):
     """The only learner of a MultiLearner of one score; otherwise the learner itself."""
     return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
+
+
+cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
+    """The targets of row i; NULL if there are none."""
+    return NULL if block.y == NULL else block.y + i * block.n_targets
 
 
 cdef inline const double* targets_of(const Part* part, double y, const double* target) noexcept nogil:

@@ -85,13 +85,14 @@ cdef class CentredMixer(Mixer):
     cdef double first_loss(self) noexcept nogil:
         return self.stats.first_loss
 
-    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, double* targets) noexcept nogil:
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
+                           double* targets) noexcept nogil:
         cdef Py_ssize_t i
         cdef double distance
         cdef TargetStats stats = self.stats
         for i in range(n):
-            distance = from_origin(&stats, y[i])
-            targets[i] = distance - stats.mean if self.hedge.totals.rows + i >= UNLEARNED else 0.0
+            distance = from_origin(&stats, y[i * stride])
+            targets[i * stride] = distance - stats.mean if self.hedge.totals.rows + i >= UNLEARNED else 0.0
             update_stats(&stats, distance, weight[i])
 
     cdef double prediction_of(self, double score) noexcept nogil:

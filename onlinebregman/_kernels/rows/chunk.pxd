@@ -17,12 +17,13 @@ cdef class Chunk:
     cdef Py_ssize_t* number   # of each row in its block
     cdef double[::1] numbers  # memory of weights and targets
     cdef double* weight
-    cdef double* y
+    cdef double* y            # `n_targets` for each row
+    cdef Py_ssize_t n_targets
     cdef double[::1] values   # copies of the images' values, unless all of them are 1
     cdef Py_ssize_t[::1] columns
 
     cdef Py_ssize_t measure(self, Rows rows) noexcept
-    cdef int reserve(self, Rows rows, Py_ssize_t most) except -1
-    cdef void add(self, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil
+    cdef int reserve(self, Rows rows, Py_ssize_t most, Py_ssize_t n_targets=*) except -1
+    cdef void add(self, Rows rows, Py_ssize_t i, double weight, const double* y) noexcept nogil
     cdef bint copied(self, Py_ssize_t k) noexcept nogil
     cdef Row* images(self, Py_ssize_t image) noexcept nogil

@@ -43,14 +43,14 @@ cdef class Chunk:
             self.width += self.widths[k]
         return self.width
 
-    cdef int reserve(self, Rows rows, Py_ssize_t most) except -1:
-        """Allocate memory for `most` of these rows, which are measured."""
+    cdef int reserve(self, Rows rows, Py_ssize_t most, Py_ssize_t n_targets=1) except -1:
+        """Allocate memory for `most` of these rows, which are measured, with `n_targets` targets each."""
         cdef void* memory
         cdef Py_ssize_t k, copied
         cdef bint indexed = False
-        self.n, self.capacity = 0, most
+        self.n, self.capacity, self.n_targets = 0, most, n_targets
         copied = most * self.width if self.copied(0) else 0
-        if self.numbers.shape[0] < 2 * most:
+        if self.numbers.shape[0] < (1 + n_targets) * most:
             memory = realloc(self.rows, self.n_images * most * sizeof(Row))
             if memory == NULL:
                 raise MemoryError()
@@ -58,7 +58,7 @@ cdef class Chunk:
             memory = realloc(self.number, most * sizeof(Py_ssize_t))
             if memory == NULL:
                 raise MemoryError()
-            self.number, self.numbers = <Py_ssize_t*> memory, np.empty(2 * most)
+            self.number, self.numbers = <Py_ssize_t*> memory, np.empty((1 + n_targets) * most)
         self.weight = &self.numbers[0]
         self.y = self.weight + most
         if self.values.shape[0] < copied:
@@ -69,8 +69,8 @@ cdef class Chunk:
             self.columns = np.empty(copied, dtype=np.intp)
         return 0
 
-    cdef void add(self, Rows rows, Py_ssize_t i, double weight, double y) noexcept nogil:
-        """Add row i, which the maps learn."""
+    cdef void add(self, Rows rows, Py_ssize_t i, double weight, const double* y) noexcept nogil:
+        """Add row i, which the maps learn, with its targets; NULL: 0."""
         cdef Py_ssize_t k, start = self.n * self.width
         cdef Row* image
         cdef Row row
@@ -88,7 +88,9 @@ cdef class Chunk:
                     memcpy(&self.columns[start], image.index, image.n * sizeof(Py_ssize_t))
                     image.index = &self.columns[start]
             start += self.widths[k]
-        self.number[self.n], self.weight[self.n], self.y[self.n] = i, weight, y
+        self.number[self.n], self.weight[self.n] = i, weight
+        for k in range(self.n_targets):
+            self.y[self.n * self.n_targets + k] = 0.0 if y == NULL else y[k]
         self.n += 1
 
     cdef inline bint copied(self, Py_ssize_t k) noexcept nogil:
