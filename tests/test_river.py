@@ -112,9 +112,8 @@ def test_labels_may_appear_later():
         model.learn_one(x, "one", w=2.0)
     assert model.predict_proba_one(ROWS[0]) == {"one": 1.0} and model.predict_one(ROWS[0]) == "one"
     model.learn_one(ROWS[3], "two")
-    expected = ForwardClassifier().partial_fit(
-        X[:4], ["one"] * 3 + ["two"], sample_weight=[2, 2, 2, 1], classes=["one", "two"]
-    )
+    expected = ForwardClassifier(handle_unknown="add")
+    expected.partial_fit(X[:4], ["one"] * 3 + ["two"], sample_weight=[2, 2, 2, 1])
     assert [*model.predict_proba_one(ROWS[9]).values()] == expected.predict_proba(X[9:10])[0].tolist()
     model.learn_one(ROWS[4], "three")
     assert set(model.predict_proba_one(ROWS[9])) == {"one", "two", "three"}
@@ -134,6 +133,18 @@ def test_features_that_appear_later_get_reserved_columns():
         model.learn_one({"a": 1.0, "late": 2.0}, 1.0)
     assert pickle.dumps(model) == before
     assert model.predict_one({"a": 1.0, "late": 2.0}) == model.predict_one({"a": 1.0})  # nothing is known about it
+
+
+@pytest.mark.parametrize("given", [MirrorDescentRegressor(), ForwardRegressor(standardize=True)], ids=repr)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_appear_later_are_added(given, sparse):
+    """As if they had been 0 until then."""
+    rows = [{name: x[name] for name in list(x)[: 1 + i // 6]} for i, x in enumerate(ROWS)]
+    model = learned(to_river(given.set_params(handle_new_features="add"), sparse=sparse), rows=rows)
+    announced = learned(to_river(given.set_params(handle_new_features="error"), n_features=4, sparse=sparse), rows=rows)
+    assert model.columns == announced.columns and model.fitted.n_features_in_ == 4
+    found, expected = ([each.predict_one(x) for x in ROWS] for each in (model, announced))
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_missing_features():

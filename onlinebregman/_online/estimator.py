@@ -114,6 +114,8 @@ class LifeCycleMixin(DocumentedMixin):
         with all_or_nothing(self):
             warm = begin is None and getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
+            if warm:
+                given = (self._by_name(given[0], True), *given[1:])
             data = (check or self._check)(call, *given)
             self._prepare(data, call, begin=begin)
             self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
@@ -156,6 +158,8 @@ class LifeCycleMixin(DocumentedMixin):
             changed = call.first or not self._parameters_are_valid()
             if changed:
                 validate_parameters(self)
+            if not call.first:
+                given = (self._by_name(given[0], True), *given[1:])
             data = (check or self._check)(call, *given)
             if not call.first:
                 transaction.add(*self._learning_in_place(data))
@@ -170,7 +174,9 @@ class LifeCycleMixin(DocumentedMixin):
         predictions = None if learner is None else learner.predict_fast(own, X, *settings)
         if predictions is not None:
             return predictions
-        return self._predict_validated(check_query(self, X, finite=False, any_layout=True), settings)
+        return self._predict_validated(
+            check_query(self, self._by_name(X, False), finite=False, any_layout=True), settings
+        )
 
     def _predict_validated(self, X, settings: tuple) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
@@ -184,6 +190,10 @@ class LifeCycleMixin(DocumentedMixin):
         elif not np.isfinite(predictions).all():
             self._refuse_prediction(X, int(np.argwhere(~np.isfinite(predictions))[0, 0]))
         return predictions
+
+    def _by_name(self, X: Any, learning: bool) -> Any:
+        """Rows with the columns of a fitted model, to which new ones may be added if it is `learning`."""
+        return X
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         """Raise the error for the first row whose prediction is not finite."""

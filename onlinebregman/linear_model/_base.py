@@ -19,7 +19,7 @@ from .._online.compiled import make_geometry
 from .._online.estimator import EpochEstimator, Examples
 from .._online.merging import merged_standardizer
 from .._online.regret import ParameterHistory
-from .._online.start import check_start
+from .._online.start import check_start, starting_weights
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
@@ -55,6 +55,7 @@ class _Theory(NamedTuple):
     fit_intercept: bool
     data_bounds: dict[str, float]
     upper: float  # bound on the weights
+    n_weights: int
 
 
 class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
@@ -103,6 +104,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         "fit_intercept": ["boolean"],
         "average": ["boolean", Interval(Integral, 1, None, closed="left")],
         "track_regret": ["boolean"],
+        "handle_new_features": [StrOptions({"error", "add"})],
     }
 
     _read_at_each_call: tuple[str, ...] = (
@@ -115,6 +117,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         "average",
         "track_regret",
         "early_stopping",
+        "handle_new_features",
     )
 
     eta0: float
@@ -131,6 +134,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
     _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
+    _grown = False  # whether features were added during the run
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
 
     def _schedule(self) -> Schedule:
@@ -149,7 +153,8 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     def _current_theory(self) -> _Theory | None:
         if self.learning_rate != "theory":
             return None
-        return _Theory(self.update, self.fit_intercept, dict(self.data_bounds or {}), self._upper_bound())
+        bounds, upper = dict(self.data_bounds or {}), self._upper_bound()
+        return _Theory(self.update, self.fit_intercept, bounds, upper, self._n_weights)
 
     def _upper_bound(self) -> float:
         """A bound on all weights, infinite if there is none."""
@@ -210,8 +215,8 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
             raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
         if others:
             raise AttributeError(
-                "regret_bound_ is for learning_rate='theory' from the first row on, under the same data_bounds, update "
-                "and fit_intercept; they have changed during the run, so fit again"
+                "regret_bound_ is for learning_rate='theory' from the first row on, under the same data_bounds, "
+                "update, fit_intercept and features; they have changed during the run, so fit again"
             )
         if any(self._terms.of("average", t)):
             raise AttributeError(
@@ -307,7 +312,8 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
         row_map, n_weights = self._begin_map(data.X)
-        self._slowdown, self._sparse_coef, self._single = 1.0, False, data.X.dtype == np.float32
+        self._slowdown, self._sparse_coef, self._grown = 1.0, False, False
+        self._single = data.X.dtype == np.float32
         if coef is not None or intercept is not None:
             self._check_start()
         self._learner = self._make_learners(n_weights, data, coef)
@@ -318,6 +324,24 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
             for part, value in zip(parts, values, strict=True):
                 part.begin_at(value)
             self._start = self._start._replace(intercepts=tuple(values))
+
+    def _take_from(self, twin: Any, wider: Any) -> None:
+        super()._take_from(twin, wider)
+        self._grown = True
+        if self._start.coef is not None:
+            m, signed = twin.n_features_in_, self._start.signed
+            more = np.zeros(m) if signed else starting_weights(self._divergence, twin._start.init, m)
+            coef = np.pad(self._start.coef, ((0, 0), (0, m - wider.n)))
+            coef[:, wider.n :] = more[wider.n :]
+            self._start = self._start._replace(init=coef[-1], coef=coef)
+
+    def _check_tracked(self, learner: Learner) -> None:
+        if self._grown and self._divergence.total is not None:
+            raise ValueError(
+                "There is no regret certificate of a run in which features were added to weights of a fixed total, as "
+                "this moved the others; fit again with all features."
+            )
+        super()._check_tracked(learner)
 
     def _begin_at(self, coef: ArrayLike | None, intercept: ArrayLike | None, sign: float = 1.0) -> Callable | None:
         """What begins a run at given weights and intercepts, times a sign; None if there are none."""

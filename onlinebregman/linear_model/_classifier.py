@@ -301,6 +301,10 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         self._separate, self._multinomial = self.handle_unknown == "add", self.multi_class == "multinomial"
         super()._begin_classes()
 
+    def _take_from(self, twin: Any, wider: Any) -> None:
+        super()._take_from(twin, wider)
+        self._prior = twin._prior
+
     def _with_classes(self, numbers: list[int]) -> MultiLearner:
         if self._prior is None:
             raise ValueError("handle_unknown must be 'add' when learning starts, for classes to be added later.")

@@ -17,7 +17,7 @@ from .._online.estimator import Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
 from .._online.validation import check_finite, fitted
-from .._sklearn_compat import Interval
+from .._sklearn_compat import Interval, StrOptions
 from ._row_map import MapsRows
 
 LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
@@ -61,6 +61,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "random_state": ["random_state"],
+        "handle_new_features": [StrOptions({"error", "add"})],
         "warm_start": ["boolean"],
     }
 

@@ -31,7 +31,11 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         for name, values in OnlineLinearClassifier._parameter_constraints.items()
         if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
     }
-    _read_at_each_call = ("eta0", "class_weight", "handle_unknown", "fit_intercept", "average", "early_stopping")
+    _read_at_each_call = tuple(
+        name
+        for name in OnlineLinearClassifier._read_at_each_call
+        if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
+    )
     update: Update = "explicit"
     learning_rate: LearningRate = "constant"
     power_t: float = 0.5
@@ -93,6 +97,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
                 "The bound requires rows of weight 1, but some were learned with other weights; fit again without "
                 "class_weight and sample_weight."
             )
+        if self._grown:
+            raise ValueError("The bound requires the same features for all rows, but some were added; fit again.")
         self._check_one_run()
         eta0, *others = self._terms.of("eta0", learner.t)
         if others:

@@ -14,13 +14,14 @@ from .._kernels.rows.row_map import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.export import Scores, ToOnnxMixin, ToSklearnMixin
+from .._online.new_features import GrowsFeatures
 from .._online.validation import read_only
 
 # Most pairs of columns with thresholds="pairwise"; if there are more, as many are drawn.
 PAIRS = 64
 
 
-class MapsRows(ToSklearnMixin, ToOnnxMixin):
+class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     """A linear model that can learn images of the rows: standardised online, or as indicators of bins.
 
     Parameters

@@ -68,7 +68,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     init : array-like of shape (n_features,), float or None
         Weights to start from; None means 1 / n everywhere.
     {fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average}
-    {track_regret, warm_start, random_state, verbose}
+    {track_regret, warm_start, handle_new_features, random_state, verbose}
 
     Attributes
     ----------
@@ -152,6 +152,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

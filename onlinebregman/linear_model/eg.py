@@ -67,7 +67,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         "implicit": the exact step. "explicit": the linearised step of the exponentiated gradient algorithm.
         "importance": a row of weight h has exactly the effect of h rows of weight 1, or of any other split of h.
     {init, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average}
-    {track_regret, warm_start, random_state}
+    {track_regret, warm_start, handle_new_features, random_state}
     {verbose}
 
     Attributes
@@ -138,6 +138,7 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

@@ -59,7 +59,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         intercept_, whose regret has no such bound. The weights are the same. Only for the squared loss; with other
         losses the prediction is always the link of X @ coef_ + intercept_.
     {forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
-    {random_state, warm_start}
+    {random_state, warm_start, handle_new_features}
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         "forward": ["boolean"],
     }
 
-    _read_at_each_call = ("forward", "forgetting")
+    _read_at_each_call = ("forward", "forgetting", "handle_new_features")
     _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
     def __init__(
@@ -227,6 +227,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         gamma: float | None = None,
         random_state: RandomState = None,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
     ) -> None:
         self._set_arguments(locals())
 

@@ -45,7 +45,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         For update="aioli": the norm of the weights (`coef_` and `intercept_` together) up to which the losses are
         approximated from below, and `regret_bound` holds.
     {alpha, forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
-    {handle_unknown, random_state, warm_start}
+    {handle_unknown, random_state, warm_start, handle_new_features}
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         "handle_unknown": [StrOptions({"error", "add"})],
     }
 
-    _read_at_each_call = ("forgetting", "handle_unknown", "class_weight")
+    _read_at_each_call = ("forgetting", "handle_unknown", "class_weight", "handle_new_features")
     _is_softmax = True
     _separate = False  # whether two classes have a row of weights each, as those of a mixture that may get more classes
     _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers
@@ -159,6 +159,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         handle_unknown: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
     ) -> None:
         self._set_arguments(locals())
 

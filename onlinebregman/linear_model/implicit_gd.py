@@ -43,6 +43,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         "importance": a row of weight h has exactly the effect of h rows of weight 1, or of any other split of h.
     {init, fit_intercept, standardize}
     {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret, warm_start}
+    {handle_new_features}
     {random_state}
     {verbose}
 
@@ -110,6 +111,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

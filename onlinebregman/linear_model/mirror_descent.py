@@ -223,7 +223,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping}
     {validation_fraction, shuffle}
-    {average, track_regret, warm_start, random_state, verbose}
+    {average, track_regret, warm_start, handle_new_features, random_state, verbose}
 
     Attributes
     ----------
@@ -307,6 +307,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -341,7 +342,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {class_weight, handle_unknown, fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol}
     {n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
-    {warm_start}
+    {warm_start, handle_new_features}
     n_jobs : int or None
         Threads among which the classes of "ovr" are divided, if the block of rows is large enough, the loss is
         "log_loss" or "squared_error", steps are implicit, and the divergence is "squared_euclidean" or an adaptive one.
@@ -421,6 +422,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,7 +68,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     update : {"explicit", "implicit", "importance"}
         Kind of the step on the first term; adaptive divergences require "explicit", as exact steps do not leave the
         start.
-    {init, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, random_state, verbose}
+    {init, max_iter, tol, n_iter_no_change, shuffle, average, warm_start, handle_new_features, random_state, verbose}
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
     }
-    _read_at_each_call = ("eta0", "learning_rate", "power_t", "update", "average")
+    _read_at_each_call = ("eta0", "learning_rate", "power_t", "update", "average", "handle_new_features")
     data_bounds: None = None
     fit_intercept: bool = True
     track_regret: bool = False
@@ -142,6 +142,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         shuffle: bool = True,
         average: bool | int = True,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

@@ -23,7 +23,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         Learning rate. It only scales the weights, unless they start from `init`.
     {init, class_weight, handle_unknown, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping}
     {validation_fraction, shuffle}
-    {average, warm_start, random_state}
+    {average, warm_start, handle_new_features, random_state}
     {verbose}
 
     Attributes
@@ -71,6 +71,7 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

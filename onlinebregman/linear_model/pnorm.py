@@ -61,6 +61,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         its cumulative loss.
     {update, init, fit_intercept, standardize}
     {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret, warm_start}
+    {handle_new_features}
     {random_state, verbose}
 
     Attributes
@@ -116,6 +117,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -142,7 +144,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         "n_rows", the number of rows.
     {update, init, class_weight, handle_unknown, fit_intercept, standardize}
     {max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
-    {warm_start, random_state, verbose}
+    {warm_start, handle_new_features, random_state, verbose}
 
     Attributes
     ----------
@@ -205,6 +207,7 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
         average: bool | int = False,
         track_regret: bool = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

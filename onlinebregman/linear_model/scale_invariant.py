@@ -43,7 +43,7 @@ class ScaleInvariantMixin(MirrorMixin):
     n_features_in_: int
     _alternative: Any
     _terms: Any
-    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average", "early_stopping")
+    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average", "early_stopping", "handle_new_features")
     _unmergeable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss
@@ -209,6 +209,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     loss : {<regression losses>} or Loss
         A loss with bounded slope, such as "absolute_error", "huber", "quantile" or "log_loss".
     {fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, warm_start}
+    {handle_new_features}
     {random_state, verbose}
 
     Attributes
@@ -269,6 +270,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -288,7 +290,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     loss : {<classification losses>} or Loss
         A loss with bounded slope, such as "log_loss", "hinge" or "modified_huber".
     {class_weight, handle_unknown, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping}
-    {validation_fraction, shuffle, average, warm_start, random_state, verbose}
+    {validation_fraction, shuffle, average, warm_start, handle_new_features, random_state, verbose}
 
     Attributes
     ----------
@@ -347,6 +349,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         shuffle: bool = True,
         average: bool | int = False,
         warm_start: bool = False,
+        handle_new_features: Literal["error", "add"] = "error",
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:

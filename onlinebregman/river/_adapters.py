@@ -35,7 +35,8 @@ class RiverAdapter(DocumentedMixin):
     n_features : int or None
         Number of columns of the rows that the estimator gets. Features get columns in the order in which they appear;
         the others are reserved for features that appear later, and hold `missing` until then, which changes nothing
-        where weights start at 0. None: the features of the first row, or block of rows.
+        where weights start at 0. None: the features of the first row, or block of rows. An estimator with
+        handle_new_features="add" gets more columns when they are needed.
     missing : float
         The value of features that a row does not have; NaN for estimators that know missing values.
     sparse : bool
@@ -137,11 +138,17 @@ class RiverAdapter(DocumentedMixin):
         new = [name for name in x if name not in columns]
         if new and learning:
             width = self._row.shape[1] if columns else self.n_features or len(new)
+            if len(columns) + len(new) > width and getattr(self.estimator, "handle_new_features", "error") == "add":
+                width = len(columns) + len(new)
+                if self._began:
+                    self.fitted._add_features(width)
+                self._row = np.full((1, width), self.missing)
             if len(columns) + len(new) > width:
                 late = new[width - len(columns)]
                 raise ValueError(
                     f"There is no column for the feature {late!r}: the estimator has learned rows of {width} columns. "
-                    "Give n_features, the number of all features that may appear, when the model is made."
+                    "Give n_features, the number of all features that may appear, when the model is made, or use an "
+                    "estimator with handle_new_features='add'."
                 )
             if not columns:
                 self._row = np.full((1, width), self.missing)
@@ -243,8 +250,7 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
     ----------
     {estimator}
     classes : sequence of labels or None
-        All labels. None: False and True, or, for an estimator with handle_unknown="add", those that appear; its first
-        rows are learned as soon as a second label has appeared.
+        All labels. None: False and True, or, for an estimator with handle_unknown="add", those that appear.
     {n_features, missing, sparse}
 
     Attributes
@@ -277,7 +283,6 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
         super().__init__(estimator, n_features, missing, sparse)
         self.classes = classes
         self._labels = [False, True] if classes is None and not self._adds else check_classes(classes or []).tolist()
-        self._held: list[tuple[Any, float, np.ndarray]] = []  # rows, weights and labels, as long as there is one label
         self._codes: dict[Any, np.ndarray] = {}
         self._predict_proba = getattr(self.fitted, "predict_proba", None)  # bound once, which takes longer than a call
 
@@ -293,28 +298,12 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
         if type(y) is not np.ndarray:
             known = self._codes.get(y)
             y = np.array([y]) if known is None else known
-        if self._began:
+        if self._began or self._adds:
             self._partial_fit(rows, w, y)
-        elif self._adds:
-            self._hold(rows, y, w)
         else:
             self._partial_fit(rows, w, y, classes=self._labels)
         if len(y) == 1:
             self._codes[y.tolist()[0]] = y
-
-    def _hold(self, rows: Any, y: np.ndarray, w: float) -> None:
-        """Keep rows until there are two labels; then learn all of them, and the rest of the block."""
-        for i in range(len(y)):
-            self._held.append((rows[i : i + 1].copy(), w, y[i : i + 1]))
-            self._labels = sorted({*self._labels, *y[i : i + 1].tolist()})
-            if len(self._labels) > 1:
-                first: dict[str, Any] = {"classes": self._labels}
-                for held in self._held:
-                    self._partial_fit(*held, **({} if self._began else first))
-                self._held = []
-                if i + 1 < len(y):
-                    self._partial_fit(rows[i + 1 :], w, y[i + 1 :])
-                return
 
     def predict_proba_one(self, x: Features) -> dict[Any, float]:
         """Predict the probabilities of the labels of a row; equal ones before the first row.

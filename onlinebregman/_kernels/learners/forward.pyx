@@ -104,6 +104,20 @@ cdef class ForwardLearner(AtomicLearner):
         self.learned.add("state", &self.state, sizeof(self.state))
         self.configured.add("forward", &self.forward, sizeof(self.forward))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
+    def with_features(self, n_features, row_map):
+        """A learner of more features, which have been 0 in all rows and are at the prior, with this map of rows."""
+        cdef ForwardLearner wide = ForwardLearner(n_features, *self.arguments[1:])
+        factor = np.array(<double[:self.size]> self.factor)
+        d, U, g = unpacked(factor, self.d, self.m)
+        place = [k if k < self.n_inputs else n_features for k in range(self.d)]
+        D, V, G = np.full(wide.d, self.alpha), np.eye(wide.d), np.zeros((wide.d, self.m))
+        D[place], V[np.ix_(place, place)], G[place] = d, U, g
+        rows = [np.r_[D[k], V[k, k + 1:], G[k]] for k in range(wide.d)]
+        np.asarray(wide.memory)[:] = np.concatenate([*rows, factor[self.size - self.m:]])
+        wide.state, wide.forward, wide.gamma = self.state, self.forward, self.gamma
+        wide.map_by(row_map)
+        return wide
+
     def joined(self, learners, row_map):
         """A learner of all rows that these learners, copies of this one, have learned: A, b and y'y are added."""
         cdef Py_ssize_t k, i

@@ -95,6 +95,22 @@ cdef class SecondOrderLearner(AtomicLearner):
         """The pending step, which rows in one call would not have left, is made."""
         return {**AtomicLearner.learned_values(self), "memory": self.updated_memory()}
 
+    def with_features(self, n_features, row_map):
+        """A learner of more features, which have been 0 in all rows and are at the prior, with this map of rows."""
+        cdef SecondOrderLearner wide = type(self)(n_features, *self.arguments[1:])
+        cdef double[::1] memory = self.updated_memory()
+        cdef Py_ssize_t j, k
+        cdef Py_ssize_t[::1] place = np.array([j if j < self.n_inputs else n_features for j in range(self.d)], np.intp)
+        wide.weight_rows()[:, place] = np.asarray(memory)[:self.m * self.d].reshape(self.m, self.d)
+        for j in range(self.d):
+            wide.scale()[place[j]] = memory[self.m * self.d + j]
+            for k in range(j + 1):
+                entry = memory[self.vectors() + self.offset(j, k)]
+                wide.memory[wide.vectors() + wide.offset(place[j], place[k])] = entry
+        wide.state, wide.gamma = self.state, self.gamma
+        wide.map_by(row_map)
+        return wide
+
     def joined(self, learners, row_map):
         """A learner of all rows that the given learners, copies of this one, have learned.
 

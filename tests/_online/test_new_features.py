@@ -1,0 +1,172 @@
+"""handle_new_features="add": columns of data frames that appear in mid-stream."""
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_classifier
+
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    OneClassMirrorDescent,
+    PerceptronClassifier,
+    PNormRegressor,
+    ScaleInvariantRegressor,
+    WinnowClassifier,
+)
+from onlinebregman.divergences import SquaredEuclidean
+
+ADD = {"handle_new_features": "add"}
+
+
+class Own(SquaredEuclidean):
+    """Without a compiled counterpart."""
+
+
+MODELS = [
+    ImplicitGDRegressor(standardize=True, track_regret=True, average=True, **ADD),
+    BurgRegressor(init=0.5, track_regret=True, **ADD),
+    EGRegressor(weights="positive", init=0.5, **ADD),
+    PNormRegressor(p=3.0, track_regret=True, **ADD),
+    ScaleInvariantRegressor(average=True, **ADD),
+    MirrorDescentRegressor(track_regret=True, standardize=True, **ADD),
+    MirrorDescentRegressor(divergence="diagonal_newton", penalty="l1", alpha=0.01, **ADD),
+    MirrorDescentRegressor(divergence=Own(), penalty="elasticnet", alpha=0.01, **ADD),
+    MirrorDescentRegressor(divergence="squared_euclidean", penalty="l2", alpha=0.01, track_regret=True, **ADD),
+    MirrorDescentClassifier(multi_class="multinomial", handle_unknown="add", divergence="adagrad", eta0=1.0, **ADD),
+    PerceptronClassifier(average=True, **ADD),
+    WinnowClassifier(weights="positive", init=0.5, **ADD),
+    OneClassMirrorDescent(**ADD),
+    ForwardRegressor(standardize=True, **ADD),
+    ForwardRegressor(loss="poisson", fit_intercept=False, **ADD),
+    ForwardClassifier(standardize=True, **ADD),
+]
+NAMES = [type(model).__name__ for model in MODELS]
+CUTS = [0, 20, 45, 90]  # where the width changes
+WIDTHS = [["b", "a"], ["c", "b", "a"], ["b", "d", "c", "a", "e"]]
+
+
+def stream(model):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(90, 5)), columns=["b", "a", "c", "d", "e"])
+    X.loc[:19, "c"] = 0.0
+    X.loc[:44, ["d", "e"]] = 0.0
+    y = X.to_numpy() @ [1.0, -1.0, 2.0, 1.0, -2.0]
+    if is_classifier(model):
+        y = np.digitize(y, [-1.0, 1.0]) if getattr(model, "multi_class", "") == "multinomial" else y > 0
+    return X, np.exp(y / 4) if getattr(model, "loss", "") == "poisson" else y
+
+
+def learned(model, X, y, cuts=(), frame=pd.DataFrame):
+    """The columns in the order of each part of the stream."""
+    ends = sorted({*CUTS, *cuts})
+    for start, end in pairwise(ends):
+        columns = WIDTHS[np.searchsorted(CUTS, start, side="right") - 1]
+        classes = {"classes": np.unique(y)} if is_classifier(model) and start == 0 else {}
+        model.partial_fit(frame(X.iloc[start:end][columns].to_dict("list")), y[start:end], **classes)
+        model = pickle.loads(pickle.dumps(model)) if start % 2 else copy.deepcopy(model)
+    return model
+
+
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+def test_new_features_were_0_in_the_rows_before(model):
+    """The same as a model of all columns, by rounding; and bit for bit, however the stream is cut."""
+    X, y = stream(model)
+    added = learned(clone(model), X, y)
+    assert added.feature_names_in_.tolist() == list(X.columns) and added.n_features_in_ == 5
+    classes = {"classes": np.unique(y)} if is_classifier(model) else {}
+    announced = clone(model).partial_fit(X, y, **classes)
+    assert_allclose(added.coef_, announced.coef_, rtol=1e-7, atol=1e-10)
+    assert_allclose(added.predict(X), announced.predict(X), rtol=1e-7, atol=1e-9)
+    assert added.cumulative_loss_ == pytest.approx(announced.cumulative_loss_, rel=1e-8)
+    assert added.t_ == announced.t_ == 90
+    if getattr(model, "track_regret", False):
+        u = np.array([0.3, 0.2, 0.1, 0.4, 0.5])
+        assert_allclose(added.regret_certificate(u), announced.regret_certificate(u), rtol=1e-7)
+    again = learned(clone(model), X, y, cuts=(3, 21, 22, 60), frame=pl.DataFrame)
+    assert_array_equal(again.coef_, added.coef_)
+    assert again.cumulative_loss_ == added.cumulative_loss_
+
+
+@pytest.mark.parametrize("model", MODELS, ids=NAMES)
+def test_columns_are_identified_by_name_and_calls_are_all_or_none(model, unchanged):
+    X, y = stream(model)
+    fitted = clone(model)
+    classes = {"classes": np.unique(y)} if is_classifier(model) else {}
+    fitted.partial_fit(X.iloc[:30][["b", "a"]], y[:30], **classes)
+    bad = X.iloc[30:].copy()
+    bad.iloc[-1, 2] = np.inf
+    with unchanged(fitted, "infinity"):
+        fitted.partial_fit(bad, y[30:])
+    with unchanged(fitted, "now missing"):
+        fitted.partial_fit(X[["b", "c"]], y)
+    with unchanged(fitted.set_params(handle_new_features="error"), "unseen at fit time"):
+        fitted.partial_fit(X, y)
+    fitted.set_params(handle_new_features="add")
+    assert_array_equal(fitted.predict(X), fitted.predict(X[["b", "a"]]))  # which ignores the others
+    assert fitted.partial_fit(X.iloc[30:], y[30:]).n_features_in_ == 5
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_weights_of_a_fixed_total_take_the_mean_weight_from_the_others(signed):
+    X, y = stream(ImplicitGDRegressor())
+    model = MirrorDescentRegressor(
+        divergence="simplex_entropy", signed=signed, track_regret=True, learning_rate="constant", eta0=0.1, **ADD
+    )
+    model.partial_fit(X.iloc[:20][["b", "a"]], y[:20])
+    before = model._learner.geometry.state_weights.reshape(-1, 2)
+    model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
+    after = model._learner.geometry.state_weights.reshape(-1, 5)
+    assert_allclose(after[:, :2], before * 2 / 5, rtol=1e-12)
+    assert_allclose(after[:, 2:], 0.2 / len(after), rtol=1e-12)
+    assert model.partial_fit(X, y)._learner.geometry.state_weights.sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="features were added to weights of a fixed total"):
+        model.regret_certificate(np.full(5, 0.2))
+
+
+def test_what_cannot_grow(unchanged):
+    X, y = stream(ImplicitGDRegressor())
+    start = X.iloc[:20][["b", "a"]]
+    for settings, reason in (
+        ({"thresholds": "no_interactions"}, "not with thresholds"),
+        ({"init": [0.1, 0.2]}, "one weight for each of the 5 features"),
+        ({"divergence": "simplex_entropy", "average": True}, "use average=False"),
+    ):
+        model = MirrorDescentRegressor(**settings, **ADD).partial_fit(start, y[:20])
+        with unchanged(model, reason):
+            model.partial_fit(X, y)
+    model = ForwardRegressor(random_features=5, random_state=0, **ADD).partial_fit(start, y[:20])
+    with unchanged(model, "random_features"):
+        model.partial_fit(X, y)
+    theory = {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0, "loss": 1.0}}
+    model = MirrorDescentRegressor(divergence="squared_euclidean", **theory, **ADD).partial_fit(start, y[:20])
+    assert model.regret_bound_ > 0
+    with pytest.raises(AttributeError, match="update, fit_intercept and features"):
+        model.partial_fit(X, y).regret_bound_  # noqa: B018
+    winnow = WinnowClassifier(**ADD).partial_fit(start, y[:20] > 0, classes=[False, True]).partial_fit(X, y > 0)
+    with pytest.raises(ValueError, match="the same features for all rows"):
+        winnow.mistake_bound(X, y > 0, np.ones(5))
+
+
+def test_several_outputs_and_given_weights_grow():
+    X, y = stream(ImplicitGDRegressor())
+    Y, start = np.column_stack([y, -y]), [[0.1, 0.2], [0.3, 0.4]]
+    for model in (MirrorDescentRegressor(warm_start=True, **ADD), ForwardRegressor(warm_start=True, **ADD)):
+        given = {} if isinstance(model, ForwardRegressor) else {"max_iter": 1, "tol": None, "shuffle": False}
+        first = {"coef_init": start} if given else {}
+        added = clone(model).set_params(**given).fit(X.iloc[:20][["b", "a"]], Y[:20], **first).partial_fit(X, Y)
+        first = {"coef_init": np.c_[start, np.zeros((2, 3))]} if given else {}
+        announced = clone(model).set_params(**given).fit(X.iloc[:20], Y[:20], **first).partial_fit(X, Y)
+        assert added.coef_.shape == (2, 5)
+        assert_allclose(added.coef_, announced.coef_, rtol=1e-9, atol=1e-12)
