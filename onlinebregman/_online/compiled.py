@@ -159,5 +159,7 @@ def _make_adaptive(
 
 def make_loss(loss: Loss) -> compiled.Loss:
     """The compiled counterpart of `loss`, or one that calls its methods."""
+    if len(loss.parts) > 1:
+        raise ValueError(f"The loss must be one of a single output here; got {loss!r}. Use MirrorDescentRegressor.")
     make = _LOSSES.get(type(loss))
     return NumPyLoss(loss) if make is None else make(loss)

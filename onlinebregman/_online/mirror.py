@@ -93,7 +93,7 @@ class MirrorMixin(DocumentedMixin):
         """A new learner; `start` is the number of features, or the prior of a matrix."""
         self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)
         self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
-        return self._learner_type(self._make_geometry(start), make_loss(self._learned_loss))
+        return self._learner_type(self._make_geometry(start), make_loss(self._learned_loss.parts[0]))
 
     def _make_geometry(self, start: Any) -> Geometry:
         """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""

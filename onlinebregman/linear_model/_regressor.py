@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils import Tags
 
+from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
+from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights, LearnsTargets
+from .._online.export import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights
 from ..losses import LOSSES, Loss
@@ -40,6 +45,7 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
     """
 
     loss: str | Loss = "squared_error"  # of estimators without this parameter
+    _sorted = False  # whether predictions are several quantiles, in ascending order
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -52,7 +58,8 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         scores = self._progressive_scores(X, y, sample_weight)
         if scores is None:
             return None
-        return _parts(self._learner)[0].link(scores.ravel()).reshape(-1, *self._output_shape)
+        predictions = _parts(self._learner)[0].link(scores.ravel()).reshape(-1, *self._output_shape)
+        return np.sort(predictions, axis=1) if self._sorted else predictions
 
     @property
     def _output_shape(self) -> tuple[int, ...]:
@@ -60,18 +67,40 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         learner = self._fitted_learner()
         return (learner.n_scores,) if isinstance(learner, MultiLearner) else ()
 
+    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
+        learner, losses = super()._make_learners(n_weights, data, coef), self._learned_loss.parts
+        self._sorted = len(losses) > 1
+        for part, loss in zip(_parts(learner) if self._sorted else (), losses, strict=self._sorted):
+            part.loss = make_loss(loss)
+        return learner
+
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
         return (data.y.shape[1], MultiLearner) if data.y.ndim == 2 else (1, None)
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         finite = sample_weight is not None
         X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=finite, any_layout=True)
+        n_losses = len((self._loss() if call.first else self._learned_loss).parts)
+        if n_losses > 1:  # of one target
+            if y.ndim > 1:
+                raise ValueError(f"y should be 1d for several quantiles, which have one target; got shape {y.shape}.")
+            y = np.repeat(y[:, np.newaxis], n_losses, axis=1)
         if not call.first:
             check_output_shape(y, self._output_shape)
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _held_out_score(self, data: Examples) -> float:
-        return float(r2_score(data.y, self._predict_validated(data.X, (True,)), sample_weight=data.weights))
+        scores = self._predict_validated(data.X, (True,))
+        if self._sorted:
+            loss: Any = self._learned_loss
+            each = zip(data.y.T, np.sort(scores, axis=1).T, loss.quantile, strict=True)
+            return float(np.mean([d2_pinball_score(y, p, sample_weight=data.weights, alpha=q) for y, p, q in each]))
+        return float(r2_score(data.y, scores, sample_weight=data.weights))
+
+    def _scores(self, *of: Callable) -> Scores:
+        if self._sorted:
+            raise ValueError("Predictions of several quantiles are sorted, for which there is no exported form.")
+        return super()._scores(*of)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the targets of rows.
@@ -83,12 +112,14 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions: h(X @ coef_.T + intercept_) with h the link of the loss, the identity for the squared loss.
+            Predictions: h(X @ coef_.T + intercept_) with h the link of the loss, the identity for the squared loss;
+            several quantiles are sorted in ascending order.
             Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models
             and the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`,
             values beyond five deviations, which count as five.
         """
-        return self._predict(X, (True,))
+        predictions = self._predict(X, (True,))
+        return np.sort(predictions, axis=1) if self._sorted else predictions
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """Bound on the regret of this run against a comparator, without assumptions on the data.

@@ -217,9 +217,9 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     {divergence}
     loss : {<regression losses>} or Loss
         The loss. Pass an object from `onlinebregman.losses` for other than the default parameters, or your own loss:
-        "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile; "tweedie" has the power 1.5. The
-        prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), "tweedie" (y >= 0) and "gamma" (y > 0), a
-        probability for "log_loss" (0 <= y <= 1) and X w + b for the others.
+        "quantile" is the median, `QuantileLoss(quantile=0.9)` another quantile, `QuantileLoss([0.1, 0.9])` several;
+        "tweedie" has the power 1.5. The prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), "tweedie"
+        (y >= 0) and "gamma" (y > 0), a probability for "log_loss" (0 <= y <= 1) and X w + b for the others.
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping}
     {validation_fraction, shuffle}

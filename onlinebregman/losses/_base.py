@@ -104,6 +104,11 @@ class Loss(ABC):
     _remedy = "remove or impute missing and infinite targets"
 
     @property
+    def parts(self) -> tuple[Loss, ...]:
+        """The losses of the outputs that are learned for one target: this one, unless it stands for several."""
+        return (self,)
+
+    @property
     def typical_curvature(self) -> float:
         """The value used for L'' in a diagonal second-order metric: its bound, or 1 for losses with kinks.
 

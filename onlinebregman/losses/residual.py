@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import Array, ResidualLoss, as_pair, check_parameter, named
+from ._base import Array, Loss, ResidualLoss, as_pair, check_parameter, named
 
 __all__ = [
     "AbsoluteLoss",
@@ -158,14 +161,21 @@ class QuantileLoss(ResidualLoss):
 
     The link is the identity; it is not a matching loss. `derivative` is 0 at the kink a = y.
 
+    Several quantiles are as many losses of one target, which `MirrorDescentRegressor` learns side by side, from rows
+    that are read once. It predicts all of them in ascending order: scores that cross are sorted, which never increases
+    the sum of their losses [2]_, as for p < q and a > b the loss of (b, a) is at most that of (a, b).
+
     Parameters
     ----------
-    quantile : float, default=0.5
+    quantile : float or sequence of float, default=0.5
         The fraction of targets that should lie below the prediction, between 0 and 1; 0.5 gives half the absolute loss.
+        Several in ascending order, for whose predictions there is `sklearn.metrics.d2_pinball_score`, but no `score`.
 
     References
     ----------
-    R. Koenker, G. Bassett, "Regression Quantiles", Econometrica 46, 1978.
+    .. [1] R. Koenker, G. Bassett, "Regression Quantiles", Econometrica 46, 1978.
+    .. [2] V. Chernozhukov, I. Fernandez-Val, A. Galichon, "Quantile and Probability Curves Without Crossing",
+       Econometrica 78, 2010.
 
     Examples
     --------
@@ -173,28 +183,39 @@ class QuantileLoss(ResidualLoss):
     >>> loss = QuantileLoss(quantile=0.75)
     >>> loss.value([0.0, 2.0, 6.0], 2.0), loss.derivative([0.0, 2.0, 6.0], 2.0)
     (array([1.5, 0. , 1. ]), array([-0.75,  0.  ,  0.25]))
+    >>> QuantileLoss(quantile=[0.1, 0.9]).value([[0.0, 2.0]], 1.0)  # scores of rows, one column for each quantile
+    array([[0.1, 0.1]])
     """
 
     degree = 1
 
-    def __init__(self, quantile: float = 0.5) -> None:
-        self.quantile: float = check_parameter(quantile, "quantile", positive=True)
-        if self.quantile >= 1:
+    def __init__(self, quantile: float | Sequence[float] = 0.5) -> None:
+        several, given = np.ndim(quantile) == 1, np.atleast_1d(np.asarray(quantile, dtype=object)).tolist()
+        each = [check_parameter(q, "quantile", positive=True) for q in given]
+        if max(each, default=1) >= 1:
             raise ValueError(f"quantile must be between 0 and 1, exclusive; got {quantile!r}.")
+        if any(high <= low for low, high in pairwise(each)):
+            raise ValueError(f"Several values of quantile must be in ascending order; got {quantile!r}.")
+        self.quantile: float | tuple[float, ...] = tuple(each) if several else each[0]
+
+    @property
+    def parts(self) -> tuple[Loss, ...]:
+        """The losses of the single quantiles."""
+        return tuple(QuantileLoss(q) for q in self.quantile) if isinstance(self.quantile, tuple) else (self,)
 
     @property
     def lipschitz(self) -> float:
         """The steeper of the two slopes."""
-        return max(self.quantile, 1 - self.quantile)
+        return float(max(np.max(self.quantile), 1 - np.min(self.quantile)))
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return np.where(a > y, (1 - self.quantile) * (a - y), self.quantile * (y - a))[()]
+        (a, y), quantile = as_pair(a, y), np.asarray(self.quantile)
+        return np.where(a > y, (1 - quantile) * (a - y), quantile * (y - a))[()]
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """-quantile below y, 1 - quantile above, 0 at y."""
-        a, y = as_pair(a, y)
-        return np.where(a > y, 1 - self.quantile, np.where(a < y, -self.quantile, 0.0))[()]
+        (a, y), quantile = as_pair(a, y), np.asarray(self.quantile)
+        return np.where(a > y, 1 - quantile, np.where(a < y, -quantile, 0.0))[()]
 
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """0: the loss is piecewise linear."""

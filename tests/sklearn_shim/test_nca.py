@@ -33,7 +33,7 @@ class Callback:
 
 
 class NeighborhoodComponentsAnalysis(LogDetMetricLearner):
-    """A matrix L as `init` is the metric L'L + 1e-6 I, of full rank; all of NCA's names of projections are I."""
+    """A matrix L as `init` is the metric L'L + 1e-6 I, of full rank; the names of `init` are those of `prior`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class NeighborhoodComponentsAnalysis(LogDetMetricLearner):
     @property
     def prior(self):
         if isinstance(self.init, str):
-            return "identity"
+            return self.init
         return self.init.T @ self.init + 1e-6 * np.eye(self.init.shape[1])
 
     _parameter_constraints = {

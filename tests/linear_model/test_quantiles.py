@@ -1,0 +1,86 @@
+"""Several quantiles of one target: the models of the single ones side by side, in ascending order."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+
+from onlinebregman import ForwardRegressor, MirrorDescentRegressor
+from onlinebregman.losses import QuantileLoss
+from onlinebregman.model_selection import LearningRatePath
+
+LEVELS = [0.1, 0.5, 0.9]
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X @ [1.0, -1.0, 0.5] + rng.normal(size=n) * np.exp(X[:, 0])
+
+
+def regressor(quantile=tuple(LEVELS), **parameters):
+    return MirrorDescentRegressor(loss=QuantileLoss(quantile), random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("divergence", ["normalized_adagrad", "squared_euclidean"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("update", ["implicit", "explicit", "importance"])
+def test_they_are_the_models_of_the_single_quantiles_sorted(divergence, layout, update):
+    X, y = rows()
+    parameters = {"divergence": divergence, "update": update, "standardize": True}
+    model = regressor(**parameters)
+    for cut in (slice(0, 1), slice(1, 120), slice(120, 300)):
+        model.partial_fit(layout(X[cut]), y[cut])
+    singles = [regressor(q, **parameters).partial_fit(layout(X), y) for q in LEVELS]
+    assert_array_equal(model.coef_, [single.coef_ for single in singles])
+    assert_allclose(model.intercept_, [single.intercept_ for single in singles], rtol=1e-12, atol=1e-14)  # other sums
+    assert model.cumulative_loss_ == sum(single.cumulative_loss_ for single in singles)
+    each = np.stack([single.predict(layout(X)) for single in singles], axis=1)
+    assert_array_equal(model.predict(layout(X)), np.sort(each, axis=1))
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[:1]), model.predict(X[:1]))
+
+
+@given(
+    scores=st.lists(st.floats(-9, 9), min_size=3, max_size=3),
+    y=st.floats(-9, 9),
+    levels=st.lists(st.floats(0.01, 0.99), min_size=3, max_size=3, unique=True),
+)
+def test_sorting_never_increases_the_loss(scores, y, levels):
+    loss = QuantileLoss(sorted(levels))
+    assert loss.value(np.sort(scores), y).sum() <= loss.value(scores, y).sum() + 1e-12
+    assert_array_equal(loss.value(scores, y), [part.value(a, y) for part, a in zip(loss.parts, scores, strict=True)])
+    assert_array_equal(
+        loss.derivative(scores, y), [part.derivative(a, y) for part, a in zip(loss.parts, scores, strict=True)]
+    )
+
+
+def test_they_cover_what_they_say():
+    X, y = rows(6000)
+    model = regressor(average=True).partial_fit(X[:5000], y[:5000])
+    predicted = model.predict(X[5000:])
+    assert_allclose((y[5000:, np.newaxis] <= predicted).mean(axis=0), LEVELS, atol=0.06)
+    fitted = clone(model).set_params(early_stopping=True, max_iter=20).fit(X[:1000], y[:1000])
+    assert len(fitted.validation_scores_) == fitted.n_iter_ and fitted.validation_scores_[-1] > 0.1
+
+
+def test_what_cannot_be_is_refused_with_its_reason(unchanged):
+    X, y = rows(30)
+    for wrong in ([0.5, 0.1], [0.1, 0.1], [0.1, 1.0], [], "ab", [[0.1]]):
+        with pytest.raises(ValueError, match="quantile"):
+            QuantileLoss(wrong)
+    model = regressor()
+    with unchanged(model, "y should be 1d for several quantiles"):
+        model.partial_fit(X, np.c_[y, y])
+    model.partial_fit(X, y)
+    with unchanged(model, "y should be 1d for several quantiles"):
+        model.partial_fit(X, np.c_[y, y])
+    with pytest.raises(ValueError, match="several quantiles are sorted"):
+        model.to_sklearn()
+    for other in (ForwardRegressor(loss=QuantileLoss(LEVELS)), LearningRatePath(regressor(), eta0s=[0.1, 1.0])):
+        with pytest.raises(ValueError, match=r"1d array|single output|smooth|curvature"):
+            other.fit(X, y)
