@@ -14,7 +14,7 @@ from .._kernels.learners.mixer import BrierMixer, LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_weights, dense
+from .._online.validation import check_finite, check_rows, check_weights, dense
 from .._sklearn_compat import StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
@@ -70,6 +70,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     def _predict_validated(self, X, settings: tuple) -> Array:
         """The probabilities by all experts, shape (n_samples, n_experts, n_classes)."""
+        check_finite(X)
         if not self.estimators_:
             return self._columns(X)
         self._check_experts()

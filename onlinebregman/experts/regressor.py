@@ -15,7 +15,7 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike
-from .._online.validation import dense, finite
+from .._online.validation import check_finite, dense, finite
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
@@ -182,6 +182,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     @finite("prediction")
     def _predict_validated(self, X, settings: tuple) -> Array:
+        check_finite(X)
         if isinstance(self._learner, AggregatingMixer):
             return self._learner.predict(self._forecasts(X))[:, 0]
         if not self.estimators_:

@@ -215,7 +215,7 @@ cdef class MultiLearner(Ensemble):
                     rows.prefetch_coming(n)
                 n += 1
                 if weight_of(block, i) != 0:
-                    self.chunk.add(rows, i, weight_of(block, i), 0.0)
+                    self.chunk.add(rows, i, weight_of(block, i), NULL)
                     continue
                 for q in range(self.n if block.scores != NULL else 0):
                     block.scores[i * self.n_scores + q] = NAN
