@@ -29,8 +29,8 @@ cdef enum:
     PART = 1024
 # A row nearer than this part of the largest distance is considered equal to the anchor.
 cdef double SAME = 1e-12
-# Rows with real targets are similar to the share of the stored rows whose targets are nearest. Of 0.05, 0.1 and 0.2 this
-# had the lowest mean 5-NN error over twelve data sets; 0.33 and 0.5 were worse on three of four.
+# Rows with real targets are similar to the share of the stored rows whose targets are nearest. Of 0.05, 0.1 and 0.2
+# this had the lowest mean 5-NN error over twelve data sets; 0.33 and 0.5 were worse on three of four.
 cdef double SIMILAR_SHARE = 0.2
 
 
