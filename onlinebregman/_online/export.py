@@ -1,108 +1,16 @@
-"""Fitted models for other libraries: the scores of a model as a function of a row, and the methods that convert it."""
+"""Fitted models for other libraries: the methods that convert them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._kernels.rows.standardizer import Standardizer
-from .._kernels.rows.thresholds import BINS, ThresholdMap
-from ..losses import LogisticLoss, Loss, ModifiedHuberLoss, PoissonLoss
-from ..losses._base import ResidualLoss
 from .docs import DocumentedMixin
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-_LINKS = {
-    ResidualLoss.link: "identity",
-    LogisticLoss.link: "sigmoid",
-    PoissonLoss.link: "exp",
-    ModifiedHuberLoss.link: "clip",
-}
-
-
-def link_of(loss: Loss) -> str | None:
-    """The name of a loss's link; None for that of your own loss."""
-    return _LINKS.get(type(loss).link)
-
-
-class Thresholds(NamedTuple):
-    """The bins of columns at each resolution, and the pairs of columns; see `thresholds.pyx`."""
-
-    lower: list[np.ndarray]  # of shape (n_features, n_bins): where they begin
-    number: list[np.ndarray]  # of the same shape: their numbers
-    different: np.ndarray  # of shape (n_features, n_resolutions): how many different values there were
-    pairs: np.ndarray
-    singles: bool  # whether there are indicators of single columns
-
-    @classmethod
-    def of(cls, row_map: ThresholdMap) -> Self:
-        """Those of a map."""
-        _, different, number, lower, *_ = row_map.bins.state
-        lower, number = (np.split(part, np.cumsum(BINS)[:-1], axis=1) for part in (lower, number))
-        return cls(lower, number, different, row_map.pairs, bool(row_map.singles))
-
-
-class Scores(NamedTuple):
-    """Scores of a row x, z @ coef.T + intercept with z computed by these steps, without those that are None.
-
-    z = (x - mean) * inverse, clipped to [-limit, limit]; then times M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for
-    (M, g) = `rescaled`, which may have a row for each score; then the cosines of frequencies @ z + phases. In the end
-    scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no intercept is learned.
-    """
-
-    coef: np.ndarray  # of shape (n_scores, n_inputs)
-    intercept: np.ndarray
-    mean: np.ndarray | None = None
-    inverse: np.ndarray | None = None
-    limit: np.ndarray | None = None
-    rescaled: tuple[np.ndarray, np.ndarray] | None = None
-    features: tuple[np.ndarray, np.ndarray] | None = None
-    root: np.ndarray | None = None
-    thresholds: Thresholds | None = None  # z are indicators, and there are no other steps
-
-    @classmethod
-    def of(cls, learner: Any, root: np.ndarray | None = None) -> Self:
-        """The scores of a linear learner, or of several of the same rows."""
-        row_map = learner.row_map
-        if isinstance(row_map, ThresholdMap):
-            thresholds = Thresholds.of(row_map)
-            return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), thresholds=thresholds)
-        scores = cls.of_images(learner, root)
-        if row_map is None:
-            return scores
-        if not isinstance(row_map, Standardizer):
-            raise ValueError(f"The {type(row_map).__name__} of the model's rows cannot be converted.")
-        ones = np.ones(row_map.n_features)
-        return scores._replace(
-            mean=row_map.mean if row_map.centred else None,
-            inverse=row_map.in_units_of_data(ones, 0.0)[0],
-            limit=np.minimum(row_map.limit * ones, np.inf if scores.limit is None else scores.limit),
-        )
-
-    @classmethod
-    def of_images(cls, learner: Any, root: np.ndarray | None = None) -> Self:
-        """The same, as a function of what the learner's map makes of rows."""
-        steps: dict[str, Any] = {"root": root}
-        features = getattr(learner, "features", None)
-        learners = getattr(learner, "learners", [learner])
-        limits: list[Any] = [getattr(each, "limits", None) or (np.inf, None) for each in learners]
-        largest, sums = limits[0]
-        if sums is not None and any(not np.array_equal(sums, others) for _, others in limits):
-            largest, sums = (np.stack(each) for each in zip(*limits, strict=True))
-        if sums is not None:  # where no value was seen yet, the factor is 1 for all values
-            seen = largest < np.inf
-            steps["rescaled"] = np.where(seen, largest, 1.0), np.where(seen, sums, 1e30)
-        elif np.min(largest) < np.inf:
-            steps["limit"] = largest
-        if features is not None:
-            frequencies, phases = features.__reduce__()[1]
-            steps["features"] = 2 * np.pi * frequencies, 2 * np.pi * phases
-        return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), **steps)
 
 
 class ToSklearnMixin(DocumentedMixin):

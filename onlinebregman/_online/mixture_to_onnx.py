@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 from .._kernels.learners.mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import LIMITS
-from .export import Scores
+from .scores import Scores
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
 from .weights import check_one_output
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 
 from ..losses import Loss
-from .export import Scores, Thresholds, link_of
+from .scores import Scores, Thresholds, link_of
 
 OPSET, IR_VERSION = 18, 8
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, LabelEncoder, MaxAbsScaler, StandardScaler
 
 from ..losses import LOSSES
-from .export import link_of
+from .scores import link_of
 
 # Of columns without a value so far, which are not clipped; a power of two
 _UNLIMITED = 2.0**500

@@ -17,7 +17,7 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights, LearnsTargets
-from .._online.export import Scores
+from .._online.scores import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights
 from ..losses import LOSSES, Loss

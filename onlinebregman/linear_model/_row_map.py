@@ -13,8 +13,9 @@ from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.row_map import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
-from .._online.export import Scores, ToOnnxMixin, ToSklearnMixin
+from .._online.export import ToOnnxMixin, ToSklearnMixin
 from .._online.new_features import GrowsFeatures
+from .._online.scores import Scores
 from .._online.validation import read_only
 
 # Most pairs of columns with thresholds="pairwise"; if there are more, as many are drawn.

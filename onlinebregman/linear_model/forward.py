@@ -18,8 +18,8 @@ from .._kernels.learners.matching import MatchingLearner
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
-from .._online.export import Scores
 from .._online.intervals import check_coverage
+from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_output_shape, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions

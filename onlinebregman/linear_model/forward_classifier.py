@@ -13,7 +13,7 @@ from scipy.special import log_expit, log_softmax
 from .._kernels.learners.aioli import AioliLearner
 from .._kernels.learners.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
-from .._online.export import Scores
+from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._forward import ForwardEstimator

@@ -37,7 +37,7 @@ from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
 from .._online.categories import Categories
 from .._online.docs import DocumentedMixin
-from .._online.export import Scores
+from .._online.scores import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_query, dense, read_only
 from .._online.weights import check_one_output
