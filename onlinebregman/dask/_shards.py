@@ -115,8 +115,11 @@ def size(parts: list[Part]) -> tuple[int, float]:
 
 
 def labels(parts: list[Part]) -> np.ndarray:
-    """The labels in a shard."""
-    return np.unique(np.concatenate([np.asarray(part.y).ravel() for part in parts]))
+    """The labels in a shard; of an indicator matrix of several labels the numbers of its columns."""
+    y = [np.asarray(part.y) for part in parts]
+    if y[0].ndim == 2 and y[0].shape[1] > 1:
+        return np.arange(y[0].shape[1])
+    return np.unique(np.concatenate([part.ravel() for part in y]))
 
 
 def lengths(X: Any) -> list[float]:
