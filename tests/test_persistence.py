@@ -35,7 +35,14 @@ from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.mapping import MapLearner
 from onlinebregman._kernels.learners.matching import MatchingLearner
-from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
+from onlinebregman._kernels.learners.mixer import (
+    AggregatingMixer,
+    BrierMixer,
+    LogMixer,
+    MeanMixer,
+    OutputsMixer,
+    Unmixed,
+)
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
@@ -316,6 +323,7 @@ def examples():
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
     found[Stack], found[QuantileTracker] = Stack(3, None, 0.1), QuantileTracker()
     found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack], found[QuantileTracker])
+    found[OutputsMixer] = OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None) for _ in range(2)])
     found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"], None)
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])
@@ -368,7 +376,7 @@ NOT_SAVED = {
     "ThreadPool",
 }
 NOT_SAVED |= {"Pass", "Sampler", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
-NOT_SAVED |= {"Transaction", "Validated", "Workspaces"}
+NOT_SAVED |= {"ColumnBlocks", "Columns", "Transaction", "Validated", "Workspaces"}
 
 
 def test_no_compiled_class_is_left_out():

@@ -298,7 +298,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         """The weight of each class, and each new one, according to `class_weight`."""
         n_classes = len(self.classes_) + len(new)
         if self.class_weight != "balanced":
-            if self.handle_unknown == "add" and self.class_weight is not None:  # it may list labels still to come
+            if self.handle_unknown == "add" and isinstance(self.class_weight, dict):  # it may list labels still to come
                 weights = np.array([self.class_weight.get(label, 1.0) for label in [*self.classes_.tolist(), *new]])
             else:
                 weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)

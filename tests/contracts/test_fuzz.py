@@ -336,7 +336,7 @@ FORGED = {
     "no targets": lambda: ForwardLearner(2, (0,), 1.0, True, None, True),
     "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True, None, 1.0),
     "three classes": lambda: AioliLearner(2, 3, 1.0, True, None, 1.0, 1.0),
-    "one class": lambda: SoftmaxLearner(2, 1, 1.0, True, None, 1.0),
+    "no class": lambda: SoftmaxLearner(2, 0, 1.0, True, None, 1.0),
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None),
     "too few states": lambda: ProbabilityMixer(
         Hedge(2), 2, ["softmax", "softmax"], None, {"fields": {"history": np.zeros(2), "calibrations": np.zeros(9)}}

@@ -97,7 +97,9 @@ def stream(rng, rows, n, scale, *, density=1.0, noise=0.1, positive=False):
 def agree(model, replica, X, rtol):
     size = replica.total if replica.kind == "signed" else np.abs(replica.coef).max()  # scale of the weights
     signed = replica.kind in ("signed", "euclidean")
-    assert_allclose(model.coef_, replica.coef, rtol=rtol, atol=rtol * size if signed else 0.0)
+    exact = model.coef_.dtype == np.float64  # after float32 rows it is rounded
+    of_coef, least = (rtol, 0.0) if exact else (rtol + 1.2e-7, 1.5e-45)
+    assert_allclose(model.coef_, replica.coef, rtol=of_coef, atol=rtol * size if signed else least)
     assert_allclose(model.intercept_, replica.intercept, rtol=rtol, atol=rtol * (1 + size * np.abs(X).max()))
     assert_allclose(model.cumulative_loss_, replica.squares, rtol=100 * rtol)
     assert model.t_ == replica.t
@@ -105,7 +107,7 @@ def agree(model, replica, X, rtol):
     X64 = np.asarray(X, dtype=np.float64)
     terms = np.abs(X64) @ (np.full(X.shape[1], size) if replica.kind == "signed" else np.abs(model.coef_))
     terms += abs(model.intercept_)
-    assert (np.abs(model.predict(X) - X64 @ model.coef_ - model.intercept_) <= 1e-14 * terms).all()
+    assert (np.abs(model.predict(X) - X64 @ model.coef_ - model.intercept_) <= (1e-14 if exact else 2e-7) * terms).all()
 
 
 @kinds
