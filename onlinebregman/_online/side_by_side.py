@@ -193,7 +193,5 @@ class HedgedMixin(WeightsMixin, SideBySideMixin):
     @property
     def best_index_(self) -> int:
         """Number of the model with the smallest loss so far."""
-        losses = self._of_outputs(lambda mixer: mixer.hedge.expert_losses)  # without the loss that all have
-        return int(
-            np.argmin(losses if losses.ndim == 1 else losses.sum(axis=0))
-        )  # without the loss that is common to all
+        losses = self._of_outputs(lambda mixer: mixer.hedge.expert_losses)  # without the loss that is common to all
+        return int(np.atleast_2d(losses).sum(axis=0).argmin())
