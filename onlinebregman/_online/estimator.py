@@ -313,8 +313,9 @@ class EpochEstimator(OnlineEstimator):
     max_iter : int
         Largest number of epochs of `fit`.
     tol : float or None
-        `fit` stops when the mean loss of an epoch has not improved on the best by more than this for `n_iter_no_change`
-        consecutive epochs. None: always `max_iter` epochs.
+        `fit` stops when the mean loss of an epoch, plus the penalty of the weights after it if there is one, has not
+        improved on the best by more than this for `n_iter_no_change` consecutive epochs. None: always `max_iter`
+        epochs.
     n_iter_no_change : int
         See `tol`.
     early_stopping : bool or "best"
@@ -391,7 +392,9 @@ class EpochEstimator(OnlineEstimator):
             self.loss_curve_.append(loss)
             if self.verbose:
                 print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
-            if held_out is not None:
+            if held_out is None:
+                loss = self._objective(loss)
+            else:
                 scores.append(self._held_out_score(held_out))
                 loss = -scores[-1]
                 if self.early_stopping == "best" and loss < best:
@@ -411,6 +414,10 @@ class EpochEstimator(OnlineEstimator):
                 f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
                 ConvergenceWarning,
             )
+
+    def _objective(self, loss: float) -> float:
+        """What `tol` compares, for the mean loss of an epoch that has just ended."""
+        return loss
 
     def _lower_rate(self) -> bool:
         """Go on at a lower learning rate, as the model no longer improves at this one; False: stop."""

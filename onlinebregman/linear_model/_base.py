@@ -150,6 +150,14 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         self._configure()
         return True
 
+    def _objective(self, loss: float) -> float:
+        """The mean loss, summed over outputs as it is, plus the penalty of the weights after the epoch."""
+        penalty = self._learned_penalty
+        if penalty is None:
+            return loss
+        with np.errstate(over="ignore"):  # the squares of weights that are finite
+            return loss + sum(penalty.value(part.position[0]) for part in _parts(self._learner))
+
     def _current_theory(self) -> _Theory | None:
         if self.learning_rate != "theory":
             return None

@@ -238,6 +238,10 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     def _penalty(self) -> Penalty:
         return self.penalty if isinstance(self.penalty, Penalty) else L2(self.nu)
 
+    def _objective(self, loss: float) -> float:
+        """The objective of the class, at the weights and the offset after the epoch."""
+        return super()._objective(loss) + self.nu * self._learner.position[1]
+
     def _check(self, call: Call, X, y=None, sample_weight=None) -> Examples:
         X = check_rows(self, X, reset=call.first, any_layout=True)
         weights = check_weights(sample_weight, X.shape[0], allow_all_zero=call.partial)

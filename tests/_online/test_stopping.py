@@ -4,10 +4,18 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from onlinebregman import ImplicitGDRegressor, PerceptronClassifier
+from onlinebregman import (
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    OneClassMirrorDescent,
+    PerceptronClassifier,
+)
 from onlinebregman._online.estimator import EpochEstimator, Examples
+from onlinebregman.penalties import ElasticNet
 
 
 class Replay(EpochEstimator):
@@ -57,3 +65,32 @@ def test_epochs_until_the_loss_has_converged(losses, tol, patience, epochs):
         model.fit()
     assert model.n_iter_ == (epochs or len(losses))
     assert model.loss_curve_ == losses[: model.n_iter_]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MirrorDescentRegressor(divergence="squared_euclidean", penalty="elasticnet", alpha=0.3, eta0=0.01),
+        MirrorDescentClassifier(divergence="squared_euclidean", penalty="elasticnet", alpha=0.3, eta0=0.01),
+        OneClassMirrorDescent(nu=0.3, penalty=ElasticNet(0.3), learning_rate="constant", eta0=0.003, average=False),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_tol_compares_the_objective_with_its_penalty(model):
+    """The weights shrink for longer than the loss falls, so that the loss alone would stop earlier."""
+    rng = np.random.default_rng(0)
+    X, start = rng.normal(size=(40, 3)), np.array([3.0, -2.0, 4.0])
+    y = np.arange(40) % 3 if isinstance(model, MirrorDescentClassifier) else X @ [1.0, -1.0, 0.5]
+    data = (X,) if isinstance(model, OneClassMirrorDescent) else (X, y)
+    coef = np.tile(start, (3, 1)) if isinstance(model, MirrorDescentClassifier) else start
+    model.set_params(shuffle=False, tol=0.02, n_iter_no_change=2, max_iter=200).fit(*data, coef_init=coef)
+    expected = clone(model).set_params(max_iter=1, tol=None).fit(*data, coef_init=coef)
+    objectives, losses, last = [], [], 0.0
+    for _ in range(model.n_iter_):
+        losses.append((expected.cumulative_loss_ - last) / 40)
+        last = expected.cumulative_loss_
+        offset = 0.3 * expected.offset_ if isinstance(model, OneClassMirrorDescent) else 0.0
+        objectives.append(losses[-1] + ElasticNet(0.3).value(expected.coef_.ravel()) - offset)
+        expected.partial_fit(*data)
+    assert Replay(objectives, 0.02, 2).fit().n_iter_ == model.n_iter_
+    assert Replay(losses, 0.02, 2).fit().n_iter_ < model.n_iter_

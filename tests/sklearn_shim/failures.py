@@ -15,7 +15,6 @@ FAILURES = {
     "test_sgd_averaged_partial_fit_oneclass[[]Sparse*": SPARSE,
     "test_average_sparse_oneclass[[]Sparse*": SPARSE,
     "test_partial_fit_oneclass[[]*": "`coef_` is a copy at each access, not one array that changes",
-    "test_sgd_oneclass_convergence": "`tol` compares mean losses without the penalty: stops after 6 epochs, not more",
     "test_sgd_oneclass_vs_linear_oneclass_offsets_match[[]*": (
         "the offset is 3e-6 and 5e-6 from that of libsvm, not 1.3e-6: rows are shuffled in another order"
     ),
@@ -32,7 +31,7 @@ FAILURES = {
     "test_numerical_stability_large_gradient": (
         "explicit steps at rates of 30 diverge, which is an error that names the row; scikit-learn clips slopes at 1e12"
     ),
-    "test_tol_parameter": "`tol` compares mean losses without the penalty: two values of it stop in the same epoch",
+    "test_tol_parameter": "the epochs depend on the shuffles (scikit-learn's own fails for 14 of 40 seeds)",
     "test_multi_thread_multi_class_and_early_stopping": (
         "all classes are learned side by side, and stop by the score of the whole classifier: after 122 epochs, not 120"
     ),
