@@ -4,8 +4,9 @@ What a prediction is made of
 
 `explain` of :class:`~onlinebregman.ParameterFreeRegressor` says what each column, and each
 pair of columns, contributes to a prediction; the contributions add up to it.
-:class:`~onlinebregman.inspection.ContributionDisplay` plots what was learned of a column,
-or of two, by their values.
+:class:`~onlinebregman.inspection.TermImportanceDisplay` finds the columns and pairs that
+contribute most, and :class:`~onlinebregman.inspection.ContributionDisplay` plots what was
+learned of a column, or of two, by their values.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from onlinebregman import ParameterFreeRegressor
-from onlinebregman.inspection import ContributionDisplay
+from onlinebregman.inspection import ContributionDisplay, TermImportanceDisplay
 
 # %%
 # Bikes rented by the hour, made up so that the truth is known: commuters ride at 8 and at
@@ -43,8 +44,7 @@ y = 120 + commuters + others + 4 * X["temperature"] - frost + rng.normal(0, 20, 
 X.loc[rng.uniform(size=n) < 0.05, "temperature"] = np.nan
 
 model = ParameterFreeRegressor().fit(X, y)
-importances = pd.Series(model.feature_importances_, X.columns).sort_values()
-print(importances.round(3))
+print(pd.Series(model.feature_importances_, X.columns).sort_values().round(3))
 
 # %%
 # What one prediction is made of: a frosty working day at eight.
@@ -57,12 +57,12 @@ parts = pd.Series(explanation.contributions[0], explanation.terms).sort_values(k
 print(parts.round(0), f"\nsum: {parts.sum():.0f}, prediction: {model.predict(row)[0]:.0f}")
 
 # %%
-# The shares of the columns, the parts of that prediction, and what was learned of the
-# temperature, and of the hour together with the kind of day.
+# The columns and pairs that matter most, the parts of that prediction, and what was learned
+# of the temperature, and of the hour together with the kind of day.
 
 figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
-axes[0, 0].barh(importances.index, importances)
-axes[0, 0].set(title="Importances", xlabel="share")
+TermImportanceDisplay.from_estimator(model, X[::20], ax=axes[0, 0])
+axes[0, 0].set(title="All predictions")
 axes[0, 1].barh(parts.index, parts, color=np.where(parts > 0, "C3", "C0"))
 axes[0, 1].set(title="One prediction", xlabel="bikes")
 display = ContributionDisplay.from_estimator(model, X, feature="temperature", ax=axes[1, 0])

@@ -1,6 +1,7 @@
 """Plots of online models, in the style of scikit-learn's displays; matplotlib is imported on plotting."""
 
 from ._contributions import ContributionDisplay
+from ._importances import TermImportanceDisplay
 from ._learning_rates import LearningRateDisplay
 from ._metrics import MetricDisplay
 from ._progressive import ProgressiveScoreDisplay
@@ -14,4 +15,5 @@ __all__ = [
     "MetricDisplay",
     "ProgressiveScoreDisplay",
     "RegretDisplay",
+    "TermImportanceDisplay",
 ]

@@ -39,6 +39,12 @@ class Display(DocumentedMixin):
             For the legend. None: the name of the display, or of the class of the estimator.
         line_kw : dict or None
             Passed on to `Axes.plot`; overrides the defaults.
+        bar_kw : dict or None
+            Passed on to `Axes.barh`.
+        estimator : fitted ParameterFreeRegressor or ParameterFreeClassifier
+            The model whose predictions are explained.
+        target : object
+            With three or more classes, the label of the class whose score is explained.
 
         Returns
         -------

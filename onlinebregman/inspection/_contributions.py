@@ -46,6 +46,7 @@ class ContributionDisplay(Display):
     See Also
     --------
     ParameterFreeRegressor.explain : The contributions.
+    TermImportanceDisplay : Which columns and pairs contribute most.
     sklearn.inspection.PartialDependenceDisplay : Averages of predictions, for any model.
 
     Examples
@@ -135,14 +136,12 @@ class ContributionDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted ParameterFreeRegressor or ParameterFreeClassifier
-            The model.
+        {estimator}
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows, from which values are taken.
         feature : int, str or tuple of two of them
             The number or name of the column, or of both.
-        target : object, default=None
-            With three or more classes, the label of the class whose score is explained.
+        {target}
         grid_resolution : int, default=100
             Most values of a column; of two columns at most 32 each.
         {ax, line_kw}
@@ -152,9 +151,7 @@ class ContributionDisplay(Display):
         {display}
         """
         cls._pyplot()
-        check_is_fitted(estimator)
-        if not hasattr(estimator, "explain"):
-            raise ValueError(f"{type(estimator).__name__} has no explain(X); take a parameter-free model.")
+        check_explains(estimator)
         if grid_resolution < 2:
             raise ValueError(f"grid_resolution must be an integer >= 2; got {grid_resolution!r}.")
         given = feature if isinstance(feature, tuple) else (feature,)
@@ -168,7 +165,7 @@ class ContributionDisplay(Display):
         mesh = np.meshgrid(*grids, indexing="ij")
         n_others = min(len(rows), _ROWS, max(1, _EXPLAINED // mesh[0].size))
         others = rows[np.linspace(0, len(rows) - 1, n_others).astype(np.intp)]
-        response, chosen = _chosen_score(estimator, target)
+        response, chosen = chosen_score(estimator, target)
 
         def average(*values: Array) -> Array:
             changed = np.tile(others, (len(values[0]), 1))
@@ -188,6 +185,13 @@ class ContributionDisplay(Display):
             missing=float(average(np.array([np.nan]))[0]) if has_missing else None,
             response=response,
         ).plot(ax, line_kw=line_kw)
+
+
+def check_explains(estimator: Any) -> None:
+    """Check that a model is fitted, and can explain its predictions."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "explain"):
+        raise ValueError(f"{type(estimator).__name__} has no explain(X); take a parameter-free model.")
 
 
 def _is_numeric(values: np.ndarray) -> bool:
@@ -229,7 +233,7 @@ def _labels(estimator: Any, number: int, grid: Array) -> np.ndarray:
     return np.array([str(categories[int(i)]) if i < len(categories) else "others" for i in grid], dtype=object)
 
 
-def _chosen_score(estimator: Any, target: Any) -> tuple[str, tuple[int, ...]]:
+def chosen_score(estimator: Any, target: Any) -> tuple[str, tuple[int, ...]]:
     """What is explained, and its index among the scores, if there are several."""
     if not is_classifier(estimator):
         return "prediction", ()
