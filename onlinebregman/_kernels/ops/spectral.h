@@ -24,6 +24,14 @@ typedef int64_t ob_mask __attribute__((vector_size(64)));
 #define OB_PICK4(m, a, b) OB_PICK_LANES(ob_4, ob_bits4, m, a, b)
 #define OB_PICK2(m, a, b) OB_PICK_LANES(ob_2, ob_bits2, m, a, b)
 #define OB_LANE_OF(v, l) ((v)[l])
+/* BODY(T, U, PICK, ABS) for registers of `ob_width` values: T is their type, U that of values in memory. */
+#define OB_IN_REGISTERS(BODY)                                                                                          \
+    if (ob_width == 8)                                                                                                 \
+        BODY(ob_8, ob_unaligned8, OB_PICK, OB_ABS_ob_8)                                                                \
+    else if (ob_width == 4)                                                                                            \
+        BODY(ob_4, ob_unaligned4, OB_PICK4, OB_ABS_ob_4)                                                               \
+    else                                                                                                               \
+        BODY(ob_2, ob_unaligned2, OB_PICK2, OB_ABS_ob_2)
 #else
 #define OB_WIDTH 1
 typedef double ob_group;
@@ -32,6 +40,7 @@ typedef int ob_mask;
 #define OB_PUT(p, v) (*(p) = (v))
 #define OB_PICK(m, a, b) ((m) ? (a) : (b))
 #define OB_LANE_OF(v, l) (v)
+#define OB_IN_REGISTERS(BODY) BODY(double, double, OB_PICK, fabs)
 #endif
 #define OB_SIZE(v) OB_PICK((v) < 0.0, -(v), v)
 #define OB_SMALLER(a, b) OB_PICK((a) < (b), a, b)
@@ -41,7 +50,7 @@ OB_INLINE void ob_secular_sums(const int ob_width, const double *pole, const dou
                                const ob_group *from, const ob_group *tau, ob_group *f, ob_group *f1, ob_group *f2,
                                ob_group *size) {
 #define OB_PART_OF(U, v) (*(U *)((double *)(v) + l))
-#define OB_SUMS(T, U, ABS)                                                                                             \
+#define OB_SUMS(T, U, PICK, ABS)                                                                                       \
     for (int l = 0; l < OB_WIDTH; l += (int)(sizeof(T) / sizeof(double))) {                                            \
         const T base = OB_PART_OF(U, from), at = OB_PART_OF(U, tau);                                                   \
         T s1 = {0}, s2 = s1, s = s1 + 1.0, sizes = s;                                                                  \
@@ -57,16 +66,7 @@ OB_INLINE void ob_secular_sums(const int ob_width, const double *pole, const dou
         OB_PART_OF(U, f2) = s2;                                                                                        \
         OB_PART_OF(U, size) = sizes;                                                                                   \
     }
-#if defined(__GNUC__)
-    if (ob_width == 8)
-        OB_SUMS(ob_8, ob_unaligned8, OB_ABS_ob_8)
-    else if (ob_width == 4)
-        OB_SUMS(ob_4, ob_unaligned4, OB_ABS_ob_4)
-    else
-        OB_SUMS(ob_2, ob_unaligned2, OB_ABS_ob_2)
-#else
-    OB_SUMS(double, double, fabs)
-#endif
+    OB_IN_REGISTERS(OB_SUMS)
 #undef OB_SUMS
 #undef OB_PART_OF
 }
@@ -159,7 +159,7 @@ OB_WIDE(void, ob_secular, (pole, w, k, growth, origin, tau, energy), const doubl
  * orthogonal. */
 OB_WIDE(void, ob_loewner, (pole, u, k, origin, tau, v), const double *pole, const double *u, ptrdiff_t k,
         const double *origin, const double *tau, double *v) {
-#define OB_PRODUCTS(T, U, PICK)                                                                                        \
+#define OB_PRODUCTS(T, U, PICK, ABS)                                                                                   \
     for (ptrdiff_t j = 0; j < k; j += (ptrdiff_t)(sizeof(T) / sizeof(double))) {                                       \
         const T own = *(const U *)(pole + j), one = (T){0} + 1.0;                                                      \
         T product = one;                                                                                               \
@@ -170,16 +170,7 @@ OB_WIDE(void, ob_loewner, (pole, u, k, origin, tau, v), const double *pole, cons
         const ptrdiff_t left = k - j < (ptrdiff_t)(sizeof(T) / sizeof(double)) ? k - j : sizeof(T) / sizeof(double);   \
         memcpy(v + j, &product, left * sizeof(double));                                                                \
     }
-#if defined(__GNUC__)
-    if (ob_width == 8)
-        OB_PRODUCTS(ob_8, ob_unaligned8, OB_PICK)
-    else if (ob_width == 4)
-        OB_PRODUCTS(ob_4, ob_unaligned4, OB_PICK4)
-    else
-        OB_PRODUCTS(ob_2, ob_unaligned2, OB_PICK2)
-#else
-    OB_PRODUCTS(double, double, OB_PICK)
-#endif
+    OB_IN_REGISTERS(OB_PRODUCTS)
 #undef OB_PRODUCTS
     for (ptrdiff_t j = 0; j < k; ++j)
         v[j] = copysign(sqrt(fabs(v[j])), u[j]);
@@ -210,7 +201,7 @@ OB_CLONES static void ob_rotate_pair(double *restrict a, double *restrict b, dou
 OB_WIDE(double, ob_mean_square, (g, p, q, x, vectors, positive, stride, n), const double *g, const double *p,
         const double *q, const double *x, ptrdiff_t vectors, ptrdiff_t positive, ptrdiff_t stride, ptrdiff_t n) {
     double twos[OB_WIDTH], ones[OB_WIDTH], total = 0.0;
-#define OB_MEANS(T, U, PICK)                                                                                           \
+#define OB_MEANS(T, U, PICK, ABS)                                                                                      \
     for (int l = 0; l < OB_WIDTH; l += (int)(sizeof(T) / sizeof(double))) {                                            \
         T twice = {0}, once = {0};                                                                                     \
         for (ptrdiff_t j = 0; j < n; j += OB_WIDTH) {                                                                  \
@@ -235,16 +226,7 @@ OB_WIDE(double, ob_mean_square, (g, p, q, x, vectors, positive, stride, n), cons
         *(U *)(twos + l) = twice;                                                                                      \
         *(U *)(ones + l) = once;                                                                                       \
     }
-#if defined(__GNUC__)
-    if (ob_width == 8)
-        OB_MEANS(ob_8, ob_unaligned8, OB_PICK)
-    else if (ob_width == 4)
-        OB_MEANS(ob_4, ob_unaligned4, OB_PICK4)
-    else
-        OB_MEANS(ob_2, ob_unaligned2, OB_PICK2)
-#else
-    OB_MEANS(double, double, OB_PICK)
-#endif
+    OB_IN_REGISTERS(OB_MEANS)
 #undef OB_MEANS
     for (int l = 0; l < OB_WIDTH; ++l)
         total += 2.0 * twos[l] + ones[l];
