@@ -39,5 +39,5 @@ left.legend()
 
 weights = np.diag(models["learned metric"].metric_.get_mahalanobis_matrix())
 right.bar(range(20), weights / weights.sum(), color="C1")
-right.set(xlabel="feature", ylabel="share of squared distances")
+right.set(xlabel="feature", ylabel="share of squared distances", xticks=range(0, 20, 5))
 plt.show()

@@ -58,6 +58,6 @@ for ax, title, weights in zip(
     axes, ("network", "coef_"), (network, model.coef_), strict=True
 ):
     image = ax.imshow(weights, cmap="RdBu", vmin=-0.6, vmax=0.6)
-    ax.set(title=title, xlabel="from sensor", ylabel="to sensor")
+    ax.set(title=title, xlabel="from sensor", ylabel="to sensor", xticks=range(0, 12, 2))
 figure.colorbar(image, ax=axes, label="weight")
 plt.show()
