@@ -460,7 +460,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _check_indexed(self, X, indices, width: int, name: str, call: Call) -> tuple[np.ndarray, np.ndarray]:
         """Validated rows, and row numbers of shape (n, width)."""
         if indices is None:
-            X = members(X, width, name, self.preprocessor)
+            X = members(self, X, width, name)
             indices = np.arange(len(X)).reshape(-1, width)
         check_flat(X, f"give them without {name}, or each row once, and the {name} as row numbers")
         check_flat(indices, f"give the {name} as X alone, or the rows as X, and the {name} as row numbers")

@@ -17,7 +17,7 @@ from .._online.types import MatrixLike
 from .._online.validation import check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
-from ._pairs import look_up
+from ._pairs import look_up, wrong_dimension
 from ._thresholds import ThresholdMixin, rows_of_pairs
 
 
@@ -82,6 +82,9 @@ class MahalanobisTransformer(
 
     def _by_number(self, X):
         """Rows; those of the preprocessor if X is a vector of numbers."""
+        if self.preprocessor is None and isinstance(X, np.ndarray) and X.ndim == 1:
+            remedy = "One row is X.reshape(1, -1); numbers of rows need the parameter `preprocessor`."
+            raise wrong_dimension(self, X, 2, "points", remedy)
         return X if self.preprocessor is None or np.ndim(X) != 1 else look_up(self.preprocessor, X)
 
     def _queried(self, X) -> np.ndarray:
@@ -189,8 +192,8 @@ class MahalanobisTransformer(
     def _check_n_components(self, n_features: int) -> None:
         if self.n_components is not None and self.n_components > n_features:
             raise ValueError(
-                f"n_components must be at most the {n_features} features of X, or None for all; got "
-                f"{self.n_components}."
+                f"Invalid n_components, must be in [1, {n_features}], the number of features of X, or None for all of "
+                f"them; got {self.n_components}."
             )
 
     @property

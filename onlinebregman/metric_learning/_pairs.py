@@ -35,22 +35,35 @@ def differences(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndar
     return z
 
 
-def members(tuples, width: int, name: str, preprocessor=None) -> np.ndarray:
+def wrong_dimension(model, array: np.ndarray, wanted: int, what: str, remedy: str) -> ValueError:
+    """An error that contains the text of metric-learn's."""
+    return ValueError(
+        f"{wanted}D array of formed {what} expected by {type(model).__name__}. Found {array.ndim}D array instead:\n"
+        f"input={array}. Reshape your data and/or use a preprocessor.\n{remedy}"
+    )
+
+
+def members(model, tuples, width: int, name: str) -> np.ndarray:
     """The rows of tuples, one below the other: from an array of shape (n, width, n_features).
 
     With a preprocessor tuples may also be row numbers for it, of shape (n, width).
     """
     tuples = np.asarray(readable(tuples, name))
-    numbers = preprocessor is not None and tuples.ndim == 2
+    numbers = model.preprocessor is not None and tuples.ndim == 2
+    shape = f"(n_{name}, {width}, n_features)"
     if not numbers and tuples.ndim != 3:
-        raise ValueError(
-            f"Found an array of shape {tuples.shape} in place of {name}; give them as an array of shape (n_{name}, "
-            f"{width}, n_features), or as row numbers, with the parameter `preprocessor` or in addition to the rows."
+        remedy = (
+            f"{name} make an array of shape {shape}; row numbers need the parameter `preprocessor`, or the rows "
+            f"themselves as X; got shape {tuples.shape}."
         )
-    if tuples.shape[1] != width or not len(tuples):
-        raise ValueError(f"{name} must be one or more tuples of {width} rows; got an array of shape {tuples.shape}.")
+        raise wrong_dimension(model, tuples, 3, "tuples", remedy)
+    if tuples.shape[1] != width:
+        raise ValueError(
+            f"Tuples of {width} element(s) expected by {type(model).__name__}. Got tuples of {tuples.shape[1]} "
+            f"element(s) instead (shape={tuples.shape}):\ninput={tuples}.\nGive {name} as an array of shape {shape}."
+        )
     if numbers:
-        return look_up(preprocessor, tuples.ravel())
+        return look_up(model.preprocessor, tuples.ravel())
     if tuples.dtype.kind == "f":
         check_finite(tuples, name)
     return tuples.reshape(-1, tuples.shape[2])

@@ -59,10 +59,13 @@ def prior_matrix(
             return _inverse(_shrunk_covariance(X))
         return _principal_directions(X, n_components) if prior == "pca" else _discriminants(X, labels, n_components)
     prior = check_symmetric(prior, "prior", n_features)
-    smallest = linalg.eigvalsh(prior, subset_by_index=[0, 0])[0]
-    if not smallest > 0:
+    diagonal = np.diag(prior)
+    scales = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))  # columns may have any unit
+    smallest = linalg.eigvalsh(prior / np.outer(scales, scales), subset_by_index=[0, 0])[0]
+    if not smallest > n_features * np.finfo(float).eps:
         raise ValueError(
-            f"prior is not positive definite (smallest eigenvalue {smallest:g}); add a multiple of the identity."
+            f"prior is not positive definite (smallest eigenvalue {smallest:g}, with a diagonal of ones); add a "
+            "multiple of the identity."
         )
     return prior
 

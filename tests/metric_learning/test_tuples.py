@@ -98,9 +98,9 @@ def test_rows_by_number(Learner):
 @pytest.mark.parametrize(
     ("tuples", "preprocessor", "message"),
     [
-        (NUMBERS[2], None, r"shape \(50, 2\) in place of pairs.*\(n_pairs, 2, n_features\)"),
-        (X[NUMBERS[3]], None, r"pairs must be one or more tuples of 2 rows"),
-        (np.empty((0, 2, 3)), None, r"one or more tuples of 2 rows"),
+        (NUMBERS[2], None, r"(?s)Found 2D array.*\(n_pairs, 2, n_features\).*got shape \(50, 2\)"),
+        (X[NUMBERS[3]], None, r"(?s)Tuples of 2 element.*Got tuples of 3 .*Give pairs as an array of shape"),
+        (np.empty((0, 2, 3)), None, r"0 sample\(s\)"),
         ([[0, 40]], X, r"from 0 to 39.*got 40"),
         ([[0.0, 1.0]], X, r"integers; got dtype float64"),
         ([[0, 1]], lambda i: X[:3], r"one row for each of 2 numbers; got .* \(3, 3\)"),

@@ -1,0 +1,175 @@
+"""Configurations of the public estimators in addition to the default ones, which must satisfy every contract."""
+
+from onlinebregman import (
+    EGRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    OnlineExponentialFamily,
+    OnlineGaussian,
+    PNormClassifier,
+)
+from onlinebregman.constraints import Box, L1Ball, UpperBound
+
+ADD = {"handle_new_features": "add"}  # columns of data frames
+
+# Without given experts these read the columns of X as probabilities, which arbitrary rows are not, or as log-densities,
+# which may be -inf.
+PROBABILISTIC = [("md", MirrorDescentClassifier(divergence="squared_euclidean")), ("p_norm", PNormClassifier())]
+DENSITIES = [("full", OnlineGaussian(prior_weight=2.0)), ("unit", OnlineExponentialFamily())]
+FIRST = {
+    "BayesMixture": {"estimators": PROBABILISTIC},
+    "DensityMixture": {"estimators": DENSITIES},
+    "ExpertMixtureClassifier": {"estimators": PROBABILISTIC},
+    "ThresholdFeatures": {"sparse_output": False},  # arrays, as of all others
+}
+# Further configurations of estimators, in addition to the default ones, that must satisfy every contract.
+VARIANTS = {
+    "BayesMixture": [{"estimators": PROBABILISTIC, "share": 0.05, "history": 9}],
+    "BurgRegressor": [
+        {"update": "gradient"},
+        {"update": "explicit", "eta0": 0.01},
+        {"upper_bound": 0.5, "average": True, **ADD},
+    ],
+    "DensityOutlierDetector": [{"estimator": OnlineGaussian(covariance_type="diag", prior_weight=1.0), "nu": 0.2}],
+    "DensityMixture": [{"estimators": DENSITIES, "share": 0.05, "history": 9}],
+    "EGRegressor": [
+        {"weights": "simplex"},
+        {"weights": "positive"},
+        {"update": "explicit", "eta0": 0.1, "average": 5},
+    ],
+    "ExpertMixtureClassifier": [
+        {"estimators": PROBABILISTIC, "strategy": "eg", "loss": "brier", "learning_rate": "adaptive"},
+    ],
+    "ExpertMixtureRegressor": [
+        {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
+        {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
+        {"strategy": "aggregating", "learning_rate": "theory", "share": 0.01, "data_bounds": {"y": (-100.0, 100.0)}},
+    ],
+    "ForwardClassifier": [
+        {"forgetting": 0.9, "alpha": 0.1},
+        {"fit_intercept": False},
+        {"standardize": True, **ADD},
+        {"penalize_intercept": False, "handle_unknown": "add", **ADD},
+        {"update": "aioli", "radius": 3.0},
+    ],
+    "ForwardRegressor": [
+        {"forward": False},
+        {"alpha": 0.01, "fit_intercept": False},
+        {"forgetting": 0.9, **ADD},
+        {"standardize": True},
+        {"penalize_intercept": False},
+        {"loss": "poisson", "standardize": True, **ADD},
+        {"loss": "log_loss", "penalize_intercept": False, "forgetting": 0.99},
+    ],
+    "FrobeniusMetricLearner": [{"update": "explicit", "eta0": 0.01, "sampling": "random"}, {"sampling": "targets"}],
+    "ImplicitGDRegressor": [
+        {"update": "explicit", "eta0": 0.05},
+        {"average": True},
+        {"learning_rate": "sqrt", "fit_intercept": False},
+        {"standardize": True, **ADD},
+    ],
+    "LearningRateMixture": [
+        {"estimator": MirrorDescentClassifier()},
+        {"estimator": MirrorDescentRegressor(loss="absolute_error"), "eta0s": 3},
+    ],
+    "LearningRatePath": [{"estimator": PNormClassifier(), "eta0s": 3}],
+    "LogDetMetricLearner": [
+        {"sampling": "random", "loss": "one_sided", "track_regret": True},
+        {"n_components": 2, "margin": 1.0, "scale_eta": False, "eta0": 0.01},
+    ],
+    "MEGKernelLearner": [{"update": "explicit", "eta0": 0.5, "track_regret": True}],
+    "MaxEntDensity": [{"solver": "iterative_scaling", "alpha": 0.1}, {"solver": "lbfgs"}, {"alpha": 0.01}],
+    "MetricKNeighborsClassifier": [
+        {"weights": "distance"},
+        {"metric_learner": "auto", "random_state": 0},
+        {"metric_learner": ["euclidean", LogDetMetricLearner(random_state=0)], "weights": "distance"},
+    ],
+    "MetricKNeighborsRegressor": [{"metric_learner": "auto", "weights": "distance", "random_state": 0}],
+    "MirrorDescentClassifier": [
+        {"divergence": "simplex_entropy", "signed": True, "average": True},
+        {"divergence": "squared_euclidean", "loss": "hinge", "class_weight": {1: 2.0}},
+        {"divergence": "p_norm", "loss": "perceptron", "update": "explicit"},
+        {
+            "divergence": "squared_euclidean",
+            "learning_rate": "theory",
+            "data_bounds": {"x": 5.0, "u": 2.0, "n_rows": 500},
+            "update": "importance",
+        },
+        {"divergence": "diagonal_newton", "average": 3, "track_regret": True},
+        {"divergence": "squared_euclidean", "loss": "squared_hinge", "standardize": True, "average": True},
+        {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "loss": "squared_hinge"},
+        {"multi_class": "multinomial"},
+        {"multi_class": "multinomial", "divergence": "relative_entropy", "signed": True, "average": True},
+        {"multi_class": "multinomial", "divergence": "squared_euclidean", "penalty": "l1", "standardize": True},
+        {"penalty": "l1", "alpha": 0.01},
+        {"thresholds": "pairwise", "divergence": "diagonal_newton", "multi_class": "multinomial"},
+        {"handle_unknown": "add", "multi_class": "multinomial", "divergence": "p_norm", **ADD},
+        {"handle_unknown": "add", "loss": "squared_hinge", "standardize": True, **ADD},
+    ],
+    "MirrorDescentRegressor": [
+        {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
+        {"divergence": "simplex_entropy", "loss": "absolute_error", "signed": True},
+        {"divergence": "burg", "loss": "huber", "update": "importance", "track_regret": True},
+        {"divergence": "binary_entropy", "loss": "log_loss", "average": 3},
+        {
+            "divergence": "squared_euclidean",
+            "learning_rate": "theory",
+            "data_bounds": {"x": 5.0, "u": 1.0},
+            "constraint": L1Ball(1.0),
+        },
+        {"divergence": "adagrad", "loss": "absolute_error", "constraint": UpperBound(2.0), "track_regret": True},
+        {"divergence": "diagonal_newton", "update": "explicit", "eta0": 0.1, "average": True},
+        {"divergence": "squared_euclidean", "standardize": True, "track_regret": True, "loss": "huber"},
+        {"divergence": "squared_euclidean", "penalty": "elasticnet", "alpha": 0.01, "l1_ratio": 0.5},
+        {"divergence": "relative_entropy", "signed": True, "penalty": "l1", "alpha": 0.01, "track_regret": True, **ADD},
+        {"divergence": "p_norm", "penalty": "l1", "alpha": 0.01, "average": 3, **ADD},
+        {"penalty": "elasticnet", "alpha": 0.01, "constraint": Box(-1.0, 1.0), "track_regret": True},
+        {"thresholds": "pairwise", "average": 3},
+        {"thresholds": "no_interactions", "divergence": "squared_euclidean", "track_regret": True, "loss": "huber"},
+    ],
+    "OnlineExponentialFamily": [
+        {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},
+        {"strategy": "last_step_minimax", "variance": [0.5, 1.0, 2.0, 4.0]},
+        {"family": "exponential"},
+        {"family": "poisson", "strategy": "incremental_offline", "prior_weight": 1.0},
+    ],
+    "OnlineGaussian": [
+        {"covariance_type": "diag"},
+        {"strategy": "incremental_offline", "prior_weight": 3.0, "prior_covariance": 2.0},
+    ],
+    "ParameterFreeClassifier": [
+        {"members": [MirrorDescentClassifier(loss="hinge"), PNormClassifier()]},
+        {"members": [MirrorDescentClassifier(), ForwardClassifier()], "handle_unknown": "add"},
+    ],
+    "ParameterFreeRegressor": [{"members": [ImplicitGDRegressor(), ForwardRegressor(forward=False)]}],
+    "OneClassMirrorDescent": [
+        {"nu": 0.1, "divergence": "adagrad", "average": False, **ADD},
+        {"divergence": "relative_entropy", "update": "implicit"},
+    ],
+    "PNormClassifier": [{"p": 3.0, "loss": "hinge", "track_regret": True, **ADD}],
+    "PNormRegressor": [{"p": 3.0, "update": "explicit", "eta0": 0.03, **ADD}],
+    "PerceptronClassifier": [{"average": True, "fit_intercept": False, **ADD}],
+    "ScaleInvariantClassifier": [
+        {"loss": "modified_huber", "average": 3},
+        {"loss": "hinge", "fit_intercept": False, **ADD},
+    ],
+    "ScaleInvariantRegressor": [{"loss": "huber", "average": True, **ADD}, {"loss": "log_loss"}],
+    "ThresholdFeatures": [{"sparse_output": False, "n_pairs": 2, "random_state": 3}],
+    "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
+    "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5, **ADD}],
+}
+# Estimators whose predictions do not depend on the order of the rows.
+ORDER_FREE = {"ForwardRegressor"}
+# The number of variants with which scikit-learn's checks are run, because they have tags or branches of their own.
+CHECKED_VARIANTS = {
+    "BurgRegressor": 1,
+    "EGRegressor": 2,
+    "ExpertMixtureRegressor": 1,
+    "MirrorDescentClassifier": 1,
+    "MirrorDescentRegressor": 1,
+    "OnlineGaussian": 1,
+}
