@@ -97,6 +97,13 @@ def test_the_page_of_comparisons_has_all_of_them():
     assert "failed:" not in page
 
 
+def test_every_benchmark_is_listed():
+    folder = README.parent / "benchmarks"
+    listed = re.findall(r"(?m)^\| `([\w/]+\.py)` \|", (folder / "README.md").read_text(encoding="utf-8"))
+    scripts = [path for path in (*folder.glob("*.py"), *folder.glob("peers/*.py")) if "__main__" in path.read_text()]
+    assert sorted(listed) == sorted(path.relative_to(folder).as_posix() for path in scripts if path.stem != "__main__")
+
+
 def test_the_citation_is_of_this_version():
     assert f"\nversion: {onlinebregman.__version__}\n" in (README.parent / "CITATION.cff").read_text(encoding="utf-8")
 

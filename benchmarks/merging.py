@@ -1,7 +1,7 @@
 """The cost of parallel learning: held-out losses after rounds of mixing S shards, compared with passes over all rows.
 
-    python benchmarks/mixing.py [--repeats 3]
-    python benchmarks/mixing.py --cost [--repeats 5]
+    python benchmarks/merging.py [--repeats 3]
+    python benchmarks/merging.py --cost [--repeats 5]
 
 Real sets, their rows shuffled, a quarter held out, columns and targets standardised by the others. The rows are cut
 into S shards, and `onlinebregman.dask.DistributedOnline` mixes the models of the shards, in this process: on a cluster
