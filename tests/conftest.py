@@ -9,17 +9,23 @@ import numpy as np
 import pytest
 from configurations import CHECKED_VARIANTS, FIRST, ORDER_FREE, VARIANTS
 from hypothesis import HealthCheck, settings
-from overhead import pytest_collection_finish, shorten_the_search_for_data_frames  # noqa: F401
+from overhead import pytest_collection_finish, pytest_itemcollected, shorten_the_search_for_data_frames  # noqa: F401
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
+from states import state_of
 
 import onlinebregman
 
 # The same examples in every run, so that failures can be reproduced.
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "repeatable",
+    max_examples=30,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
 shorten_the_search_for_data_frames()
@@ -240,31 +246,10 @@ def learn(rows):
     return learn
 
 
-def _canonical(value):
-    if isinstance(value, np.ndarray):
-        content = _canonical(value.tolist()) if value.dtype == object else value.tobytes()
-        return "array", value.dtype.str, value.shape, content
-    if isinstance(value, np.generic):
-        return "array", value.dtype.str, (), value.tobytes()
-    if isinstance(value, float):
-        return value.hex()
-    if isinstance(value, np.random.RandomState):  # compare what it will draw, not its seed
-        return "RandomState", _canonical(value.get_state(legacy=False))
-    if value is None or isinstance(value, bool | int | str | bytes):
-        return value
-    if isinstance(value, dict):
-        return "dict", tuple(sorted(((repr(key), _canonical(item)) for key, item in value.items()), key=lambda p: p[0]))
-    if isinstance(value, list | tuple):
-        return type(value).__name__, tuple(map(_canonical, value))
-    if inspect.isclass(value) or inspect.isroutine(value):
-        return getattr(value, "__qualname__", repr(value))
-    return "object", tuple(map(_canonical, value.__reduce_ex__(4)[:3]))
-
-
 @pytest.fixture(scope="session")
 def state():
     """The complete state of an object, bit for bit, in a form that can be compared by ==."""
-    return _canonical
+    return state_of
 
 
 @pytest.fixture(scope="session")
@@ -273,7 +258,7 @@ def learned():
 
     def learned(estimator, *, without=()):
         skip = {*estimator.get_params(deep=False), "n_iter_", "loss_curve_", "validation_scores_", *without}
-        return _canonical({key: value for key, value in vars(estimator).items() if key not in skip})
+        return state_of({key: value for key, value in vars(estimator).items() if key not in skip})
 
     return learned
 
@@ -308,10 +293,10 @@ def unchanged():
 
     @contextlib.contextmanager
     def unchanged(estimator, match, error=ValueError):
-        before = _canonical(estimator)
+        before = state_of(estimator)
         with pytest.raises(error, match=match):
             yield
-        assert _canonical(estimator) == before
+        assert state_of(estimator) == before
 
     return unchanged
 

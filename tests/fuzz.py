@@ -32,10 +32,11 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from conftest import _canonical, configurations, rows_for
+from conftest import configurations, rows_for
 from fuzz_inputs import PARAMETERS, Inputs
 from scipy import sparse
 from sklearn.base import clone, is_classifier
+from states import state_of
 
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches, CSVBatches, SVMLightBatches
@@ -105,7 +106,7 @@ def has_nan(value):
 
 def learned(model):
     """The complete state of the model, bit for bit."""
-    return _canonical(model)
+    return state_of(model)
 
 
 def attributes(model):

@@ -80,7 +80,7 @@ def by_rays(g, inside, basis, contains):
 ends = ("none", "zero", "finite", "some")
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     seed=seeds,
     lower=st.sampled_from(ends),
@@ -218,7 +218,7 @@ def stream(rng, n_rows, n):
 
 
 @pytest.mark.parametrize("name", RUNS)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     seed=seeds,
     update=st.sampled_from(["implicit", "explicit", "importance"]),

@@ -107,7 +107,7 @@ def learned(geometry, loss, X, y, h, *, learning_rate="constant", **parameters):
 
 @geometries
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
-@settings(max_examples=16)
+@settings(max_examples=8)
 @given(
     data=st.data(),
     loss=st.sampled_from(LOSSES),
@@ -136,7 +136,7 @@ def test_the_certificate_holds(geometry, update, data, loss, learning_rate, fit_
 
 @geometries
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data(), rate=st.floats(-3.0, 0.0), fit_intercept=st.booleans(), seed=st.integers(0, 2**32 - 1))
 def test_for_the_squared_loss_the_certificate_is_an_identity(geometry, update, data, rate, fit_intercept, seed):
     """(a - y)^2/2 exceeds its tangent by (a - a_u)^2/2; there is no other slack."""
@@ -167,7 +167,7 @@ def test_for_a_linear_loss_the_certificate_is_an_equality(geometry, update):
 
 
 @pytest.mark.parametrize(("geometry", "constraint"), CONSTRAINED, ids=str)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     seed=st.integers(0, 2**32 - 1),
     update=st.sampled_from(["explicit", "implicit", "importance"]),

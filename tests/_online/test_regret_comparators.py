@@ -49,7 +49,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("divergence", "constraint"), PAIRS)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 2**32 - 1),
     update=st.sampled_from(["implicit", "explicit"]),

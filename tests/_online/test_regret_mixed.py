@@ -137,7 +137,7 @@ def learned(*arguments, update, **more):
 
 
 @geometries
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 2**32 - 1),
     update=st.sampled_from(["explicit", "implicit", "importance"]),
@@ -164,7 +164,7 @@ def test_the_certificate_holds(geometry, seed, update, loss, learning_rate, rate
 
 @geometries
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1), rate=st.floats(-2.0, 0.0))
 def test_what_is_given_away_is_known_for_the_squared_loss(geometry, update, seed, rate):
     rng = np.random.default_rng(seed)
@@ -245,7 +245,7 @@ def _by_share(ends):
 
 
 @pytest.mark.parametrize(("geometry", "constraint"), CONSTRAINED, ids=str)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(
     seed=st.integers(0, 2**32 - 1),
     update=st.sampled_from(["explicit", "implicit", "importance"]),
@@ -270,7 +270,7 @@ def test_mixtures_stay_within_constraints_and_the_certificate_holds(geometry, co
 
 @pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet"])
 @pytest.mark.parametrize("geometry", ["squared_euclidean", "relative_entropy", "burg", "signed relative_entropy"])
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1), update=st.sampled_from(["explicit", "implicit"]), sparse=st.booleans())
 def test_penalties_are_part_of_it(geometry, penalty, seed, update, sparse):
     """R(u) - R(w_{t+1}) times rate and share is on the right side, as each shard has its own inequality."""

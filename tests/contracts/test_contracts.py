@@ -225,11 +225,14 @@ def layouts_of(X, y, estimator):
 @pytest.mark.parametrize(
     "weights", [(0, 1, 1, 0, 1, 1), (1, 0, 0, 1, 1, 0), (1, 1, 0, 1, 0, 0)], ids=["first", "middle", "last"]
 )
-def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, weights):
+def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, is_online, weights):
     """A row that is refused while the block is learned: the model is a twin of one that never saw the call."""
     weights = np.array(weights, dtype=float)
+    if is_online(weighted):
+        weighted.set_params(max_iter=2)
     for layout, X, y in layouts_of(*rows, weighted):
         model, twin = learn(clone(weighted), layout(X[:20]), y[:20]), learn(clone(weighted), layout(X[:20]), y[:20])
+        before = learned(twin)
         for row in np.flatnonzero(weights)[1:]:
             for value, must_raise in ((np.inf, True), (1e308, False)):  # a large value can be learned by some
                 bad = X[20:26].copy()
@@ -240,7 +243,7 @@ def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output,
                         getattr(attempt, method)(layout(bad), y[20:26], sample_weight=weights)
                     except ValueError:
                         model = attempt
-                        assert learned(model) == learned(twin)
+                        assert learned(model) == before
                     else:
                         assert not must_raise
         model = pickle.loads(pickle.dumps(model))

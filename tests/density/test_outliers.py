@@ -20,11 +20,13 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3)) * [1.0, 100.0, 0.01]
 
 
-@pytest.mark.parametrize("nu", [0.02, 0.1, 0.3])
-@pytest.mark.parametrize("given", [None, OnlineGaussian(), OnlineExponentialFamily()], ids=repr)
+COMPILED = [(OnlineGaussian(), nu) for nu in (0.02, 0.1, 0.3)] + [(OnlineExponentialFamily(), 0.1)]
+
+
+@pytest.mark.parametrize(("given", "nu"), [(None, 0.1), *COMPILED], ids=repr)
 def test_about_a_fraction_nu_are_outliers(nu, given):
     model, found = DensityOutlierDetector(given, nu=nu), []
-    Z = X / [1.0, 100.0, 0.01]
+    Z = X[: 1200 if given is None else None] / [1.0, 100.0, 0.01]  # scalers of scikit-learn take 2 ms a row
     for start in range(0, len(Z), 50):
         found += [] if start == 0 else (model.predict(Z[start : start + 50]) == -1).tolist()
         model.partial_fit(Z[start : start + 50])
@@ -48,8 +50,8 @@ def test_scores_are_those_of_the_density_before_each_row():
 
 
 def test_columns_are_standardised_by_default():
-    scaled = DensityOutlierDetector().partial_fit(X)
-    same = DensityOutlierDetector().partial_fit(X * [1e3, 1.0, 1e-3])
+    scaled = DensityOutlierDetector().partial_fit(X[:200])
+    same = DensityOutlierDetector().partial_fit(X[:200] * [1e3, 1.0, 1e-3])
     assert_allclose(same.decision_function(X * [1e3, 1.0, 1e-3]), scaled.decision_function(X), atol=1e-6)
 
 
@@ -70,15 +72,15 @@ def test_cuts_do_not_matter(given):
 
 
 def test_it_follows_a_drift():
-    moved = X[:, :1] + np.linspace(0, 30, len(X))[:, np.newaxis]
+    moved = X[:300, :1] + np.linspace(0, 30, 300)[:, np.newaxis]
     model = DensityOutlierDetector(make_online_pipeline(StandardScaler(), OnlineGaussian(prior_weight=1.0)))
     model.partial_fit(moved)
     assert np.isfinite(model.offset_)
 
 
 def test_it_ranks_outliers():
-    frauds = RNG.uniform(size=len(X)) < 0.05
-    rows = X + 4.0 * frauds[:, np.newaxis] * [1.0, 100.0, 0.01]
+    frauds = RNG.uniform(size=500) < 0.05
+    rows = X[:500] + 4.0 * frauds[:, np.newaxis] * [1.0, 100.0, 0.01]
     model = DensityOutlierDetector(nu=0.05).partial_fit(rows)
     assert roc_auc_score(frauds, -model.decision_function(rows)) > 0.98
     assert (model.predict(rows)[frauds] == -1).mean() > 0.7 > 0.05 > (model.predict(rows)[~frauds] == -1).mean()

@@ -144,9 +144,13 @@ def test_the_identities_follow_from_three_methods(divergence, seed):
 
 
 @pairs
-@updates
-@settings(max_examples=10)
-@given(seed=seeds, loss=st.sampled_from(["squared_error", "huber", "log_loss"]), sparsely=st.booleans())
+@settings(max_examples=12)
+@given(
+    update=st.sampled_from(["explicit", "implicit", "importance"]),
+    seed=seeds,
+    loss=st.sampled_from(["squared_error", "huber", "log_loss"]),
+    sparsely=st.booleans(),
+)
 def test_the_certificate_holds(divergence, penalty, update, seed, loss, sparsely):
     rng = np.random.default_rng(seed)
     X, y = stream(loss, rng, 8, 4, density=0.7)
@@ -163,7 +167,7 @@ def test_the_certificate_holds(divergence, penalty, update, seed, loss, sparsely
 
 
 @pairs
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=seeds, rate=st.floats(-2, 0.5))
 def test_an_implicit_step_and_the_proximal_step_are_what_scipy_finds(divergence, penalty, seed, rate):
     """w' = argmin of D(v, w) + eta L(v.x, y), then argmin of D(v, w') + eta R(v)."""
@@ -193,17 +197,17 @@ def test_an_implicit_step_and_the_proximal_step_are_what_scipy_finds(divergence,
 def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned):
     """Division into calls, copies, sparse rows, weight 0, and errors that change nothing."""
     rng = np.random.default_rng(0)
-    X, y = stream("squared_error", rng, 30, 4, density=0.7)
+    X, y = stream("squared_error", rng, 13, 4, density=0.7)
     model = MirrorDescentRegressor(divergence=divergence, penalty=penalty, alpha=0.1, update=update, eta0=0.01)
     whole, cut = clone(model).partial_fit(X, y), clone(model)
-    for k in range(0, 30, 7):
-        cut.partial_fit(sparse.csr_array(X[k : k + 7]) if k % 2 else X[k : k + 7], y[k : k + 7])
+    for k in range(0, 13, 3):
+        cut.partial_fit(sparse.csr_array(X[k : k + 3]) if k % 2 else X[k : k + 3], y[k : k + 3])
         cut = copy.deepcopy(cut) if k % 2 else pickle.loads(pickle.dumps(cut))
     assert learned(cut) == learned(whole)
-    cut.partial_fit(X, y, sample_weight=np.zeros(30))
+    cut.partial_fit(X, y, sample_weight=np.zeros(13))
     assert_array_equal(cut.coef_, whole.coef_)
-    with unchanged(cut, "row 29"):
-        cut.partial_fit(X, np.r_[y[:29], 1e300])
+    with unchanged(cut, "row 12"):
+        cut.partial_fit(X, np.r_[y[:12], 1e300])
     assert_allclose(cut.predict(sparse.csr_array(X)), X @ whole.coef_ + whole.intercept_, rtol=1e-12, atol=1e-14)
 
 
@@ -211,7 +215,7 @@ def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned
 @pytest.mark.parametrize("divergence", [HyperbolicEntropy(), Tsallis()], ids=repr)
 def test_they_classify_average_and_stay_in_sets(divergence, penalty):
     rng = np.random.default_rng(1)
-    X = np.abs(rng.normal(size=(300, 4)))
+    X = np.abs(rng.normal(size=(100, 4)))
     y = np.where(X[:, 0] > X[:, 1], "up", "down")
     model = MirrorDescentClassifier(
         divergence=divergence, penalty=penalty, alpha=0.01, average=True, constraint=UpperBound(2.0)

@@ -67,7 +67,7 @@ def bayes(logs, prior, share=0.0, weights=None):
     v, history, log_q = np.log(prior), [], []
     for t, row in enumerate(logs):
         history.append(np.exp(v))
-        log_q.append(logsumexp(v + row))
+        log_q.append(np.logaddexp.reduce(v + row))
         v = bayes_mixture(v, row, np.log(prior), share, 1.0 if weights is None else weights[t])
     return np.array(history), v, np.array(log_q)
 

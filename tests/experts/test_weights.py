@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logsumexp
 
 from onlinebregman import (
     DensityMixture,
@@ -36,14 +35,14 @@ class Weights:
         logs = np.where(self.costs == best, self.log_prior, -np.inf)
         if self.rate < np.inf:
             logs = self.log_prior - self.rate * (self.costs - best)
-        return logs - logsumexp(logs)
+        return logs - np.logaddexp.reduce(logs)
 
     def count(self, weight, loss, losses, costs):
         logs, rate = self.logs, self.rate
         if rate == np.inf:
             mixed = (self.costs + weight * costs).min() - self.costs.min()
         else:
-            mixed = -logsumexp(logs - rate * weight * costs) / rate
+            mixed = -np.logaddexp.reduce(logs - rate * weight * costs) / rate
         linear = weight * (loss if costs is losses else np.exp(logs) @ costs)
         self.gap += max(linear - mixed, 0.0)
         self.costs = self.costs + weight * costs

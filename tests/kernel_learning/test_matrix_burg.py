@@ -61,10 +61,10 @@ def test_diagonal_matrices_are_the_vector_algorithm():
 def test_hard_streams_stay_between_zero_and_identity():
     """Rows of very different sizes, targets of 0 or unattainable: the rate falls, W stays in its domain."""
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=(10_000, 5)) * 10.0 ** rng.uniform(-3, 0, size=(10_000, 1))
-    targets = rng.choice([0.0, 1.0, 1e3], size=10_000)
+    rows = rng.normal(size=(2000, 5)) * 10.0 ** rng.uniform(-3, 0, size=(2000, 1))
+    targets = rng.choice([0.0, 1.0, 1e3], size=2000)
     model = MatrixBurgRegressor()
-    for part in np.split(np.arange(10_000), 20):
+    for part in np.split(np.arange(2000), 20):
         model.partial_fit(rows[part], targets[part])
         values = np.linalg.eigvalsh(model.kernel_)
         assert values[0] > 0 and values[-1] < 1
@@ -98,7 +98,7 @@ def test_the_dual_does_not_drift():
 def test_near_the_bound_there_is_room_left():
     """Rows in the direction at its bound, small or large, do not change it further."""
     rng = np.random.default_rng(3)
-    rows = rng.normal(size=(10_500, 6))
+    rows = rng.normal(size=(3500, 6))
     model = MatrixBurgRegressor().partial_fit(rows, 0.999 * (rows**2).sum(axis=1))
     assert 1e-10 < 1 - np.linalg.eigvalsh(model.kernel_)[-1] < 1e-6
     kept, expected = dual_of(model)
@@ -165,7 +165,7 @@ def test_the_certificate_is_the_sum_of_what_the_steps_were():
         model.loss_bound(2 * U)
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     d=st.integers(1, 6),

@@ -39,7 +39,7 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(name, loss, update, fit_in
         pytest.skip("half deviances have no bound on their curvature: refused, see below")
     rng = np.random.default_rng(len(loss))
     n = 6
-    X, y = stream(loss, rng, 60, n, density=0.7)
+    X, y = stream(loss, rng, 30, n, density=0.7)
     X *= np.exp(rng.normal(size=n))
     weights = rng.choice([0.5, 1.0, 2.0], size=len(y))
     eta0, init = (0.05 if loss in DEVIANCES else 0.7), start(loss, rng, n)

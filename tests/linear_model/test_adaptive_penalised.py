@@ -40,10 +40,10 @@ def sparse_rows(rng, rows, n, density=0.3):
 def test_the_kernel_gives_the_numbers_of_the_formulas(name, penalty, layout, update, loss):
     rng = np.random.default_rng(len(loss))
     n, box = 6, (np.r_[-0.3, np.full(5, -np.inf)], np.r_[np.full(3, 0.4), np.full(3, np.inf)])
-    X, y = stream(loss, rng, 60, n, density=0.5)
+    X, y = stream(loss, rng, 30, n, density=0.5)
     X *= np.exp(rng.normal(size=n))
-    X[:20, 4] = 0.0  # a column that comes late
-    weights, init = rng.choice([0.5, 1.0, 2.0], size=60), np.zeros(n)
+    X[:10, 4] = 0.0  # a column that comes late
+    weights, init = rng.choice([0.5, 1.0, 2.0], size=30), np.zeros(n)
     if loss not in MARGIN_LOSSES:
         init[4] = 0.7
     R = resolve_penalty(penalty, 0.02, 0.4)
@@ -83,15 +83,16 @@ def before_and_after(name, layout, R, eta0, tracked=False, seed=8):
 def test_a_penalty_is_the_limit_of_many_small_proximal_steps(name, penalty):
     R = resolve_penalty(penalty, 0.2, 0.4)
     w, flowed, h, time, _ = before_and_after(name, np.asarray, R, 1.0)
-    gaps = []
-    for m in (10**2, 10**4):
+    ends, divergence = [], DIVERGENCES[name].at(h)
+    for m in (200, 400):
         v = w
         for _ in range(m):
-            v = R.prox(DIVERGENCES[name].at(h), v, time / m)
-        gaps.append(np.abs(v - flowed).max())
+            v = R.prox(divergence, v, time / m)
+        ends.append(v)
     assert (np.abs(flowed) < np.abs(w)).all()
-    assert gaps[1] < 1.1e-2 * gaps[0] + 1e-12 and gaps[1] < 1e-4
-    assert penalty == "l1" or gaps[0] > 1e-5
+    # errors of the first order in 1 / m; what is left without them
+    assert np.abs(2 * ends[1] - ends[0] - flowed).max() < 1e-5
+    assert penalty == "l1" or np.abs(ends[1] - flowed).max() > 1e-5
     for sparse_one, dense_one in zip(before_and_after(name, sparse.csr_array, R, 1.0)[:3], (w, flowed, h), strict=True):
         assert_allclose(sparse_one, dense_one, rtol=1e-13)
 
@@ -99,7 +100,7 @@ def test_a_penalty_is_the_limit_of_many_small_proximal_steps(name, penalty):
 @every
 @penalties
 @layouts
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(seed=seeds, strength=st.floats(-20, 5), share=st.sampled_from([0.4, 1 - 1e-9]))
 def test_small_and_large_penalties_keep_their_digits(name, penalty, layout, seed, strength, share):
     R = resolve_penalty(penalty, 10.0**strength, share)
@@ -288,7 +289,7 @@ def test_the_certificate_accounts_for_the_penalty(name, penalty, seed, update, l
 @every
 @penalties
 @layouts
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(seed=seeds, strength=st.floats(-6, 3), distance=st.floats(-6, 1))
 def test_what_the_certificate_counts_of_a_flow(name, penalty, layout, seed, strength, distance):
     """D(u, w') - D(u, w'') >= eta (R(w'') - R(u)) + sum of e^(-l2 eta / h) D(w'', w'): a row of zeros has no regret."""

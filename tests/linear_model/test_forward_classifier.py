@@ -24,7 +24,7 @@ seeds = st.integers(0, 2**32 - 1)
 # --- the algorithm ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(
     seed=seeds,
     d=st.integers(1, 12),

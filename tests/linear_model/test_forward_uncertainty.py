@@ -278,7 +278,7 @@ def test_intervals_cover_exactly_from_the_second_row_on_where_the_model_is_true(
 
 
 @pytest.mark.parametrize("free", [False, True])
-@pytest.mark.parametrize("weights", [[0.01], [0.1], [1.0], [10.0], [100.0], [0.01, 0.1, 1.0, 10.0, 100.0]], ids=str)
+@pytest.mark.parametrize("weights", [[0.01], [1.0], [100.0], [0.01, 0.1, 1.0, 10.0, 100.0]], ids=str)
 def test_intervals_are_for_rows_of_weight_1_whatever_the_weights_of_those_learned(free, weights):
     """y ~ N(u.x, 1 / h), u from the prior, which says nothing of a free intercept."""
     rng, rounds, hits, variances = np.random.default_rng(0), 300, [], []

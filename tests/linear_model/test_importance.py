@@ -87,7 +87,7 @@ def same(divergence, signed, one, other, start):
 
 @geometries
 @losses
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 5),
@@ -111,7 +111,7 @@ def test_any_splitting_of_a_row_is_the_row(divergence, signed, loss, seed, n, si
 
 @geometries
 @losses
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 5), rate=st.floats(-4.0, 4.0), fit_intercept=st.booleans())
 def test_the_step_lies_between_the_implicit_and_the_explicit_one(
     divergence, signed, loss, seed, n, rate, fit_intercept

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from replica import rows_that_end_on_kinks
 from scipy.sparse import csr_array
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit
 from sklearn.base import clone
 
 from onlinebregman import (
@@ -58,7 +58,7 @@ class Calibration:
     def log_proba(self, scores):
         scores = np.column_stack([scores, np.ones(len(scores))]) @ self.theta
         logs = log_expit([-scores[0], scores[0]]) if len(scores) == 1 else log_expit(scores)
-        return logs - logsumexp(logs)
+        return logs - np.logaddexp.reduce(logs)
 
     def learn(self, scores, y, weight):
         z = np.column_stack([scores, np.ones(len(scores))])
@@ -95,7 +95,7 @@ def logits(logs):
 
 
 def log_softmax(a):
-    return log_expit(np.array([-a[0], a[0]])) if len(a) == 1 else a - logsumexp(a)
+    return log_expit(np.array([-a[0], a[0]])) if len(a) == 1 else a - np.logaddexp.reduce(a)
 
 
 def logarithms(model, calibration, x):

@@ -33,7 +33,7 @@ from onlinebregman.losses import (
 
 @geometries
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 9),
@@ -83,7 +83,7 @@ def test_a_thousand_steps_equal_the_replica(k, update):
 
 @geometries
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6), rate=st.floats(-3.0, 1.0))
 def test_the_implicit_step_is_a_minimum(divergence, signed, loss, seed, n, rate):
     """w' minimises D(w', w) + (b' - b)^2/2 + eta L(w'.x + b', y), where c lies in eta times the subdifferential."""
@@ -153,7 +153,7 @@ def seen(loss, a, y):
 
 
 @pytest.mark.parametrize("loss", DEFINITIONS, ids=repr)
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_compiled_losses_equal_their_definition(loss, data):
     targets = {
