@@ -61,9 +61,10 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         if self._takes_outputs:
             return data
         if data.y.ndim == 2 and data.y.shape[1] > 1:
+            wanted = "loss should be of one quantile" if np.ndim(y) == 1 else "y should be a 1d array"
             raise ValueError(
-                f"y should be a 1d array for {type(self).__name__}; got an array of shape {data.y.shape}. Use "
-                "sklearn.multioutput.MultiOutputRegressor for several outputs."
+                f"{wanted} for {type(self).__name__}; got {data.y.shape[1]}. Use a model for each, as "
+                "sklearn.multioutput.MultiOutputRegressor does for several outputs."
             )
         return replace(data, y=column_or_1d(data.y, warn=True))
 

@@ -91,11 +91,34 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
     def _held_out_score(self, data: Examples) -> float:
         scores = self._predict_validated(data.X, (True,))
-        if self._sorted:
-            loss: Any = self._learned_loss
-            each = zip(data.y.T, np.sort(scores, axis=1).T, loss.quantile, strict=True)
-            return float(np.mean([d2_pinball_score(y, p, sample_weight=data.weights, alpha=q) for y, p, q in each]))
-        return float(r2_score(data.y, scores, sample_weight=data.weights))
+        y, scores = (data.y[:, 0], np.sort(scores)) if self._sorted else (data.y, scores)
+        return self._quality(y, scores, data.weights)
+
+    def _quality(self, y: ArrayLike, predictions: np.ndarray, weights: ArrayLike | None) -> float:
+        if not self._sorted:
+            return float(r2_score(y, predictions, sample_weight=weights))
+        loss: Any = self._learned_loss
+        each = zip(predictions.T, loss.quantile, strict=True)
+        return float(np.mean([d2_pinball_score(y, p, sample_weight=weights, alpha=q) for p, q in each]))
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of predictions; of several quantiles the mean of D^2, the same with the pinball loss.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict for.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in the sums of losses.
+
+        Returns
+        -------
+        score : float
+            At most 1; 0 for the mean of y, or its quantiles, in place of predictions.
+        """
+        return self._quality(y, self.predict(X), sample_weight)
 
     def _scores(self, *of: Callable) -> Scores:
         if self._sorted:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._online.docs import DocumentedMixin, described_by
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, dense
+from .._online.validation import check_rows, check_weights, dense
 from ._checks import check_flat, check_similarity
 from ._pairs import members
 
@@ -140,6 +140,7 @@ class ThresholdMixin(DocumentedMixin):
         Y: MatrixLike | None = None,
         *,
         labels: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         strategy: Literal["accuracy", "f_beta", "max_tpr", "max_tnr"] = "accuracy",
         min_rate: float | None = None,
         beta: float = 1.0,
@@ -154,6 +155,8 @@ class ThresholdMixin(DocumentedMixin):
         {X, Y}
         labels : array-like of shape (n_samples,)
             1 for similar pairs, -1 for dissimilar ones; both must occur.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each pair counts.
         strategy : {"accuracy", "f_beta", "max_tpr", "max_tnr"}
             What is maximised: the share of pairs classified correctly; the F score; the share of similar pairs that are
             found, or that of dissimilar ones, while the other share is at least `min_rate`.
@@ -183,16 +186,24 @@ class ThresholdMixin(DocumentedMixin):
             )
         distances = self.pair_distance(X, Y)
         similar = check_similarity(labels, len(distances)) > 0
+        weights = check_weights(sample_weight, len(distances), allow_all_zero=False)
+        if weights is not None:
+            distances, similar, weights = (values[weights > 0] for values in (distances, similar, weights))
         if similar.all() or not similar.any():
             raise ValueError(
                 "labels must be of similar and of dissimilar pairs to calibrate a threshold; got one kind."
             )
-        self._threshold = best_threshold(distances, similar, strategy, min_rate, beta)
+        self._threshold = best_threshold(distances, similar, strategy, min_rate, beta, weights)
         return self
 
 
 def best_threshold(
-    distances: np.ndarray, similar: np.ndarray, strategy: str, min_rate: float | None = None, beta: float = 1.0
+    distances: np.ndarray,
+    similar: np.ndarray,
+    strategy: str,
+    min_rate: float | None = None,
+    beta: float = 1.0,
+    weights: np.ndarray | None = None,
 ) -> float:
     """The threshold for which a strategy is best, of those below, between and above the distances of pairs.
 
@@ -200,9 +211,10 @@ def best_threshold(
     """
     order = np.argsort(distances, kind="stable")
     distances, similar = distances[order], similar[order]
+    counts = np.ones(len(order)) if weights is None else weights[order]
     last = np.flatnonzero(np.append(np.diff(distances) > 0, True))  # the last of the pairs with each distance
-    found = np.append(0, np.cumsum(similar)[last])  # similar pairs up to each threshold
-    wrong = np.append(0, np.cumsum(~similar)[last])  # dissimilar ones
+    found = np.append(0, np.cumsum(counts * similar)[last])  # similar pairs up to each threshold
+    wrong = np.append(0, np.cumsum(counts * ~similar)[last])  # dissimilar ones
     n_similar, n_dissimilar = found[-1], wrong[-1]
     recall, rejected = found / n_similar, 1 - wrong / n_dissimilar
     if strategy == "accuracy":

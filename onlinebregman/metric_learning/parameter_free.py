@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +17,9 @@ from .._online.estimator import Call, Examples, warn_caller
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted
+from .._sklearn_compat import StrOptions
 from ..pipeline import copies_to_learn, reversible
+from ._base import SAMPLERS
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
@@ -39,6 +42,8 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
 
     Parameters
     ----------
+    sampling : {"neighbors", "random", "targets"}
+        How the three sample triplets or pairs from rows, see :class:`LogDetMetricLearner`; "targets" is for regression.
     {n_components, preprocessor, random_state}
 
     Attributes
@@ -83,30 +88,35 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
     _unmergeable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,
+        "sampling": [StrOptions(set(SAMPLERS))],
         "random_state": ["random_state"],
     }
 
     def __init__(
         self,
         *,
+        sampling: Literal["neighbors", "random", "targets"] = "neighbors",
         n_components: int | None = None,
         preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
         random_state: RandomState = None,
     ) -> None:
+        self.sampling = sampling
         self.n_components = n_components
         self.preprocessor = preprocessor
         self.random_state = random_state
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
-        X, y = check_rows(self, self._by_number(X), y=y, reset=call.first, numeric=False)
-        check_labels(y)
+        numeric = (self.sampling if call.first else self._sampling) == "targets"
+        X, y = check_rows(self, self._by_number(X), y=y, reset=call.first, numeric=numeric)
+        if not numeric:
+            check_labels(y, ' Set sampling="targets" for real targets.')
         self._check_n_components(X.shape[1])
         return Examples(check_size(dense(X, np.float64)), y)
 
     def _begin(self, data: Examples) -> None:
         rng = check_random_state(self.random_state)
         self._seeds = rng.randint(np.iinfo(np.int32).max, size=len(PRIORS)).tolist()
-        self._first = data.X[:0], []
+        self._first, self._sampling = (data.X[:0], []), self.sampling
         self._covariance = RunningCovariance(np.zeros(data.X.shape[1]))
         self._begin_metric()
 
@@ -121,7 +131,8 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         """Unfitted metrics for rows such as X."""
         priors = PRIORS if moving_features(X).any() else ["identity"] * len(PRIORS)
         return [
-            LogDetMetricLearner(prior=prior, random_state=seed) for prior, seed in zip(priors, self._seeds, strict=True)
+            LogDetMetricLearner(prior=prior, sampling=self._sampling, random_state=seed)
+            for prior, seed in zip(priors, self._seeds, strict=True)
         ]
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
@@ -146,12 +157,12 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         self._covariance.add(data.X)
         self._first = None
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "All rows were of one class", UserWarning)
+            warnings.filterwarnings("ignore", "All (rows|targets) were", UserWarning)
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
         if len(np.unique(data.y)) < 2:
             warn_caller(
-                "All rows were of one class, so that nothing was learned and the metric is the starting one. Give "
-                "rows of two or more classes."
+                "All rows were of one class, or their targets equal, so that nothing was learned and the metric is the "
+                "starting one. Give rows of two or more."
             )
 
     def _metric(self) -> np.ndarray:

@@ -85,6 +85,17 @@ def test_outputs_are_as_many_models(estimator, several):
             assert_array_equal(model.regret_certificate(u), np.ravel(expected))
 
 
+def takes_one_output(estimator):
+    return (is_classifier(estimator) or is_regressor(estimator)) and not has_several_outputs(estimator)
+
+
+@pytest.mark.only(where=takes_one_output)
+def test_others_name_the_remedy(estimator, rows, unchanged):
+    X, Y = rows[0], (rows[0][:, :2] > 0.5).astype(np.int64)
+    with unchanged(estimator, r"y should be (a )?1d.*(sklearn\.multioutput|for an indicator matrix)"):
+        estimator.fit(X, Y)
+
+
 @pytest.mark.only(where=has_several_outputs)
 def test_outputs_are_learned_together_or_not_at_all(estimator, several, learned, unchanged, tmp_path):
     """Whatever the cut, with weights of zero, over copies and files, and after calls that were refused."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import d2_pinball_score
 
 from onlinebregman import ForwardRegressor, MirrorDescentRegressor
 from onlinebregman.losses import QuantileLoss
@@ -64,6 +65,11 @@ def test_they_cover_what_they_say():
     model = regressor(average=True).partial_fit(X[:5000], y[:5000])
     predicted = model.predict(X[5000:])
     assert_allclose((y[5000:, np.newaxis] <= predicted).mean(axis=0), LEVELS, atol=0.06)
+    weights = np.arange(1000) % 3
+    parts = [
+        d2_pinball_score(y[5000:], p, alpha=q, sample_weight=weights) for p, q in zip(predicted.T, LEVELS, strict=True)
+    ]
+    assert model.score(X[5000:], y[5000:], weights) == np.mean(parts) > 0.2
     fitted = clone(model).set_params(early_stopping=True, max_iter=20).fit(X[:1000], y[:1000])
     assert len(fitted.validation_scores_) == fitted.n_iter_ and fitted.validation_scores_[-1] > 0.1
 
@@ -81,6 +87,7 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
         model.partial_fit(X, np.c_[y, y])
     with pytest.raises(ValueError, match="several quantiles are sorted"):
         model.to_sklearn()
-    for other in (ForwardRegressor(loss=QuantileLoss(LEVELS)), LearningRatePath(regressor(), eta0s=[0.1, 1.0])):
-        with pytest.raises(ValueError, match=r"1d array|single output|smooth|curvature"):
-            other.fit(X, y)
+    with pytest.raises(ValueError, match=r"smooth|curvature"):
+        ForwardRegressor(loss=QuantileLoss(LEVELS)).fit(X, y)
+    with pytest.raises(ValueError, match=r"loss should be of one quantile for LearningRatePath; got 3. Use a model"):
+        LearningRatePath(regressor(), eta0s=[0.1, 1.0]).fit(X, y)

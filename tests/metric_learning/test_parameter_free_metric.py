@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.model_selection import cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
 from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, ParameterFreeMetricLearner
@@ -103,6 +104,20 @@ def test_leading_directions():
     assert model.transform(X).shape == (150, 2)
     with pytest.raises(ValueError, match=r"must be in \[1, 4\], the number of features of X, or None .* got 5"):
         ParameterFreeMetricLearner(n_components=5).partial_fit(X, y)
+
+
+def test_it_learns_targets_in_place_of_labels():
+    X, _ = stream()
+    y = np.sin(3 * X[:, 0])
+    with pytest.raises(ValueError, match='Set sampling="targets"'):
+        ParameterFreeMetricLearner().partial_fit(X, y)
+    metric = ParameterFreeMetricLearner(sampling="targets", random_state=0).partial_fit(X[:60], y[:60])
+    cut = clone(metric).partial_fit(X[:7], y[:7]).partial_fit(X[7:120], y[7:120]).partial_fit(X[120:], y[120:])
+    assert_array_equal(metric.partial_fit(X[60:], y[60:]).components_, cut.components_)
+    plain, learned = (cross_val_score(KNeighborsRegressor(), rows, y).mean() for rows in (X, metric.transform(X)))
+    assert learned > plain + 0.05
+    with pytest.warns(UserWarning, match="or their targets equal"):
+        metric.fit(X, np.ones(len(y)))
 
 
 def test_a_refused_row_changes_nothing(unchanged):

@@ -46,6 +46,19 @@ def test_no_other_threshold_is_better(pairs, min_rate, beta):
         assert best >= 0 and best >= max(others) - 1e-12
 
 
+def test_weights_count_pairs():
+    metric = LogDetMetricLearner(random_state=0).fit(X, Y)
+    weights = np.arange(200) % 4
+    repeated = np.repeat(np.arange(200), weights)
+    for strategy in ({}, {"strategy": "f_beta", "beta": 2.0}, {"strategy": "max_tpr", "min_rate": 0.7}):
+        metric.calibrate_threshold(X[PAIRS], labels=LABELS, sample_weight=weights, **strategy)
+        threshold = metric.threshold_
+        metric.calibrate_threshold(X[PAIRS[repeated]], labels=LABELS[repeated], **strategy)
+        assert metric.threshold_ == threshold
+    with pytest.raises(ValueError, match="got one kind"):
+        metric.calibrate_threshold(X[PAIRS], labels=LABELS, sample_weight=LABELS > 0)
+
+
 def test_a_threshold_between_adjacent_numbers_keeps_them_apart():
     near, far = 1.0, np.nextafter(1.0, 2.0)
     assert near <= best_threshold(np.array([near, far]), np.array([True, False]), "accuracy") < far
