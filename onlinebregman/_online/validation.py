@@ -234,9 +234,10 @@ def check_rows(
     given: tuple = ()
     if y is not _NO_Y:
         given = (check_targets_readable(y, labels=not numeric),)
-        if not multi_output and np.ndim(given[0]) == 2 and np.shape(given[0])[1] > 1:
+        shape = np.asarray(given[0]).shape
+        if not multi_output and len(shape) == 2 and shape[1] > 1:
             raise ValueError(
-                f"y should be a 1d array, got an array of shape {np.shape(given[0])} instead. Use a model for each "
+                f"y should be a 1d array, got an array of shape {shape} instead. Use a model for each "
                 "column: MultiOutputClassifier or MultiOutputRegressor of sklearn.multioutput."
             )
         kwargs |= {"y_numeric": numeric, "multi_output": multi_output}

@@ -83,7 +83,9 @@ class MahalanobisTransformer(
     def _by_number(self, X):
         """Rows; those of the preprocessor if X is a vector of numbers."""
         if self.preprocessor is None and isinstance(X, np.ndarray) and X.ndim == 1:
-            remedy = "One row is X.reshape(1, -1); numbers of rows need the parameter `preprocessor`."
+            remedy = (
+                "Expected 2D array, got 1D array: one row is X.reshape(1, -1), and row numbers need `preprocessor`."
+            )
             raise wrong_dimension(self, X, 2, "points", remedy)
         return X if self.preprocessor is None or np.ndim(X) != 1 else look_up(self.preprocessor, X)
 
