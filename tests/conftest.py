@@ -81,6 +81,8 @@ def expected_failures(estimator):
     failures = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in kinds}
     if type(estimator).__name__ == "BurgRegressor" and estimator.update == "gradient":
         failures["check_sparsify_coefficients"] = "has negative values, which these steps do not accept"
+    if get_tags(estimator).target_tags.positive_only and get_tags(estimator).target_tags.multi_output:
+        failures["check_regressor_multioutput"] = "has negative targets"
     return failures
 
 

@@ -62,3 +62,15 @@ def test_streams_of_large_rows_are_learned(name, layout, seed, scale, rate):
         size = np.abs(x).max() * max(np.abs(model.coef_).sum(), 1.0) + abs(target)
         if start:
             assert min(before, target) - 1e-9 * size <= after <= max(before, target) + 1e-9 * size
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("loss", ["poisson", "log_loss"])
+def test_infinite_values_have_no_prediction_even_where_the_link_has(loss, form, n, value):
+    X = np.random.default_rng(0).uniform(size=(20, 3))
+    model = MirrorDescentRegressor(loss=loss).partial_fit(X, X[:, 0])
+    X[n - 1, 1] = value
+    with pytest.raises(ValueError, match=f"contains infinity .*row {n - 1}"):
+        model.predict(form(X[:n]))

@@ -315,7 +315,8 @@ cdef class Learner(AtomicLearner):
         rows.prefetch(i, &(<Geometry> scorer).weights[0], (<Geometry> scorer).per_feature)
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        out[0] = self.loss.link(scores[0])
+        # links of -infinity may be finite: a row with such values must not seem to have a prediction
+        out[0] = self.loss.link(scores[0]) if isfinite(scores[0]) else NAN
 
     cdef object link_error(self):
         error, self.loss.interrupt = self.loss.interrupt, None

@@ -95,6 +95,7 @@ def call(library, result, name, parameters, n, seed):
             arguments.append(ctypes.byref(arrays[-1]))
         elif "*" in parameter:
             types = {
+                "char": np.float64,  # bytes of numbers of kind 'd'
                 "int": np.intc,
                 "double": np.float64,
                 "float": np.float32,
@@ -111,6 +112,8 @@ def call(library, result, name, parameters, n, seed):
             array = np.ascontiguousarray(values, dtype=dtype)
             arrays.append(array)
             arguments.append(array.ctypes.data_as(ctypes.c_void_p))
+        elif parameter in ("char kind", "ptrdiff_t step"):
+            arguments.append(ctypes.c_char(b"d") if kind.startswith("char") else ctypes.c_ssize_t(8 * (n + 1)))
         elif kind.startswith("double"):
             arguments.append(ctypes.c_double(rng.uniform(0.1, 1.0)))
         elif kind.startswith(("ptrdiff_t", "int")):
