@@ -211,10 +211,8 @@ def _classified(graph: Graph, model: Any, scores: str, of_two: bool, probabiliti
     n_classes, several = len(model.classes_), model._multilabel
     if n_classes == 2 and not of_two and not several:
         scores, of_two = graph.add("MatMul", scores, np.array([[-1.0], [1.0]])), True
-    if several:
-        number = graph.add("Cast", graph.add("Greater", scores, 0.0), to=graph.onnx.TensorProto.INT64)
-    elif of_two:
-        scores = flat(graph, scores)
+    scores = flat(graph, scores) if of_two else scores
+    if several or of_two:
         number = graph.add("Cast", graph.add("Greater", scores, 0.0), to=graph.onnx.TensorProto.INT64)
     else:
         number = graph.add("ArgMax", scores, axis=1, keepdims=0)
