@@ -138,9 +138,9 @@ def _rows_without_validation(estimator, X, any_layout: bool, reset: bool = False
         return None
     if X.shape[1] != (max(X.shape[1], 1) if reset else estimator.n_features_in_):
         return None
-    if not (framed or any_layout or laid_out(X)):
-        return None
-    return np.require(X, requirements="A" if any_layout else ["C", "A"])
+    if laid_out(X):
+        return X
+    return np.require(X, requirements="A" if any_layout else ["C", "A"]) if framed or any_layout else None
 
 
 def laid_out(values: np.ndarray) -> bool:

@@ -65,9 +65,8 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         forecasts = forecasts.reshape(len(forecasts), -1, len(self.classes_))
         weights = self._learner.hedge.weights
         # np.tensordot(forecasts, weights, (1, 0)) to the digit, which takes longer than all else for one row
-        return np.dot(forecasts.transpose(0, 2, 1).reshape(-1, len(weights)), weights[:, np.newaxis]).reshape(
-            len(forecasts), -1
-        )
+        by_class = forecasts.transpose(0, 2, 1).reshape(-1, len(weights))
+        return by_class.dot(weights[:, np.newaxis]).reshape(len(forecasts), -1)
 
     def _predict_validated(self, X, settings: tuple) -> Array:
         """The probabilities by all experts, shape (n_samples, n_experts, n_classes)."""

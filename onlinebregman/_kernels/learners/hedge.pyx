@@ -200,9 +200,10 @@ cdef class Hedge:
     @property
     def weights(self):
         """The experts' weights, shape (n_experts,)."""
-        cdef double[::1] weights = np.empty(self.lanes)
-        self.weigh(&weights[0])
-        return np.asarray(weights)[:self.n_experts].copy()
+        weights = np.empty(self.lanes)
+        cdef double[::1] view = weights
+        self.weigh(&view[0])
+        return weights[:self.n_experts].copy()
 
     @property
     def log_weights(self):

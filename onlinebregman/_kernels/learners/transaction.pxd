@@ -7,7 +7,7 @@ cdef int check_idle(bint busy) except -1
 
 
 cdef class Validated:
-    cdef tuple parameters     # pairs of a name and a value; None in a copy
+    cdef tuple names, values  # of the parameters; no values in a copy
     cdef bint named           # whether names of features have to be compared
 
     cpdef bint are_those_of(self, dict attributes)

@@ -7,7 +7,9 @@ leaving a transaction cannot be interrupted halfway.
 import copy
 import threading
 
+from cpython.dict cimport PyDict_GetItemWithError
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.pythread cimport PyThread_get_thread_ident
 
@@ -40,25 +42,27 @@ cdef class Validated:
     """
 
     def __init__(self, estimator=None, tuple names=(), bint named=False):
-        self.parameters = None if estimator is None else tuple([(name, getattr(estimator, name)) for name in names])
-        self.named = named
+        self.names, self.named = names, named
+        self.values = None if estimator is None else tuple([getattr(estimator, name) for name in names])
 
     def __reduce__(self):
         return Validated, (None, (), self.named)
 
     cpdef bint are_those_of(self, dict attributes):
         """Whether the attributes of an estimator are these very objects."""
-        if self.parameters is None:
+        cdef Py_ssize_t k
+        if self.values is None:
             return False
-        for name, value in self.parameters:
-            if attributes.get(name) is not value:
+        for k in range(len(self.names)):
+            if PyDict_GetItemWithError(attributes, self.names[k]) != <PyObject*> self.values[k]:
                 return False
         return True
 
 
 cdef Validated validated(dict attributes):
     """What was validated last of the estimator with these attributes, or None."""
-    return attributes.get("_validated")
+    cdef PyObject* last = PyDict_GetItemWithError(attributes, "_validated")
+    return None if last == NULL else <object> last
 
 
 cdef bint parameters_unchanged(dict attributes):

@@ -19,6 +19,8 @@ ctypedef uint64_t Entry
 
 
 @cython.final
+@cython.no_gc  # it is in no cycle: it holds arrays, and nothing holds it for long
+@cython.freelist(4)  # one is made in every call
 cdef class Rows:
     cdef const char* values
     cdef Py_ssize_t row_step     # bytes from a dense row to the next

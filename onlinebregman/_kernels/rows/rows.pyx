@@ -48,7 +48,7 @@ cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noex
 
 cdef bint is_aligned(const Py_buffer* buffer) noexcept:
     """Whether the values are aligned to their size, which memory not allocated by NumPy may not be."""
-    return buffer.itemsize > 0 and <size_t> buffer.buf % <size_t> buffer.itemsize == 0
+    return buffer.itemsize > 0 and <size_t> buffer.buf & <size_t> (buffer.itemsize - 1) == 0  # sizes of numbers: 2^k
 
 
 cpdef object as_float64(values):
@@ -106,7 +106,7 @@ cdef bint acquire_float64(values, Py_buffer* buffer):
             PyObject_GetBuffer(values, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
         except (BufferError, ValueError):
             continue
-        if buffer.format == b"d" and is_aligned(buffer):
+        if buffer.format[0] == c"d" and buffer.format[1] == 0 and is_aligned(buffer):
             return True
         PyBuffer_Release(buffer)
     return False
@@ -117,6 +117,8 @@ cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexc
 
 
 @cython.final
+@cython.no_gc
+@cython.freelist(4)
 cdef class Rows:
     """A block of rows; `fetch` points a `Row` at one of them."""
 
@@ -413,12 +415,12 @@ cdef Rows dense_rows(X):
     """Rows of a 2-D array of float64 or float32 in any layout, or of `Columns`; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
     cdef Py_buffer* buffer = &rows.buffers[0]
-    if type(X) is Columns:
+    if type(X) is not ndarray and type(X) is Columns:
         rows.columns = blocks_of(X)
         rows.value_size, (rows.n_rows, rows.n_columns) = sizeof(double), X.shape
     elif not rows.acquire(X, 2, PyBUF_STRIDES) or buffer.format[0] not in b"df":
         return None
-    elif buffer.strides[0] % buffer.itemsize or buffer.strides[1] % buffer.itemsize:
+    elif (buffer.strides[0] | buffer.strides[1]) & (buffer.itemsize - 1):
         return None
     else:
         rows.values, rows.value_size, rows.row_step = <const char*> buffer.buf, buffer.itemsize, buffer.strides[0]
