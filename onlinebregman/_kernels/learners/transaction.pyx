@@ -54,6 +54,7 @@ cdef class Validated:
         if self.values is None:
             return False
         for k in range(len(self.names)):
+            # a borrowed reference, of which only the address is read
             if PyDict_GetItemWithError(attributes, self.names[k]) != <PyObject*> self.values[k]:
                 return False
         return True
@@ -61,8 +62,7 @@ cdef class Validated:
 
 cdef Validated validated(dict attributes):
     """What was validated last of the estimator with these attributes, or None."""
-    cdef PyObject* last = PyDict_GetItemWithError(attributes, "_validated")
-    return None if last == NULL else <object> last
+    return attributes.get("_validated")
 
 
 cdef bint parameters_unchanged(dict attributes):
