@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,9 +30,12 @@ class Solution:
     found: Conditions = field(init=False, repr=False)  # values and violations of the constraints, during the rounds
 
     def extended(self, instances: Rows, bounds: Array, senses: Array) -> Solution:
-        """The start of a solution with further constraints; it shares nothing that rounds change."""
+        """The start of a solution with further constraints.
+
+        It shares nothing that rounds change but the geometry, which is copied by the first one that does.
+        """
         return Solution(
-            copy.copy(self.geometry),
+            self.geometry,
             self.constraints.extended(instances, bounds, senses),
             np.append(self.alpha, np.zeros(len(bounds))),
             self.log_dual.copy(),

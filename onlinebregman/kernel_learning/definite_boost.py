@@ -430,6 +430,8 @@ class DefiniteBoost(KernelLearner):
 
     def _move(self, solution: Solution, j: int, value: float) -> None:
         """G <- G - step C_j from tr(W C_j) = value spread / d, with the new dual objective and its bound."""
+        if solution.geometry is self._solution.geometry:
+            solution.geometry = copy.copy(solution.geometry)
         constraints, geometry = solution.constraints, solution.geometry
         bound, sign, low, high, spread, equal = constraints.table[:, j].tolist()
         x = constraints.prepared(j, geometry)  # G - step C_j is G - step sign x, up to a multiple of I
