@@ -475,6 +475,16 @@ def test_bad_input_changes_nothing(case):
         assert_array_equal(a, b)
 
 
+@projections
+def test_the_solution_before_a_call_stays_what_it_was(projection):  # other threads may predict with it
+    rows, bounds, senses = feasible(np.random.default_rng(0))
+    model = DefiniteBoost(projection=projection).partial_fit(rows[:6], bounds[:6], sense=senses[:6])
+    geometry, kernel = model._solution.geometry, model._solution.geometry.coef()
+    model.partial_fit(rows[6:], bounds[6:], sense=senses[6:])
+    assert (model._solution.geometry.coef() != kernel).any()
+    assert_array_equal(geometry.coef(), kernel)
+
+
 @pytest.mark.parametrize(
     "bad", [{"projection": "none"}, {"tol": 0.0}, {"max_iter": 0}, {"init": np.eye(4)}, {"init": np.ones((3, 3))}]
 )
