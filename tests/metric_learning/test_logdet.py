@@ -349,6 +349,10 @@ def test_bad_pairs(pairs, targets, message):
     [
         ({"prior": [[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, r"prior is not symmetric: entry \[0, 1\]"),
         ({"prior": -np.eye(3)}, "not positive definite"),
+        (
+            {"prior": 1e9 * np.ones((3, 3))},
+            r"positive definite .smallest",
+        ),  # by rounding its eigenvalues may be positive
         ({"prior": np.eye(2)}, "prior has 2 rows"),
         ({"prior": np.ones((2, 3))}, "square"),
         ({"prior": "covariances"}, "prior"),
