@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
-from states import state_of
+from states import State
 
 import onlinebregman
 
@@ -251,7 +251,7 @@ def learn(rows):
 @pytest.fixture(scope="session")
 def state():
     """The complete state of an object, bit for bit, in a form that can be compared by ==."""
-    return state_of
+    return State
 
 
 @pytest.fixture(scope="session")
@@ -260,7 +260,7 @@ def learned():
 
     def learned(estimator, *, without=()):
         skip = {*estimator.get_params(deep=False), "n_iter_", "loss_curve_", "validation_scores_", *without}
-        return state_of({key: value for key, value in vars(estimator).items() if key not in skip})
+        return State({key: value for key, value in vars(estimator).items() if key not in skip})
 
     return learned
 
@@ -295,10 +295,10 @@ def unchanged():
 
     @contextlib.contextmanager
     def unchanged(estimator, match, error=ValueError):
-        before = state_of(estimator)
+        before = State(estimator)
         with pytest.raises(error, match=match):
             yield
-        assert state_of(estimator) == before
+        assert State(estimator) == before
 
     return unchanged
 

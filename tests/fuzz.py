@@ -36,7 +36,7 @@ from conftest import configurations, rows_for
 from fuzz_inputs import PARAMETERS, Inputs
 from scipy import sparse
 from sklearn.base import clone, is_classifier
-from states import state_of
+from states import State
 
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches, CSVBatches, SVMLightBatches
@@ -106,7 +106,7 @@ def has_nan(value):
 
 def learned(model):
     """The complete state of the model, bit for bit."""
-    return state_of(model)
+    return State(model)
 
 
 def attributes(model):

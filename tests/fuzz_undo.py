@@ -14,7 +14,6 @@ target or a weight that is huge or not finite. Cases form chains, see fuzz.py: o
 import contextlib
 import copy
 import functools
-import io
 import pickle
 import random
 
@@ -198,7 +197,7 @@ class UndoChain(Chain):
 
     def compare(self, method):
         """The model and its twin have the same state, and give the same results for some rows."""
-        if not equal(self.model, self.twin):
+        if learned(self.model) != learned(self.twin):
             raise Finding(f"{method}: another state than that of the twin")
         rows = self.layout(self.X[self.dice.randrange(30) :][: self.dice.choice((1, 2, 6))])
         for name in OUTPUTS:
@@ -210,19 +209,6 @@ class UndoChain(Chain):
     def note(self, what):
         if self.tally is not None:
             self.tally[what] += 1
-
-
-def equal(model, twin):
-    """Whether they have the same state; pickles without references, which are much faster, mostly tell."""
-    return without_references(model) == without_references(twin) or learned(model) == learned(twin)
-
-
-def without_references(model):
-    file = io.BytesIO()
-    pickler = pickle.Pickler(file)
-    pickler.fast = True
-    pickler.dump(model)
-    return file.getvalue()
 
 
 def result_of(model, name, rows):

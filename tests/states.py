@@ -1,8 +1,38 @@
 """The complete state of an object, bit for bit, in a form that can be compared by ==."""
 
 import inspect
+import io
+import pickle
 
 import numpy as np
+
+
+class State:
+    """A state to be compared with later ones. Equal pickles, which are made much faster, mostly tell that it is equal.
+
+    Those that are compared have no references: it does not matter which parts are one object. So they cannot be read.
+    """
+
+    def __init__(self, value):
+        file = io.BytesIO()
+        pickler = pickle.Pickler(file)
+        pickler.fast = True
+        try:
+            pickler.dump(value)
+            self.compared, self.kept = file.getvalue(), pickle.dumps(value)
+        except Exception:  # what cannot be pickled, such as local classes
+            self.compared, self.kept = None, state_of(value)
+
+    @property
+    def content(self):
+        return self.kept if self.compared is None else state_of(pickle.loads(self.kept))
+
+    def __eq__(self, other):
+        same = self.compared is not None and self.compared == other.compared
+        return same or self.content == other.content
+
+    def __repr__(self):
+        return repr(self.content)
 
 
 def state_of(value):

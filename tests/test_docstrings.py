@@ -176,6 +176,15 @@ def test_a_function_takes_entries_from_what_it_is_described_by():
 
 
 def test_without_docstrings_there_is_nothing_to_fill_in():
-    code = "import onlinebregman as o; print(o.EGRegressor.__doc__, o.EGRegressor.fit.__doc__, o.EGRegressor(eta0=2.0))"
-    run = subprocess.run([sys.executable, "-P", "-OO", "-c", code], capture_output=True, text=True, check=True)
+    code = """if True:
+        from importlib.machinery import SourceFileLoader as Loader
+        code_of = Loader.get_code
+        def without_docstrings(self, name):  # python -OO, for this package alone: it compiles all that is imported
+            path, own = self.get_filename(name), name.startswith("onlinebregman")
+            return compile(self.get_data(path), path, "exec", 0, True, 2) if own else code_of(self, name)
+        Loader.get_code = without_docstrings
+        import onlinebregman as o
+        print(o.EGRegressor.__doc__, o.EGRegressor.fit.__doc__, o.EGRegressor(eta0=2.0))
+    """
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["None", "None", "EGRegressor(eta0=2.0)"]

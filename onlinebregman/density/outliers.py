@@ -71,7 +71,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     >>> import numpy as np
     >>> from onlinebregman import DensityOutlierDetector
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(5000, 2)) * [1.0, 100.0]
+    >>> X = rng.normal(size=(500, 2)) * [1.0, 100.0]
     >>> model = DensityOutlierDetector(nu=0.1).partial_fit(X)
     >>> print(f"{(model.predict(X) == -1).mean():.1f}")
     0.1

@@ -412,14 +412,14 @@ def test_a_rate_that_is_not_positive_is_refused_first_and_in_mid_stream(estimato
 def test_threads_may_predict_with_one_model_at_once(estimator, rows, learn, output):
     X, y = rows
     learn(estimator, X, y)
-    streams = [np.tile(X, (500, 1)), np.tile(X[::-1], (500, 1))]
+    streams = [np.tile(X, (250, 1)), np.tile(X[::-1], (250, 1))]
     expected = [output(estimator, stream) for stream in streams]
     found = [[], []]
     start = threading.Barrier(2)
 
     def work(k):
         start.wait()
-        for _ in range(8):
+        for _ in range(3):
             found[k].append(output(estimator, streams[k]))
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
@@ -428,7 +428,7 @@ def test_threads_may_predict_with_one_model_at_once(estimator, rows, learn, outp
     for thread in threads:
         thread.join()
     for k in range(2):
-        assert len(found[k]) == 8
+        assert len(found[k]) == 3
         for outputs in found[k]:
             for name, values in outputs.items():
                 assert_array_equal(values, expected[k][name])

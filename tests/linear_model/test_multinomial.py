@@ -55,7 +55,7 @@ def one_hot(y, k):
 # --- the steps --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=seeds,
     divergence=st.sampled_from([*PLAIN, *OWN]),

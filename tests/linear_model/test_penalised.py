@@ -127,7 +127,7 @@ def test_sparse_rows_give_the_numbers_of_dense_ones(divergence, signed, penalty,
 def test_averages_under_a_ridge_include_the_weights_between_their_rows(alpha, signed):
     """Pending steps of L2 divide all weights by the same factor, so that a sparse row need not make them."""
     rng = np.random.default_rng(7)
-    X, y = sparse_rows(rng, 300, 12, 0.1)
+    X, y = sparse_rows(rng, 120, 12, 0.1)
     w = start_of("squared_euclidean", rng, 12, signed)
     replica = PenalisedReplica(
         "squared_euclidean", "squared_error", "implicit", w, eta0=0.3, power=0.5, signed=signed, l1=0.0, l2=alpha
@@ -140,10 +140,10 @@ def test_averages_under_a_ridge_include_the_weights_between_their_rows(alpha, si
         coefs.append(replica.coef), intercepts.append(replica.b)
     for average in (True, 40):
         model = regressor(penalty="l2", alpha=alpha, eta0=0.3, signed=signed, init=w, average=average)
-        for start, end in ((0, 30), (30, 31), (31, 200), (200, 210), (210, 300)):
-            rows = X[start:end] if start == 200 else sparse.csr_array(X[start:end])
+        for start, end in ((0, 30), (30, 31), (31, 80), (80, 90), (90, 120)):
+            rows = X[start:end] if start == 80 else sparse.csr_array(X[start:end])
             model.partial_fit(rows, y[start:end])
-            assert (model._learner.geometry.get_state()["pending"] > 0) == (start != 200)
+            assert (model._learner.geometry.get_state()["pending"] > 0) == (start != 80)
             if end >= average:
                 coef, intercept = (np.mean(each[int(average) - 1 : end], axis=0) for each in (coefs, intercepts))
                 assert_allclose(model.coef_, coef, rtol=1e-9, atol=1e-11)
@@ -254,7 +254,7 @@ LOSSES = ("squared_error", "huber", "log_loss", "poisson")
 
 @pairs
 @updates
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(
     seed=seeds,
     loss=st.sampled_from(LOSSES),
@@ -374,7 +374,7 @@ def test_penalty_and_constraint_give_their_joint_minimum(divergence, constraint,
     def objective(u):
         return D.divergence(u, w) + 0.3 * R.value(u)
 
-    for _ in range(300):
+    for _ in range(100):
         u = constraint.project(SquaredEuclidean(), v + 10 ** rng.uniform(-6, -1) * rng.normal(size=5))
         if divergence == "squared_euclidean" or ((u > 0) & (u < 1)).all():
             assert objective(v) <= objective(u) + 1e-14

@@ -101,7 +101,7 @@ def assert_finite(model, X):
 
 
 @pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 2**32 - 1),
     x=sizes,

@@ -12,7 +12,7 @@ from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.mixer import MeanMixer
 from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
 from onlinebregman._kernels.losses.loss import SquaredLoss
-from scipy.stats import norm
+from scipy.special import ndtri
 from sklearn.preprocessing import scale
 
 from onlinebregman import (
@@ -34,7 +34,7 @@ MEMBERS = [ImplicitGDRegressor(eta0=0.1), ImplicitGDRegressor()]
 
 def mean_of(z):
     """Quantiles of |z| relative to its mean, z normal."""
-    return norm.ppf((1 + z) / 2) / np.sqrt(2 / np.pi)
+    return ndtri((1 + z) / 2) / np.sqrt(2 / np.pi)
 
 
 class Tracker:
@@ -161,7 +161,7 @@ def test_the_share_of_misses_is_bounded_on_adversarial_streams(manner, level):
     for t in range(T):
         error = errors_of(manner, rng, tracker, level) if t else 1.0
         if t:
-            assert mixer.tracker.radius(LEVELS[level]) == pytest.approx(tracker.radii[level], rel=1e-9)
+            assert abs(mixer.tracker.radius(LEVELS[level]) / tracker.radii[level] - 1) <= 1e-9
             ratios.append(error / tracker.mean)
         mixer.learn(np.zeros((1, 1)), np.array([error]))
         missed = tracker.learn(error)
@@ -194,11 +194,11 @@ def test_coverage_under_drift(noise):
     w = rng.normal(size=(4, 3))[t // 750] if noise == "drift" else np.ones((n, 3))
     e = rng.standard_t(2, size=n) if noise == "heavy tails" else rng.normal(size=n)
     y = (w * X).sum(axis=1) + e * (np.where(t // 750 % 2, 5.0, 0.5) if noise == "jumps" else 1.0)
-    asked = [0.5, 0.8, 0.9, 0.95, 0.99]
+    asked = [0.5, 0.9, 0.99]
     found, widths = progressive(ParameterFreeRegressor(random_features=0), X, y, asked)
     assert_allclose(found, asked, atol=0.005)
     if noise == "jumps":  # no fixed width is as narrow: that of the true errors has to be that of the louder half
-        assert widths[2] < 0.8 * 2 * np.quantile(np.abs(y - X.sum(axis=1)), 0.9)
+        assert widths[1] < 0.8 * 2 * np.quantile(np.abs(y - X.sum(axis=1)), 0.9)
 
 
 @pytest.mark.skipif(DATA is None, reason="the data sets are not here")
@@ -207,7 +207,7 @@ def test_coverage_on_real_sets(name):
     X, y = load_dataset(name, return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     X, y = X[order].astype(float), scale(y.astype(float))[order]
-    asked = [0.5, 0.8, 0.9, 0.95, 0.99]
+    asked = [0.5, 0.9, 0.99]
     assert_allclose(progressive(ParameterFreeRegressor(random_features=0), X, y, asked)[0], asked, atol=0.01)
 
 

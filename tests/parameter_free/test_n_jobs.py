@@ -88,7 +88,7 @@ def assert_same(model, other, X):
     n_classes=st.integers(2, 4),
     own=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_numbers_depend_neither_on_threads_nor_on_how_rows_are_cut(
     kind, seed, n_jobs, cuts, weighted, form, n_classes, own
 ):
@@ -107,7 +107,7 @@ def test_numbers_depend_neither_on_threads_nor_on_how_rows_are_cut(
 
 @pytest.mark.parametrize("kind", [ParameterFreeClassifier, ParameterFreeRegressor])
 @given(seed=st.integers(0, 2**16), bad=st.lists(st.integers(2, ROWS - 1), min_size=1, max_size=3), exponent=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_same_row_is_refused_and_nothing_is_learned(kind, seed, bad, exponent):
     X, y = stream(kind, seed)
     for row in bad:

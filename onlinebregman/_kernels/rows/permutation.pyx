@@ -11,6 +11,8 @@ from onlinebregman._kernels.ops.mt19937 cimport ob_shuffle, ob_twister
 def permutation(rng, rows):
     """`rng.permutation(rows)`, bit for bit and in the same state afterwards, in a quarter of the time for many rows.
 
+    Of few rows it is made by `rng` itself: the state of a generator is read and set in the time of about 10,000 rows.
+
     Parameters
     ----------
     rng : RandomState
@@ -19,9 +21,11 @@ def permutation(rng, rows):
     cdef ob_twister twister
     cdef uint32_t[::1] key
     cdef Py_ssize_t[::1] order
-    state = rng.get_state(legacy=False)
     n = rows if isinstance(rows, int) else len(rows)
-    if state["bit_generator"] != "MT19937" or not 1 < n <= 1 << 32:
+    if not 1 << 14 <= n <= 1 << 32:
+        return rng.permutation(rows)
+    state = rng.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
         return rng.permutation(rows)
     permuted = np.arange(n, dtype=np.intp) if isinstance(rows, int) else np.array(rows, dtype=np.intp)
     words = state["state"]
