@@ -53,9 +53,7 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
                 f"scoring is None, but {name} is neither a regressor nor a classifier, whose score compares targets "
                 "with predictions; give a scorer."
             )
-        while isinstance(estimator, Pipeline):  # its score is that of its last step
-            estimator = estimator.steps[-1][1]
-        return type(estimator).score, ["predict"]
+        return type(_last_step(estimator)).score, ["predict"]
     scorer = scoring
     if isinstance(scoring, str):
         scorer = metrics.get_scorer(scoring)
@@ -73,6 +71,13 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
     if not methods:
         raise ValueError(f"{name} has no {' or '.join(read)}, which scoring = {scoring!r} reads; use another scorer.")
     return scorer, methods
+
+
+def _last_step(estimator):
+    """The last step of a pipeline, whose score is that of the pipeline; of any other estimator itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
 
 
 def _takes_estimator(function: Callable) -> bool:
@@ -118,7 +123,8 @@ def _replay(estimator, record: Record):
 
 def scores(scorer, learner, record: Record, n_points: int | None) -> dict[str, float | np.ndarray]:
     """The metric of everything, up to each of at most `n_points` points, and between them."""
-    replay = _replay(learner, record)
+    last = _last_step(learner)
+    replay = _replay(last if scorer is getattr(type(last), "score", None) else learner, record)
     ends, skipped = record.ends, record.skipped
 
     def score(start: int, stop: int) -> float:

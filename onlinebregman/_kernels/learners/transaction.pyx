@@ -50,12 +50,15 @@ cdef class Validated:
 
     cpdef bint are_those_of(self, dict attributes):
         """Whether the attributes of an estimator are these very objects."""
+        cdef PyObject* value  # a borrowed reference, of which only the address is read
         cdef Py_ssize_t k
         if self.values is None:
             return False
         for k in range(len(self.names)):
-            # a borrowed reference, of which only the address is read
-            if PyDict_GetItemWithError(attributes, self.names[k]) != <PyObject*> self.values[k]:
+            value = PyDict_GetItemWithError(attributes, self.names[k])
+            if value == NULL:
+                value = <PyObject*> None  # as in the class, for estimators without this parameter
+            if value != <PyObject*> self.values[k]:
                 return False
         return True
 
