@@ -155,7 +155,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         penalty = self._learned_penalty
         if penalty is None:
             return loss
-        with np.errstate(over="ignore"):  # the squares of weights that are finite
+        with np.errstate(over="ignore", under="ignore"):  # of squares of weights
             return loss + sum(penalty.value(part.position[0]) for part in _parts(self._learner))
 
     def _current_theory(self) -> _Theory | None:
