@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from configurations import CHECKED_VARIANTS, FIRST, ORDER_FREE, VARIANTS
 from hypothesis import HealthCheck, settings
-from overhead import pytest_collection_finish, pytest_itemcollected, shorten_the_search_for_data_frames  # noqa: F401
+from overhead import (  # noqa: F401
+    pytest_collection_finish,
+    pytest_collection_modifyitems,
+    pytest_itemcollected,
+    shorten_the_search_for_data_frames,
+)
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import estimator_checks, get_tags

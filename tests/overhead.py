@@ -3,6 +3,11 @@
 import gc
 
 
+def pytest_collection_modifyitems(items):
+    """The longest tests come first, as the last ones keep one processor only."""
+    items.sort(key=lambda item: "test_the_scripts_run" not in item.name)
+
+
 def pytest_collection_finish(session):
     """The collected tests stay until the end, and need not be searched for garbage again and again."""
     gc.collect()
