@@ -454,7 +454,7 @@ cdef Rows sparse_rows(X):
     if rows.n_rows < 0 or rows.buffers[2].shape[0] != rows.n_rows + 1:
         return None
     start = integer(rows.indptr, rows.index_size, 0)
-    rows.stored = integer(rows.indptr, rows.index_size, rows.n_rows) - start
+    rows.stored = integer(rows.indptr, rows.index_size, rows.n_rows)
     if start != 0 or rows.stored > rows.buffers[0].shape[0] or rows.stored > rows.buffers[1].shape[0]:
         return None
     for i in range(rows.n_rows):
