@@ -102,19 +102,25 @@ FREE = "ParameterFreeRegressor", ParameterFreeRegressor
 SGD = "SGDRegressor", sgd
 
 
+def rows_of_classes(size):
+    """The number of rows for so many classes: at least two of each."""
+    return max(1000, 2 * size)
+
+
 def of_classes(make):
     def line(size):
-        X, _ = dense(max(1000, 2 * size), 20)
+        X, _ = dense(rows_of_classes(size), 20)
         y = np.arange(len(X)) % size
         return learns(make(), X, y, classes=np.arange(size))
 
     return line
 
 
-def scores_of_classes(size):
-    X, _ = dense(max(1000, 2 * size), 20)
+def scores(size, rows=1000):
+    """One read of rows of 20 features for so many scores."""
+    X, _ = dense(rows, 20)
     weights = np.ones((20, size))
-    return (lambda: X @ weights), len(X)
+    return (lambda: X @ weights), rows
 
 
 def of_members(make):
@@ -125,12 +131,6 @@ def one_by_one(size):
     X, y = dense(1000, 20)
     models = [sgd().partial_fit(X, y) for _ in range(size)]
     return (lambda: [model.partial_fit(X, y) for model in models]), len(y)
-
-
-def scores_of_members(size):
-    X, _ = dense(1000, 20)
-    weights = np.ones((20, size))
-    return (lambda: X @ weights), len(X)
 
 
 def pairs_of(n, width):
@@ -209,7 +209,7 @@ AXES = {
             ),
             "ForwardClassifier": of_classes(ForwardClassifier),
             "SGDClassifier": of_classes(lambda: SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01)),
-            "X @ W": scores_of_classes,
+            "X @ W": lambda size: scores(size, rows_of_classes(size)),
         },
     ),
     "members": Axis(
@@ -220,7 +220,7 @@ AXES = {
             "LearningRatePath": of_members(lambda rates: LearningRatePath(ImplicitGDRegressor(), eta0s=rates)),
             "LearningRateMixture": of_members(lambda rates: LearningRateMixture(ImplicitGDRegressor(), eta0s=rates)),
             "SGDRegressor, one by one": one_by_one,
-            "X @ W": scores_of_members,
+            "X @ W": scores,
         },
     ),
     "pairs": Axis(

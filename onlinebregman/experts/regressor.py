@@ -186,7 +186,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         if isinstance(self._learner, AggregatingMixer):
             return self._learner.predict(self._forecasts(X))[:, 0]
         if not self.estimators_:
-            return np.ascontiguousarray(dense(X, np.float64)) @ self.weights_  # BLAS rounds each order differently
+            return np.ascontiguousarray(self._columns(X)) @ self.weights_  # BLAS rounds each order differently
         return sum((v * self._forecast(k, X) for k, v in enumerate(self.weights_)), start=np.zeros(()))
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
