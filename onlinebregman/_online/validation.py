@@ -233,13 +233,7 @@ def check_rows(
     X = readable(X)
     given: tuple = ()
     if y is not _NO_Y:
-        given = (check_targets_readable(y, labels=not numeric),)
-        shape = np.asarray(given[0]).shape
-        if not multi_output and len(shape) == 2 and shape[1] > 1:
-            raise ValueError(
-                f"y should be a 1d array, got an array of shape {shape} instead. Use a model for each "
-                "column: MultiOutputClassifier or MultiOutputRegressor of sklearn.multioutput."
-            )
+        given = (check_targets_readable(y, labels=not numeric, multi_output=multi_output),)
         kwargs |= {"y_numeric": numeric, "multi_output": multi_output}
     columns = columns_of_numbers(X) if any_layout else None
     if columns is None:
@@ -272,13 +266,19 @@ def check_output_shape(y: np.ndarray, shape: tuple[int, ...]) -> None:
         )
 
 
-def check_targets_readable(y, *, labels: bool):
-    """Targets, or `labels`, of a supported type; an error names the row of a NaN or infinity."""
+def check_targets_readable(y, *, labels: bool, multi_output: bool = True):
+    """Targets, or `labels`, of a supported type; errors name the row of a NaN or infinity, or models for columns."""
     if sparse.issparse(y):
         raise ValueError("y must be dense; got a sparse matrix. Use y.toarray().")
     y = readable(y, "y", labels=labels)
-    if np.asarray(y).dtype.kind == "f":  # scikit-learn's message does not name the row
-        check_finite(np.asarray(y), "y")
+    values = np.asarray(y)
+    if values.dtype.kind == "f":  # scikit-learn's message does not name the row
+        check_finite(values, "y")
+    if not multi_output and values.ndim == 2 and values.shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {values.shape} instead. Use a model for each column: "
+            "MultiOutputClassifier or MultiOutputRegressor of sklearn.multioutput."
+        )
     return y
 
 
