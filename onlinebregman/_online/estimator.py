@@ -73,6 +73,10 @@ class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
 
+class Overflow(ValueError):
+    """Weights or losses that are not finite, in a model that diverges or on rows that are too large."""
+
+
 class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
@@ -388,7 +392,13 @@ class EpochEstimator(OnlineEstimator):
         def epoch(i: int) -> bool:
             nonlocal best, stale, kept
             order = rows if rng is None else permutation(rng, len(data) if rows is None else rows)
-            loss = learn(data, order, again=i > 0)
+            try:
+                loss = learn(data, order, again=i > 0)
+            except Overflow as error:  # in the words of scikit-learn, by which users know and find it
+                raise Overflow(
+                    f"Floating-point under-/overflow occurred at epoch #{i + 1}. {error} Scaling input data with "
+                    "StandardScaler or MinMaxScaler might help."
+                ) from None
             self.loss_curve_.append(loss)
             if self.verbose:
                 print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")

@@ -21,7 +21,7 @@ from ..schedules import Schedule, resolve_schedule
 from .comparators import Comparators
 from .compiled import make_geometry, make_loss
 from .docs import DocumentedMixin
-from .estimator import Examples
+from .estimator import Examples, Overflow
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .start import starting_weights
 from .validation import a_number, check_finite, fitted
@@ -358,7 +358,8 @@ class MirrorMixin(DocumentedMixin):
             failure = self._learner.failure
             raise ValueError(f"{self._divergence!r} cannot take the step for {name}{under}: {failure}") from failure
         target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
-        raise ValueError(
+        kind = Overflow if reason in ("not finite", "overflowed", "loss overflowed") else ValueError
+        raise kind(
             {
                 "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. {remedy}",
                 "overflowed": f"The weights overflowed at {name} or before{',' * bool(under)}{under}. {remedy}",

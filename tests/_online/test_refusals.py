@@ -59,3 +59,11 @@ def test_a_prediction_that_is_not_finite_names_its_row(layout):
         counts.predict(layout([[1e6, 1e6]]))
     with pytest.raises(ValueError, match="row 0 overflows"):
         counts.predict([[1e6, 1e6]])  # a list of rows is validated
+
+
+def test_an_overflow_in_fit_names_the_epoch_in_the_words_of_scikit_learn(unchanged):
+    model = ImplicitGDRegressor(update="explicit", learning_rate="constant", eta0=10.0, shuffle=False, tol=None)
+    X, y = np.full((40, 1), 10.0), np.ones(40)  # each step multiplies the error by -1000
+    epoch = "Floating-point under-/overflow occurred at epoch #2. The .* of row 12 .*Lower eta0, .*"
+    with unchanged(model, epoch + "Scaling input data with StandardScaler or MinMaxScaler might help.$"):
+        model.fit(X, y)

@@ -27,7 +27,6 @@ FAILURES = {
     "test_sgd_proba[[]SparseSGDClassifier]": (
         "an order of scores that depends on that of the rows: other shuffles (scikit-learn's fails for 13 of 40 seeds)"
     ),
-    "test_underflow_or_overflow": "the error names the row and a remedy, not the epoch",
     "test_numerical_stability_large_gradient": (
         "explicit steps at rates of 30 diverge, which is an error that names the row; scikit-learn clips slopes at 1e12"
     ),
