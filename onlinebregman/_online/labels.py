@@ -14,7 +14,7 @@ from sklearn.utils import Tags, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from .._kernels.rows.rows import as_float64
+from .._kernels.rows.arrays import as_float64
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples, LifeCycleMixin
 from .types import MatrixLike

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from .._kernels.learners.atomic import are_positive
 from .._kernels.rows.columns import Columns
-from .._kernels.rows.rows import all_finite, with_sorted_columns
+from .._kernels.rows.arrays import all_finite
+from .._kernels.rows.rows import with_sorted_columns
 from .._sklearn_compat import Method
 from .containers import check_kind, columns_of_numbers, readable
 

@@ -145,6 +145,14 @@ def test_other_ways_in_look_first():
         ImplicitGDRegressor().fit(D, sparse.csr_array(Y[:, np.newaxis]))
 
 
+def test_masked_values_of_a_csr_matrix_are_refused_in_every_call():
+    masked, model = sparse.csr_array(D), ImplicitGDRegressor().partial_fit(D, Y)
+    masked.data = np.ma.array(masked.data, mask=masked.data == masked.data[1])
+    for call in (model.partial_fit, lambda X, y: model.predict(X)):
+        with pytest.raises(ValueError, match="Input data is masked"):
+            call(masked, Y)
+
+
 def test_pairs_and_their_targets_may_lie_anywhere():
     X, pairs, targets = np.random.default_rng(0).normal(size=(6, 3)), np.array([[0, 1], [2, 3], [4, 5]]), np.ones(3)
 

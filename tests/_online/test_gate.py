@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.rows.rows import all_finite, with_sorted_columns
+from onlinebregman._kernels.rows.arrays import all_finite
+from onlinebregman._kernels.rows.rows import with_sorted_columns
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags

@@ -12,7 +12,6 @@ If a row would change weights that are not backed up, the call is undone and rep
 
 import numpy as np
 
-from cpython.buffer cimport PyBuffer_Release
 from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
@@ -24,8 +23,9 @@ from onlinebregman._kernels.learners.transaction cimport (
 )
 from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array
 from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows, acquire_float64, open_rows, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, try_rows
 
 cdef extern from "learners/claim.h":
     bint ob_claim(long* flag) noexcept nogil
@@ -191,7 +191,7 @@ cdef class AtomicLearner:
         `scores`, if given, receives the `n_scores` scores of each row before it was learned.
         """
         cdef Rows rows
-        cdef Py_buffer targets
+        cdef View targets
         cdef Block block
         if not self.ready(attributes):
             return False
@@ -205,33 +205,25 @@ cdef class AtomicLearner:
             block.scores = &scores[0, 0]
         if self.target_ndim == 0:
             return self.learn_weighted(rows, &block, sample_weight)
-        if not acquire_float64(y, &targets):
+        y = float64_array(y, &targets)
+        if y is None or targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
+                (targets.ndim == 2 and targets.shape[1] != self.n_targets):
             return False
-        try:
-            if targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
-                    (targets.ndim == 2 and targets.shape[1] != self.n_targets):
-                return False
-            block.y = <const double*> targets.buf
-            return self.learn_weighted(rows, &block, sample_weight)
-        finally:
-            PyBuffer_Release(&targets)
+        block.y = <const double*> targets.at
+        return self.learn_weighted(rows, &block, sample_weight)
 
     cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
         """Learn a block with weights that are not validated; False if nothing was learned."""
-        cdef Py_buffer weights
+        cdef View weights
         block.sample_weight = NULL
         if sample_weight is None:
             return self.learn_block(rows, block) == LEARNED
-        if not acquire_float64(sample_weight, &weights):
+        sample_weight = float64_array(sample_weight, &weights)
+        if sample_weight is None or weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
+                not all_positive(<const double*> weights.at, rows.n_rows):
             return False
-        try:
-            block.sample_weight = <const double*> weights.buf
-            if weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
-                    not all_positive(block.sample_weight, rows.n_rows):
-                return False
-            return self.learn_block(rows, block) == LEARNED
-        finally:
-            PyBuffer_Release(&weights)
+        block.sample_weight = <const double*> weights.at
+        return self.learn_block(rows, block) == LEARNED
 
     cdef Rows fitting_rows(self, dict attributes, X):
         """The rows of X if they need no validation and have the right number of features; None otherwise."""
@@ -442,18 +434,18 @@ cdef class AtomicLearner:
     cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
         """Predictions of rows, or their scores unless `linked`; None if one is not finite, unless `finite` is False."""
         cdef Workspace work
-        cdef double[::1] out
+        cdef double* out
         cdef bint sound
+        cdef Py_ssize_t n = rows.n_rows * self.n_outputs(linked)
         self.check(rows)
         scorer = self.scorer(rows)
         if self.row_map is not None:
             self.row_map.open(rows)
-        outputs = np.empty(rows.n_rows * self.n_outputs(linked))
-        out = outputs
+        outputs = empty_float64(n, &out)
         make_workspace(&work, self.scoring_length(self.widest(rows)))
         with nogil:
-            sound = self.score_rows(rows, <void*> scorer, &work, linked, &out[0])
-            sound = ob_nonfinite(&out[0], out.shape[0]) == 0 and sound
+            sound = self.score_rows(rows, <void*> scorer, &work, linked, out)
+            sound = ob_nonfinite(out, n) == 0 and sound
             free_workspace(&work)
         error = self.link_error()
         if error is not None:

@@ -23,6 +23,7 @@ from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLO
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.fields cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
+from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.row_map cimport fetch_mapped, fetch_to_learn
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
@@ -401,7 +402,7 @@ cdef class ForwardLearner(AtomicLearner):
         cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
         cdef bint finite, with_shares = shares is not None
         cdef double[BATCH] share
-        cdef double[::1] out
+        cdef double* out
         cdef double[:, ::1] solution = None if forward else self.solve()
         cdef double* z
         cdef Row row
@@ -409,8 +410,7 @@ cdef class ForwardLearner(AtomicLearner):
         self.check(rows)
         if self.row_map is not None:
             self.row_map.open(rows)
-        predictions = np.empty(rows.n_rows * m)
-        out = predictions
+        predictions = empty_float64(rows.n_rows * m, &out)
         make_workspace(&work, width)
         z = work.vectors
         with nogil:
@@ -432,7 +432,7 @@ cdef class ForwardLearner(AtomicLearner):
                     shares[i + j] = share[j]
                 i += n
             free_workspace(&work)
-            finite = ob_nonfinite(&out[0], out.shape[0]) == 0
+            finite = ob_nonfinite(out, rows.n_rows * m) == 0
             finite = finite and (not with_shares or ob_nonfinite(&shares[0], shares.shape[0]) == 0)
         if not finite:
             return None

@@ -28,6 +28,7 @@ from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
@@ -192,17 +193,17 @@ cdef class MixtureLearner(Ensemble):
     cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
         """Outputs for rows, shape (n_rows, n_scores), or the forecasts of experts; None if they are not finite."""
         cdef Py_ssize_t i, j, k, width = self.mixer.n_scores if linked else self.n_forecasts
+        cdef double* out
         cdef double* scores
         cdef double* forecasts
         cdef Row fetched, row
         cdef RowMap row_map
         cdef Workspace work
-        cdef double[::1] out, buffer = np.empty(1 + self.width + self.n_forecasts + self.mixer.buffer_size())
+        memory = empty_float64(self.width + self.n_forecasts + self.mixer.buffer_size(), &scores)
         check_columns(rows.n_columns, self.n_features)
         for row_map in self.maps:
             row_map.open(rows)
-        outputs = np.empty(rows.n_rows * width)
-        out, scores = outputs, &buffer[0]
+        outputs = empty_float64(rows.n_rows * width, &out)
         forecasts = scores if self.links is None else scores + self.width
         self.mixer.weigh(forecasts + self.n_forecasts)
         make_workspace(&work, self.vector_length(self.widest(rows)))
@@ -226,7 +227,7 @@ cdef class MixtureLearner(Ensemble):
                     self.forecast(scores, forecasts)
                 self.mixer.mix(forecasts, &out[i * width], forecasts + self.n_forecasts)
             free_workspace(&work)
-            finite = finite and ob_nonfinite(&out[0], out.shape[0]) == 0
+            finite = finite and ob_nonfinite(out, rows.n_rows * width) == 0
         return outputs.reshape(-1, width) if finite else None
 
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------

@@ -16,7 +16,7 @@ from onlinebregman._kernels.learners.state cimport LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.constraints import row_extremes
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
-from onlinebregman._kernels.rows.rows import all_finite
+from onlinebregman._kernels.rows.arrays import all_finite
 
 
 cdef struct Chosen:              # the instances to learn

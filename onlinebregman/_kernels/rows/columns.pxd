@@ -9,8 +9,7 @@ cdef struct Strided:          # a column
 
 @cython.final
 cdef class ColumnBlocks:
-    cdef Py_buffer* buffers   # of the arrays, which keep the memory alive
-    cdef Py_ssize_t n_buffers
+    cdef tuple arrays         # which keep the memory alive
     cdef Strided* columns
     cdef Py_ssize_t n_rows, n_columns
     cdef void* memory         # unaligned block that `values` points into

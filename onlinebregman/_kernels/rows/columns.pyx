@@ -7,11 +7,11 @@ import numpy as np
 
 cimport cython
 
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.ops.columns cimport ob_gather_column
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
+from onlinebregman._kernels.rows.arrays cimport View, view
 
 cdef enum:
     BLOCK = 1 << 14           # numbers in a block
@@ -53,28 +53,19 @@ cdef class ColumnBlocks:
     """Rows of columns, gathered block by block."""
 
     def __dealloc__(self):
-        while self.n_buffers:
-            self.n_buffers -= 1
-            PyBuffer_Release(&self.buffers[self.n_buffers])
-        free(self.buffers)
         free(self.columns)
         free(self.memory)
 
     cdef int add(self, array) except -1:
         """Add a column, or all those of a 2-D array."""
-        cdef Py_buffer* buffer = &self.buffers[self.n_buffers]
-        cdef Py_ssize_t j, n
-        PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | PyBUF_STRIDES)
-        self.n_buffers += 1
-        n = buffer.shape[1] if buffer.ndim == 2 else 1
-        for j in range(n):
-            self.columns[self.n_columns] = Strided(
-                <const char*> buffer.buf + (j * buffer.strides[1] if buffer.ndim == 2 else 0), buffer.strides[0],
-                buffer.format[0]
-            )
-            self.n_columns += 1
-        if buffer.shape[0] != self.n_rows or not ob_gather_column(NULL, 0, NULL, 0, buffer.format[0], 0):
+        cdef View seen
+        cdef Py_ssize_t j
+        if not view(array, &seen) or seen.ndim > 2 or seen.shape[0] != self.n_rows or \
+                not ob_gather_column(NULL, 0, NULL, 0, seen.type, 0):
             raise TypeError(f"columns must be of {self.n_rows} numbers each; got {array.dtype} of shape {array.shape}")
+        for j in range(seen.shape[1]):
+            self.columns[self.n_columns] = Strided(seen.at + j * seen.strides[1], seen.strides[0], seen.type)
+            self.n_columns += 1
         return 0
 
     cdef void gather(self, Py_ssize_t i, Py_ssize_t n) noexcept nogil:
@@ -112,10 +103,10 @@ cdef ColumnBlocks blocks_of(X):
     if blocks.stride < n_columns:
         blocks.stride += 16
     blocks.capacity = min(max(BLOCK // blocks.stride, FEWEST_ROWS), max(blocks.n_rows, 1))
-    blocks.buffers = <Py_buffer*> calloc(len(arrays), sizeof(Py_buffer))
+    blocks.arrays = arrays
     blocks.columns = <Strided*> malloc(max(n_columns, 1) * sizeof(Strided))
     blocks.memory = malloc(blocks.capacity * blocks.stride * sizeof(double) + 64)
-    if blocks.buffers == NULL or blocks.columns == NULL or blocks.memory == NULL:
+    if blocks.columns == NULL or blocks.memory == NULL:
         raise MemoryError()
     blocks.values = <double*> ((<size_t> blocks.memory + 63) & ~<size_t> 63)
     for array in arrays:

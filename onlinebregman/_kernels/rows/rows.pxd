@@ -31,8 +31,8 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef Py_buffer[4] buffers    # of one array or three (CSR), and of `order`; they keep the memory alive
-    cdef int n_buffers                # number of buffers in use
+    cdef object array            # or the three of CSR; keeps their memory alive
+    cdef object order_array
     cdef void* x_memory          # unaligned blocks that `x`, `z`, `filled` and `ordered_x` point into
     cdef void* z_memory
     cdef void* filled_memory
@@ -56,7 +56,6 @@ cdef class Rows:
     cdef const Py_ssize_t* order  # the order in which rows are learned; NULL: as they are stored
     cdef Py_ssize_t lead         # how many rows ahead they are then prefetched
 
-    cdef bint acquire(self, array, int ndim, int layout=*)
     cdef int allocate(self) except -1
     cdef int allocate_scratch(self, bint filled) except -1
     cdef int allocate_indicators(self, Py_ssize_t n) except -1
@@ -84,9 +83,6 @@ cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
         OB_PREFETCH(at + k)
 
 
-cdef bint is_aligned(const Py_buffer* buffer) noexcept
-cpdef object as_float64(values)
-cdef bint acquire_float64(values, Py_buffer* buffer)
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)
 cdef Rows try_rows(X)

@@ -4,16 +4,14 @@ import numpy as np
 from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
-from cpython.buffer cimport (
-    PyBUF_ANY_CONTIGUOUS, PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
-)
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from onlinebregman._kernels.ops.row cimport ob_places, ob_scatter, ob_widen_columns, ob_widen_values
-from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_nonfinite
+from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
+from onlinebregman._kernels.rows.arrays cimport View, as_float64, view
 from onlinebregman._kernels.rows.columns cimport ColumnBlocks, blocks_of
 from onlinebregman._kernels.rows.columns import Columns
 
@@ -46,72 +44,6 @@ cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noex
     return least == 0 and (n == 0 or largest < bound)
 
 
-cdef bint is_aligned(const Py_buffer* buffer) noexcept:
-    """Whether the values are aligned to their size, which memory not allocated by NumPy may not be."""
-    return buffer.itemsize > 0 and <size_t> buffer.buf & <size_t> (buffer.itemsize - 1) == 0  # sizes of numbers: 2^k
-
-
-cpdef object as_float64(values):
-    """A copy of an array of numbers or a list of int and float, C-contiguous in float64; None for anything else."""
-    if type(values) is list:
-        for value in values:
-            if type(value) is not float and type(value) is not int:
-                return None
-    elif type(values) is not ndarray or values.dtype.kind not in "fiu":
-        return None
-    try:
-        return np.array(values, dtype=np.float64, order="C")
-    except OverflowError:
-        return None
-
-
-def all_finite(values):
-    """Whether values are a contiguous array of floats, all of them finite; False is also returned for other types."""
-    cdef Py_buffer buffer
-    cdef Py_ssize_t i, k, n
-    cdef const float* a
-    cdef float[8] sums
-    cdef double total = NAN
-    if type(values) is not ndarray:
-        return False
-    try:
-        PyObject_GetBuffer(values, &buffer, PyBUF_FORMAT | PyBUF_ANY_CONTIGUOUS)
-    except (BufferError, ValueError):
-        return False
-    if is_aligned(&buffer) and buffer.format == b"d":
-        total = ob_nonfinite(<const double*> buffer.buf, buffer.len // buffer.itemsize)
-    elif is_aligned(&buffer) and buffer.format == b"f":
-        a, n, total = <const float*> buffer.buf, buffer.len // buffer.itemsize, 0.0
-        memset(sums, 0, sizeof(sums))
-        for i in range(0, n - n % 8, 8):
-            for k in range(8):
-                sums[k] += a[i + k] * 0.0
-        for i in range(n - n % 8, n):
-            sums[0] += a[i] * 0.0
-        for k in range(8):
-            total += sums[k]
-    PyBuffer_Release(&buffer)
-    return total == 0
-
-
-cdef bint acquire_float64(values, Py_buffer* buffer):
-    """Acquire a buffer of numbers as float64, in place or copied; False, without a buffer, for anything else."""
-    cdef int attempt
-    for attempt in range(2):
-        if attempt == 1 or type(values) is not ndarray:
-            values = as_float64(values)
-            if values is None:
-                return False
-        try:
-            PyObject_GetBuffer(values, buffer, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
-        except (BufferError, ValueError):
-            continue
-        if buffer.format[0] == c"d" and buffer.format[1] == 0 and is_aligned(buffer):
-            return True
-        PyBuffer_Release(buffer)
-    return False
-
-
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
 
@@ -123,9 +55,6 @@ cdef class Rows:
     """A block of rows; `fetch` points a `Row` at one of them."""
 
     def __dealloc__(self):
-        while self.n_buffers:
-            self.n_buffers -= 1
-            PyBuffer_Release(&self.buffers[self.n_buffers])
         free(self.x_memory)
         free(self.index)
         free(self.z_memory)
@@ -133,16 +62,6 @@ cdef class Rows:
         free(self.indicator_memory)
         free(self.numbers)
         free(self.sort_memory)
-
-    cdef bint acquire(self, array, int ndim, int layout=PyBUF_C_CONTIGUOUS):
-        """Acquire the buffer of one more aligned array of numbers in this layout; False for anything else."""
-        cdef Py_buffer* buffer = &self.buffers[self.n_buffers]
-        try:
-            PyObject_GetBuffer(array, buffer, PyBUF_FORMAT | layout)
-        except (BufferError, TypeError, ValueError):
-            return False
-        self.n_buffers += 1
-        return buffer.ndim == ndim and buffer.format != NULL and buffer.format[1] == 0 and is_aligned(buffer)
 
     cdef int allocate(self) except -1:
         """Memory to convert rows that are not float64 with indices of type Py_ssize_t."""
@@ -205,13 +124,12 @@ cdef class Rows:
 
     cdef int set_order(self, order) except -1:
         """Learn these rows in this order, an array of intp; None: all as they are stored."""
-        cdef int n_buffers = self.n_buffers
+        cdef View seen
         cdef Py_ssize_t k, i, n, stored = 0
         if order is not None:
-            if not (self.acquire(order, 1) and self.buffers[n_buffers].format[0] in b"lq"
-                    and self.buffers[n_buffers].itemsize == sizeof(Py_ssize_t)):
+            if not (is_vector(order, &seen) and seen.type in b"lq" and seen.itemsize == sizeof(Py_ssize_t)):
                 raise TypeError(f"the order of rows must be a C-contiguous array of intp; got {type(order).__name__}")
-            self.order, n = <const Py_ssize_t*> self.buffers[n_buffers].buf, self.buffers[n_buffers].shape[0]
+            self.order_array, self.order, n = order, <const Py_ssize_t*> seen.at, seen.shape[0]
             for k in range(n):  # rows may come several times
                 i = self.order[k]
                 if not 0 <= i < self.n_rows:
@@ -411,21 +329,26 @@ cdef Entry* radix_sort(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexc
     return a
 
 
+cdef inline bint is_vector(array, View* seen):
+    """View an array; whether it is an aligned vector of numbers in C's order."""
+    return view(array, seen) and seen.ndim == 1 and seen.contiguous and seen.aligned
+
+
 cdef Rows dense_rows(X):
     """Rows of a 2-D array of float64 or float32 in any layout, or of `Columns`; None if it is something else."""
     cdef Rows rows = Rows.__new__(Rows)
-    cdef Py_buffer* buffer = &rows.buffers[0]
+    cdef View seen
     if type(X) is not ndarray and type(X) is Columns:
         rows.columns = blocks_of(X)
         rows.value_size, (rows.n_rows, rows.n_columns) = sizeof(double), X.shape
-    elif not rows.acquire(X, 2, PyBUF_STRIDES) or buffer.format[0] not in b"df":
+    elif not view(X, &seen) or seen.ndim != 2 or seen.type not in b"df" or not seen.aligned:
         return None
-    elif (buffer.strides[0] | buffer.strides[1]) & (buffer.itemsize - 1):
+    elif (seen.strides[0] | seen.strides[1]) & (seen.itemsize - 1):
         return None
     else:
-        rows.values, rows.value_size, rows.row_step = <const char*> buffer.buf, buffer.itemsize, buffer.strides[0]
-        rows.n_rows, rows.n_columns = buffer.shape[0], buffer.shape[1]
-        if rows.n_columns > 1 and buffer.strides[1] != buffer.itemsize:
+        rows.array, rows.values, rows.value_size, rows.row_step = X, seen.at, seen.itemsize, seen.strides[0]
+        rows.n_rows, rows.n_columns = seen.shape[0], seen.shape[1]
+        if seen.strides[1] != seen.itemsize:
             rows.columns, rows.value_size = blocks_of(X), sizeof(double)
     rows.widest, rows.stored = rows.n_columns, rows.n_rows * rows.n_columns
     rows.allocate()
@@ -438,24 +361,24 @@ cdef Rows sparse_rows(X):
     Rows whose columns do not increase are sorted when they are fetched.
     """
     cdef Rows rows = Rows.__new__(Rows)
+    cdef View values, indices, indptr
     cdef Py_ssize_t i, start, end
     cdef bint ordered = True
-    if not (rows.acquire(X.data, 1) and rows.acquire(X.indices, 1) and rows.acquire(X.indptr, 1)) or len(X.shape) != 2:
+    rows.array = X.data, X.indices, X.indptr
+    if not (is_vector(X.data, &values) and is_vector(X.indices, &indices) and is_vector(X.indptr, &indptr)):
         return None
-    if rows.buffers[0].format[0] not in b"df" or rows.buffers[1].itemsize != rows.buffers[2].itemsize:
+    if values.type not in b"df" or indices.type not in b"ilq" or indptr.type not in b"ilq":
         return None
-    for i in range(1, 3):
-        if rows.buffers[i].format[0] not in b"ilq" or rows.buffers[i].itemsize not in (4, 8):
-            return None
-    rows.values, rows.value_size = <const char*> rows.buffers[0].buf, rows.buffers[0].itemsize
-    rows.indices, rows.index_size = <const char*> rows.buffers[1].buf, rows.buffers[1].itemsize
-    rows.indptr = <const char*> rows.buffers[2].buf
+    if indices.itemsize not in (4, 8) or indptr.itemsize != indices.itemsize or len(X.shape) != 2:
+        return None
+    rows.values, rows.value_size = values.at, values.itemsize
+    rows.indices, rows.indptr, rows.index_size = indices.at, indptr.at, indices.itemsize
     rows.n_rows, rows.n_columns = X.shape
-    if rows.n_rows < 0 or rows.buffers[2].shape[0] != rows.n_rows + 1:
+    if rows.n_rows < 0 or indptr.shape[0] != rows.n_rows + 1:
         return None
     start = integer(rows.indptr, rows.index_size, 0)
     rows.stored = integer(rows.indptr, rows.index_size, rows.n_rows)
-    if start != 0 or rows.stored > rows.buffers[0].shape[0] or rows.stored > rows.buffers[1].shape[0]:
+    if start != 0 or rows.stored > values.shape[0] or rows.stored > indices.shape[0]:
         return None
     for i in range(rows.n_rows):
         end = integer(rows.indptr, rows.index_size, i + 1)
@@ -483,7 +406,7 @@ cdef Rows try_rows(X):
             rows = None if X is None else dense_rows(X)
         return rows
     if type(X) is csr_matrix or type(X) is csr_array:
-        return sparse_rows(X)
+        return sparse_rows(X) if type(X.data) is ndarray else None
     return dense_rows(X) if type(X) is Columns else None
 
 
