@@ -10,10 +10,12 @@ import pytest
 from configurations import CHECKED_VARIANTS, FIRST, ORDER_FREE, VARIANTS
 from hypothesis import HealthCheck, settings
 from overhead import (  # noqa: F401
+    pytest_collection,
     pytest_collection_finish,
     pytest_collection_modifyitems,
     pytest_itemcollected,
     shorten_the_search_for_data_frames,
+    shorten_what_is_done_around_examples,
 )
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
@@ -34,6 +36,7 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 shorten_the_search_for_data_frames()
+shorten_what_is_done_around_examples()
 
 # Methods that return a result for each row.
 OUTPUTS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
@@ -117,9 +120,14 @@ def default_names():
 
 
 @functools.cache
+def is_default(estimator):
+    """Whether it is the default configuration of its class."""
+    return repr(estimator) in default_names()
+
+
 def marks_of_variants(estimator):
     """Tests of configurations other than the defaults are marked as exhaustive."""
-    return [] if repr(estimator) in default_names() else [pytest.mark.exhaustive]
+    return [] if is_default(estimator) else [pytest.mark.exhaustive]
 
 
 def suited_configurations(metafunc):
@@ -236,8 +244,7 @@ def rows_for(estimator, n_classes):
 @pytest.fixture
 def rows(estimator, request):
     """Suitable rows: of three classes for the default configuration, of two for its variants."""
-    chosen = request.node.callspec.params["estimator"]
-    return rows_for(estimator, 3 if repr(chosen) in default_names() else 2)
+    return rows_for(estimator, 3 if is_default(request.node.callspec.params["estimator"]) else 2)
 
 
 @pytest.fixture
@@ -295,17 +302,28 @@ def is_online():
 
 
 @pytest.fixture(scope="session")
-def unchanged():
+def unchanged(untouched):
     """Context: the block raises the given error, and leaves the estimator exactly as it was."""
 
     @contextlib.contextmanager
     def unchanged(estimator, match, error=ValueError):
-        before = State(estimator)
-        with pytest.raises(error, match=match):
+        with untouched(estimator), pytest.raises(error, match=match):
             yield
-        assert State(estimator) == before
 
     return unchanged
+
+
+@pytest.fixture(scope="session")
+def untouched():
+    """Context: whatever is tried in the block leaves the estimators exactly as they were."""
+
+    @contextlib.contextmanager
+    def untouched(*estimators):
+        before = [State(estimator) for estimator in estimators]
+        yield
+        assert [State(estimator) for estimator in estimators] == before
+
+    return untouched
 
 
 @pytest.fixture

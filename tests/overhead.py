@@ -1,6 +1,17 @@
 """The same tests in less time: what takes long in the tools around them is left out."""
 
+import contextlib
+import functools
 import gc
+import random
+import types
+
+import numpy as np
+
+
+def pytest_collection(session):
+    """Nothing of what is collected is garbage, and to look for some while it grows takes as long as to collect it."""
+    gc.disable()
 
 
 def pytest_collection_modifyitems(items):
@@ -10,14 +21,36 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish(session):
     """The collected tests stay until the end, and need not be searched for garbage again and again."""
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)  # most that tests leave behind is no cycle
+    gc.enable()
 
 
 def pytest_itemcollected(item):
     """An expected failure is not reported: to look for its statement in the source would take longer than the test."""
     if item.get_closest_marker("xfail"):
         item.repr_failure = lambda raised: raised.exconly()
+
+
+def shorten_what_is_done_around_examples():
+    """hypothesis saves and restores the state of all random numbers three times for each, and reads sources again.
+
+    Here the common generators start alike for each example, as always, and are not restored.
+    """
+    from hypothesis import control, core
+    from hypothesis.internal import reflection
+
+    core.deterministic_PRNG = _same_random_numbers
+    control.deprecate_random_in_strategy = lambda *_: contextlib.nullcontext()  # no strategy of ours draws any
+    sources = {"getsource": functools.cache(reflection.inspect.getsource)}
+    reflection.inspect = types.SimpleNamespace(**vars(reflection.inspect) | sources)
+    reflection._clean_source = functools.cache(reflection._clean_source)
+
+
+def _same_random_numbers(seed=0):
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 -- what estimators without a random_state use
+    return contextlib.nullcontext()
 
 
 def shorten_the_search_for_data_frames():

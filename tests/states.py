@@ -1,5 +1,6 @@
 """The complete state of an object, bit for bit, in a form that can be compared by ==."""
 
+import functools
 import inspect
 import io
 import pickle
@@ -10,26 +11,36 @@ import numpy as np
 class State:
     """A state to be compared with later ones. Equal pickles, which are made much faster, mostly tell that it is equal.
 
-    Those that are compared have no references: it does not matter which parts are one object. So they cannot be read.
+    If pickles differ, then often only in which parts are one object. Those without references differ in values alone,
+    but cannot be read, and take longer.
     """
 
     def __init__(self, value):
+        try:
+            self.kept = pickle.dumps(value)
+        except Exception:  # what cannot be pickled, such as local classes
+            self.kept, self.content = None, state_of(value)
+
+    @functools.cached_property
+    def content(self):
+        return state_of(pickle.loads(self.kept))
+
+    @functools.cached_property
+    def values(self):
         file = io.BytesIO()
         pickler = pickle.Pickler(file)
         pickler.fast = True
-        try:
-            pickler.dump(value)
-            self.compared, self.kept = file.getvalue(), pickle.dumps(value)
-        except Exception:  # what cannot be pickled, such as local classes
-            self.compared, self.kept = None, state_of(value)
-
-    @property
-    def content(self):
-        return self.kept if self.compared is None else state_of(pickle.loads(self.kept))
+        pickler.dump(pickle.loads(self.kept))
+        return file.getvalue()
 
     def __eq__(self, other):
-        same = self.compared is not None and self.compared == other.compared
-        return same or self.content == other.content
+        if (
+            self.kept is not None
+            and other.kept is not None
+            and (self.kept == other.kept or self.values == other.values)
+        ):
+            return True
+        return self.content == other.content
 
     def __repr__(self):
         return repr(self.content)

@@ -216,8 +216,8 @@ def layouts_of(X, y, estimator):
     dense = [(np.asarray, X, y), (np.asfortranarray, X, y)]
     if not get_tags(estimator).input_tags.sparse:
         return dense
-    wide = np.zeros((len(X), 20, X.shape[1]))  # of few values in columns of their own, which alone are backed up
-    wide[range(len(X)), np.arange(len(X)) % 20] = X
+    wide = np.zeros((len(X), 10, X.shape[1]))  # of few values in columns of their own, which alone are backed up
+    wide[range(len(X)), np.arange(len(X)) % 10] = X
     wide = wide.reshape(len(X), -1)
     return [*dense, (sparse.csr_array, X, y), (sparse.csr_array, wide, y)]
 
@@ -230,15 +230,15 @@ def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output,
     weights = np.array(weights, dtype=float)
     if is_online(weighted):
         weighted.set_params(max_iter=2)
-    for layout, X, y in layouts_of(*rows, weighted):
+    for layout, X, y in layouts_of(*rows, weighted)[:: 3 if weights[0] else 1]:  # else one for each kind of backup
         model, twin = learn(clone(weighted), layout(X[:20]), y[:20]), learn(clone(weighted), layout(X[:20]), y[:20])
         before = learned(twin)
-        for row in np.flatnonzero(weights)[1:]:
+        for row in np.flatnonzero(weights)[[1, -1]]:
             for value, must_raise in ((np.inf, True), (1e308, False)):  # a large value can be learned by some
                 bad = X[20:26].copy()
                 bad[row, np.flatnonzero(bad[row])] = value
                 for method in ("partial_fit", "fit"):
-                    attempt = copy.deepcopy(model)
+                    attempt = model if must_raise else copy.deepcopy(model)
                     try:
                         getattr(attempt, method)(layout(bad), y[20:26], sample_weight=weights)
                     except ValueError:
