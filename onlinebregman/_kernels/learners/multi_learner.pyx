@@ -14,9 +14,10 @@ from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 1024
@@ -127,12 +128,20 @@ cdef class MultiLearner(Ensemble):
 
     def predict(self, X, bint linked=True):
         """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
-        return np.stack([learner.predict(X, linked=linked) for learner in self.learners], axis=1)
+        return self.predict_rows(open_rows(X), linked, False)
 
-    def predict_fast(self, dict attributes, X, linked=True):
-        """See `Learner.predict_fast`."""
-        columns = [learner.predict_fast(attributes, X, linked) for learner in self.learners]
-        return None if any(column is None for column in columns) else np.stack(columns, axis=1)
+    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+        cdef Py_ssize_t i, k, n = rows.n_rows, m = len(self.learners)
+        cdef View column
+        cdef double* out
+        predictions = empty_float64(n * m, &out)
+        for k in range(m):
+            of_one = (<Learner> self.learners[k]).predict_rows(rows, linked, finite)
+            if not view(of_one, &column):  # None
+                return None
+            for i in range(n):
+                out[i * m + k] = (<const double*> column.at)[i]
+        return predictions.reshape(n, m)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
