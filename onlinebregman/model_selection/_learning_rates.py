@@ -329,8 +329,9 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Predictions: the link of the loss at X @ coef_ + intercept_, in adaptive divergences at the mean score of
-            the models; for a classifier, labels. With `standardize`, values beyond five deviations count as five.
+            Predictions: the link of the loss at the mean score of the models, X @ coef_ + intercept_ unless the
+            divergence is adaptive; for a classifier, labels. With `standardize`, values beyond five deviations count as
+            five.
         """
         if self._classifies():
             p = self._predict(X)
@@ -340,16 +341,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     @finite("prediction")
     def _predict_numbers(self, X) -> np.ndarray:
         check_learned(self)
-        learners = [estimator._learner for estimator in self.estimators_]
-        if learners[0].geometry.adaptive:  # models may rescale their weights for larger values than any before
-            return np.asarray(self._learned_loss.link(self._predict(X)[:, 0]))
-        X = check_rows(self, X, reset=False)
-        row_map, weights = learners[0].row_map, self.weights_  # all have seen the same rows
-        if row_map is not None:
-            X = row_map.transform(X)
-        coef = weights @ np.array([learner.coef for learner in learners])
-        scores = X @ coef + weights @ [learner.intercept for learner in learners]
-        return np.asarray(self._learned_loss.link(scores))
+        return np.asarray(self._learned_loss.link(self._predict(X)[:, 0]))
 
     @available_if(_LearningRates._classifies)
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
