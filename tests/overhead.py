@@ -38,13 +38,15 @@ def shorten_what_is_done_around_examples():
     Here the common generators start alike for each example, as always, and are not restored.
     """
     from hypothesis import control, core
-    from hypothesis.internal import reflection
 
     core.deterministic_PRNG = _same_random_numbers
     control.deprecate_random_in_strategy = lambda *_: contextlib.nullcontext()  # no strategy of ours draws any
-    sources = {"getsource": functools.cache(reflection.inspect.getsource)}
-    reflection.inspect = types.SimpleNamespace(**vars(reflection.inspect) | sources)
-    reflection._clean_source = functools.cache(reflection._clean_source)
+    with contextlib.suppress(AttributeError, ImportError):  # other versions may lack these names, and take longer
+        from hypothesis.internal import reflection
+
+        sources = {"getsource": functools.cache(reflection.inspect.getsource)}
+        reflection.inspect = types.SimpleNamespace(**vars(reflection.inspect) | sources)
+        reflection._clean_source = functools.cache(reflection._clean_source)
 
 
 def _same_random_numbers(seed=0):
