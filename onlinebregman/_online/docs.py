@@ -66,7 +66,7 @@ gap : float
     Upper bound on the loss of the model minus that of the best comparator, from the row at which `track_regret` was
     set.
 probabilities : ndarray of shape (n_samples, n_classes)
-    They sum to 1.
+    They sum to 1; after indicators of several labels each is that of its label.
 
 Raises
 ------

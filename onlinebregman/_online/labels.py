@@ -203,6 +203,10 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
             return np.where(codes, *self._code_book[::-1])
         return super()._class_targets(codes)
 
+    def _make_code_book(self) -> np.ndarray:
+        """For several labels, whose targets are by default their indicators: where they are absent, and present."""
+        return np.eye(2)[:, [1] * len(self.classes_)] if self._multilabel else super()._make_code_book()
+
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit; give all class labels.")

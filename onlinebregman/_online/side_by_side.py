@@ -77,6 +77,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             estimator.n_features_in_ = self.n_features_in_
             if "classes_" in vars(self):
                 estimator.classes_, estimator._separate = self.classes_, estimator.handle_unknown == "add"
+                estimator._multilabel = getattr(self, "_multilabel", False)
                 estimator._begin_classes()
             estimator._begin(data)
             estimator._configure()
@@ -91,7 +92,11 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         self._learner = MixtureLearner(learners, self._make_mixer(), self._targets_by_class())
 
     def _targets_by_class(self) -> list[np.ndarray | None]:
-        return [vars(estimator).get("_code_book") for estimator in self.estimators_]
+        books = [vars(estimator).get("_code_book") for estimator in self.estimators_]
+        if not getattr(self, "_multilabel", False):
+            return books
+        indicators: Any = vars(self)["_code_book"]  # which a mixture of several labels gets
+        return [None if np.array_equal(book, indicators) else book for book in books]
 
     def _copy_learner(self) -> None:
         self.estimators_, self._learner = copy.deepcopy((self.estimators_, self._learner))
@@ -127,7 +132,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             )
         estimator = self.estimators_[number]
         if hasattr(estimator, "_code_book"):
-            data = replace(data, y=estimator._code_book.take(data.y.astype(np.intp), axis=0))
+            data = replace(data, y=estimator._class_targets(data.y.astype(np.intp)))
         estimator._refuse(reason, row, data)
 
     @read_only

@@ -82,11 +82,12 @@ def linear(model: Any, dtype: str) -> Any:
     tensor = scores_of(graph, form)
     if is_classifier(model):
         links = {"sigmoid": sigmoid, "clip": _clipped}
-        link = "softmax" if model._is_softmax else link_of(model._learned_loss)
+        several = model._multilabel
+        link = ("sigmoid" if several else "softmax") if model._is_softmax else link_of(model._learned_loss)
         of_two = len(form.coef) < len(model.classes_)  # one score for two classes
         probabilities = _softmax(graph, tensor, of_two) if link == "softmax" else None
         if link in links:
-            several, n_classes = model._multilabel, 0 if of_two else len(model.classes_)
+            n_classes = 0 if of_two else len(model.classes_)
             probabilities = links[link](graph, tensor) if several else _of_each(graph, links[link], tensor, n_classes)
         elif probabilities is None and model._learned_loss.probabilistic:
             raise ValueError(f"The probabilities of {model._learned_loss!r} have no form in ONNX.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import Mixer, OutputsMixer
@@ -15,9 +16,10 @@ from .validation import fitted, read_only
 def check_one_output(model: Any, error: type[Exception]) -> None:
     """Raise an error if a fitted mixture has several outputs."""
     if isinstance(model._fitted_mixer(), OutputsMixer):
+        kind = "Classifier" if is_classifier(model) else "Regressor"
         raise error(
             f"This {type(model).__name__} has {len(model._fitted_mixer().mixers)} outputs, but that is for one; "
-            "use sklearn.multioutput.MultiOutputRegressor, whose estimators_ are such models."
+            f"use sklearn.multioutput.MultiOutput{kind}, whose estimators_ are such models."
         )
 
 

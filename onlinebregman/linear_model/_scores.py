@@ -26,7 +26,7 @@ class ScoresClasses(LearnsLabels):
         -------
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the score of classes_[1], positive where it is predicted (minus that of classes_[0], if each
-            class has a row of weights); otherwise that of each class.
+            class has a row of weights); otherwise that of each class, or of each label of an indicator matrix.
 
         Raises
         ------
@@ -34,7 +34,7 @@ class ScoresClasses(LearnsLabels):
             If a score overflows.
         """
         scores = self._predict(X, (False,))
-        if len(self.classes_) != 2:
+        if self._multilabel or len(self.classes_) != 2:
             return scores
         return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
 

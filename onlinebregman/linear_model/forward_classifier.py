@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 
 from .._kernels.learners.aioli import AioliLearner
+from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.softmax import SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
 from .._online.scores import Scores
@@ -50,7 +51,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the classes; for two classes those of `classes_[1]` minus those of `classes_[0]`.
+        Weights of the classes, or labels; for two classes those of `classes_[1]` minus those of `classes_[0]`.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     {classes_, t_}
@@ -84,9 +85,9 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     together, and O(n_features) per class for a prediction, or O(n_features^2) with update="aioli". With forgetting,
     A^-1 grows up to 1e100 in directions without rows.
 
-    Several outputs (y with several columns) need one classifier each, with
-    :class:`sklearn.multioutput.MultiOutputClassifier` and its `partial_fit`. They cannot share the matrix: the
-    curvature h depends on the probabilities of one output, except for the squared loss, whose curvature is 1
+    Several labels of a row, y an indicator matrix of shape (n_samples, n_labels), are learned by one logistic model
+    each; `classes_` are numbers of columns. Rows are read and standardised once, but labels cannot share the matrix:
+    the curvature h depends on the probabilities of one label, except for the squared loss, whose curvature is 1
     (`ForwardRegressor`).
 
     The loss of a row of weight h is multiplied by h; rows of weight 0 are ignored. There is no bound on the regret of
@@ -140,6 +141,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
 
     _read_at_each_call = ("forgetting", "handle_unknown", "class_weight", "handle_new_features")
     _is_softmax = True
+    _takes_indicators = True
     _separate = False  # whether two classes have a row of weights each, as those of a mixture that may get more classes
     _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers
     _remedy = "scale features (sklearn.preprocessing.StandardScaler)."
@@ -174,7 +176,8 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         -------
         {probabilities}
         """
-        return self._predict(X, (True,))
+        probabilities = self._predict(X, (True,))
+        return probabilities[:, 1::2] if self._multilabel else probabilities
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
@@ -189,10 +192,12 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
             The log-softmax of the scores, also finite where a probability underflows to 0.
         """
         scores = self._predict(X, (False,))
+        if self._multilabel:
+            return log_expit(scores)
         halved = scores.shape[1] < len(self.classes_)  # two classes with the difference of their scores
         return log_expit(np.hstack([-scores, scores])) if halved else log_softmax(scores, axis=1)
 
-    def regret_bound(self, coef: ArrayLike, intercept: float = 0.0) -> float:
+    def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """Bound on `cumulative_loss_` minus the loss of other weights u on the same rows, for update="aioli".
 
         It is the penalty of u plus what the losses of this run exceeded the minimum of F by (see Notes of the class),
@@ -204,14 +209,14 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
 
         Parameters
         ----------
-        coef : array-like of shape (n_features,) or (random_features,)
+        coef : array-like of shape (n_features,) or (random_features,), with a first axis for several labels
             The weights u, for standardised rows if `standardize` is True.
-        intercept : float, default=0.0
+        intercept : float or array-like of shape (n_labels,), default=0.0
             Their intercept, a coordinate of u with the feature 1; 0 if none is learned.
 
         Returns
         -------
-        bound : float
+        bound : float or ndarray of shape (n_labels,)
             Infinite if rows were learned with `forgetting` < 1.
 
         Raises
@@ -219,11 +224,19 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         ValueError
             If the model was learned by another update, or the norm of u is larger than `radius`.
         """
-        learner = self._fitted_learner()
-        if not isinstance(learner, AioliLearner):
+        if not isinstance(_first(self._fitted_learner()), AioliLearner):
             raise NoBound("regret_bound is for update='aioli'; there is none for the implicit update.")
         self._check_one_run()
-        u, b, n = np.asarray(coef, dtype=np.float64), float(intercept), learner.coef.shape[1]
+        if not self._multilabel:
+            return self._bound(self._learner, np.asarray(coef, dtype=np.float64), float(np.asarray(intercept)))
+        learners = self._learner.learners
+        u = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), np.shape(coef)[-1]))
+        b = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners)).tolist()
+        return np.array([self._bound(*each) for each in zip(learners, u, b, strict=True)])
+
+    def _bound(self, learner: AioliLearner, u: np.ndarray, b: float) -> float:
+        """The bound of one learner."""
+        n = learner.coef.shape[1]
         if u.shape != (n,):
             raise ValueError(f"coef must have shape ({n},); got {u.shape}.")
         if b and not learner.fit_intercept:
@@ -237,33 +250,37 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         return float(learner.alpha * (u @ u) / 2 + learner.intercept_alpha * b**2 / 2 + learner.slack)
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
-        if isinstance(self._fitted_learner(), AioliLearner):
+        if isinstance(_first(self._fitted_learner()), AioliLearner):
             raise ValueError("Scores of update='aioli' are roots of an equation of the row, and cannot be converted.")
         return super()._scores(of)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        improper = self.update == "aioli" if call.first else isinstance(self._learner, AioliLearner)
+        improper = self.update == "aioli" if call.first else isinstance(_first(self._learner), AioliLearner)
         if improper and self.handle_unknown == "add":
             raise ValueError("handle_unknown must be 'error' with update='aioli', which is for two classes; got 'add'.")
         return self._check_labels(call, X, y, sample_weight, classes)
 
     def _begin(self, data: Examples) -> None:
         row_map, n_features = self._begin_map(data.X)
-        n_classes = len(self.classes_)
+        n_classes = 2 if self._multilabel else len(self.classes_)
         improper = self.update == "aioli"
         if improper and n_classes > 2:
             raise ValueError(f"update='aioli' is for two classes; got {n_classes}. Use update='implicit'.")
         scale = 0.5 if improper else 1.0  # of the penalty on the difference of both classes' weights
         start = n_features, n_classes, scale * self.alpha, self.fit_intercept
         others = self._features(n_features), scale * self._intercept_alpha()
-        learner = (
-            AioliLearner(*start, *others, self.radius) if improper else SoftmaxLearner(*start, *others, self._separate)
-        )
-        learner.map_by(row_map)
-        self._learner = learner
+        kind, more = (AioliLearner, self.radius) if improper else (SoftmaxLearner, self._separate)
+        learners = [kind(*start, *others, more) for _ in (self.classes_ if self._multilabel else (1,))]
+        self._learner = MultiLearner(learners) if self._multilabel else learners[0]
+        self._learner.map_by(row_map)
 
     def _configure(self) -> None:
         self._learner.configure(forgetting=self.forgetting)
 
     def _with_classes(self, numbers: list[int]) -> SoftmaxLearner:
         return self._learner.with_classes(len(self.classes_), numbers)
+
+
+def _first(learner: Any) -> Any:
+    """The learner, or of several labels that of the first."""
+    return learner.learners[0] if isinstance(learner, MultiLearner) else learner

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsLabels
@@ -52,6 +53,11 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
 
     Notes
     -----
+    Several labels of a row, y an indicator matrix of shape (n_samples, n_labels), are learned by members with one
+    learner for each, and each label has a mixture of its own: attributes about weights, losses and combinations of
+    members then have a first axis for the labels, `cumulative_loss_` and `regret_bound_` are sums, and the best member
+    is that of the sum. `explain`, `feature_importances_` and `to_onnx` are for one output.
+
     Losses that give no probabilities, such as the hinge loss, are calibrated: probabilities are proportional to the
     sigmoid of slope * score + offset, and both numbers are learned by Newton steps on the rows predicted before, which
     move no log odds on the wrong side beyond 10 on the other one.
@@ -73,6 +79,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     }
     _read_at_each_call = (*ParameterFree._read_at_each_call, "handle_unknown")
     _kinds = (OnlineLinearClassifier, ForwardClassifier)
+    _takes_indicators = True
 
     def __init__(
         self,
@@ -102,7 +109,11 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         -------
         {probabilities}
         """
-        return self._predict(X)
+        return self._predict(X)[:, 1::2] if self._multilabel else self._predict(X)
+
+    def _class_scores(self, X) -> np.ndarray:
+        probabilities = self._predict(X)  # of several labels those of absence and presence
+        return probabilities[:, 1::2] - probabilities[:, ::2] if self._multilabel else probabilities
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
@@ -162,12 +173,17 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
             ]
             members += self._nonlinear(ForwardClassifier, scaled)
             if not sparse:
-                n_classes = len(self.classes_)
-                joint = partial(MirrorDescentClassifier, multi_class="multinomial")
-                members += self._of_thresholds(joint, n_classes if n_classes > 2 else 1)
+                joint = len(self.classes_) > 2 and not self._multilabel
+                kind = partial(MirrorDescentClassifier, multi_class="multinomial" if joint else "ovr")
+                members += self._of_thresholds(kind, len(self.classes_) if joint else 1)
         return members
 
-    def _make_mixer(self) -> ProbabilityMixer:
+    def _make_mixer(self) -> ProbabilityMixer | OutputsMixer:
+        if self._multilabel:
+            return OutputsMixer([self._mixer_of(2) for _ in self.classes_])
+        return self._mixer_of(len(self.classes_))
+
+    def _mixer_of(self, n_classes: int) -> ProbabilityMixer:
         links = [estimator._link for estimator in self.estimators_]
         hedge, stack = self._make_hedge(1.0)
-        return ProbabilityMixer(hedge, len(self.classes_), links, stack, self.handle_unknown == "add")
+        return ProbabilityMixer(hedge, n_classes, links, stack, self.handle_unknown == "add")

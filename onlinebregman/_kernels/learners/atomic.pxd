@@ -68,6 +68,7 @@ cdef class AtomicLearner:
     cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
                         double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil
     cdef int check_all(self) noexcept nogil
+    cdef double total_loss(self) noexcept nogil
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef object predict_rows(self, Rows rows, bint linked, bint finite=*)
     cdef object scorer(self, Rows rows)

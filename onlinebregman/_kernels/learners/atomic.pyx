@@ -356,6 +356,10 @@ cdef class AtomicLearner:
         """After the last row: check that everything is finite that was not checked row by row."""
         return LEARNED
 
+    cdef double total_loss(self) noexcept nogil:
+        """The cumulative loss, of learners that may be parts of a model."""
+        return 0.0
+
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         """The `n_scores` scores of a row."""
 

@@ -167,6 +167,9 @@ cdef class Learner(AtomicLearner):
     def cumulative_loss(self):
         return self.run.loss
 
+    cdef double total_loss(self) noexcept nogil:
+        return self.run.loss
+
     @property
     def failure(self):
         """The exception raised by a geometry in Python, or None."""

@@ -201,17 +201,18 @@ cdef class OutputsMixer(Mixer):
     Parameters
     ----------
     mixers : list of Mixer
-        With one score.
+        Of learners with one score, and with the same number of scores of their own.
     """
 
     def __cinit__(self, mixers, state=None):
         cdef Mixer mixer
         cdef Py_ssize_t k
         self.mixers = tuple([<Mixer?> mixer for mixer in mixers])
-        self.n = self.n_targets = self.n_scores = len(self.mixers)
+        self.n = self.n_targets = len(self.mixers)
         self.target_ndim = 2
-        if len({mixer.n_features for mixer in self.mixers}) != 1 or any([mixer.n_scores != 1 for mixer in self.mixers]):
-            raise ValueError(f"mixers must be of the same number of experts, with one score; got {self.mixers}")
+        if len({(mixer.n_features, mixer.n_scores) for mixer in self.mixers}) != 1:
+            raise ValueError(f"mixers must be of the same numbers of experts and scores; got {self.mixers}")
+        self.n_scores = self.n * self.mixers[0].n_scores
         self.n_features = self.n * self.mixers[0].n_features
         self.row = np.empty(self.mixers[0].n_features)
         self.parts = <void**> malloc(self.n * sizeof(void*))
@@ -291,7 +292,8 @@ cdef class OutputsMixer(Mixer):
         buffer += self.row.shape[0]
         for k in range(self.n):
             self.gather(scores, k, row)
-            (<Mixer> self.parts[k]).mix(row, out + k, buffer)
+            (<Mixer> self.parts[k]).mix(row, out, buffer)
+            out += (<Mixer> self.parts[k]).n_scores
             buffer += (<Mixer> self.parts[k]).buffer_size()
 
 

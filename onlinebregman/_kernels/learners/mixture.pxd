@@ -49,6 +49,8 @@ cdef class MixtureLearner(Ensemble):
     cdef Outcome* outcomes    # of task 0 (the first two kinds), then of one task for each chunkwise learner
     cdef Chunk chunk
     cdef double[::1] targets  # of the rows of the chunk
+    cdef double[:, ::1] by_label  # of several labels: the targets of each learner that has its own
+    cdef bint several         # whether targets are indicators of several labels, if learners have their own
     cdef double[::1] scores   # of each learner, before it learned the row
     cdef Py_ssize_t width     # their number in a row
     cdef double[::1] forecasts  # to which links map the scores of a row
@@ -66,6 +68,7 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
+    cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil
     cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil

@@ -22,7 +22,7 @@ from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.links cimport IDENTITY, link_of, probability
 from onlinebregman._kernels.learners.lockstep cimport Lockstep
 from onlinebregman._kernels.learners.mixer cimport Mixer
-from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
+from onlinebregman._kernels.learners.multi_learner cimport MultiLearner, sole_learner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
@@ -51,7 +51,8 @@ cdef class MixtureLearner(Ensemble):
     mixer : Mixer
     targets_by_class : list, default=None
         For each learner an array of shape (n_classes, n_targets), its targets for the rows of each class, if y holds
-        class numbers; None: it learns y itself.
+        class numbers; of several labels, if y holds indicators, shape (2, n_labels), its target where a label is absent
+        and where it is present; None: it learns y itself.
     links : list of {"identity", "logistic", "clipped"}, default=None
         Of experts that may also learn by themselves: how each one's score is mapped to a forecast, which the mixer
         learns. The forecasts equal, bit for bit, those of the experts just before the row.
@@ -73,7 +74,9 @@ cdef class MixtureLearner(Ensemble):
                 f"targets_by_class must have one entry for each of {self.n} learners; got {len(self.targets_by_class)}"
             )
         self.n_targets = max(1, mixer.n_targets)
-        self.target_ndim = mixer.target_ndim if all([table is None for table in self.targets_by_class]) else 1
+        own = any([table is not None for table in self.targets_by_class])
+        self.several = own and mixer.target_ndim == 2
+        self.target_ndim = 1 if own and not self.several else mixer.target_ndim
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.rowwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
         self.chunkwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
@@ -96,8 +99,8 @@ cdef class MixtureLearner(Ensemble):
             start += learner.n_scores
             if self.targets_by_class[k] is not None:
                 table = self.targets_by_class[k]
-                self.n_labels = min(self.n_labels, table.shape[0])
-                if table.shape[0] == 0 or table.shape[1] < learner.n_targets:
+                self.n_labels = self.n_labels if self.several else min(self.n_labels, table.shape[0])
+                if table.shape[0] < 1 + self.several or table.shape[1] < learner.n_targets:
                     raise ValueError(
                         f"targets_by_class[{k}] must have {learner.n_targets} targets for each class; "
                         f"got shape ({table.shape[0]}, {table.shape[1]})"
@@ -246,6 +249,8 @@ cdef class MixtureLearner(Ensemble):
         self.chunk.reserve(rows, most, self.n_targets)
         if self.targets.shape[0] < most * self.n_targets:
             self.targets, self.scores = np.empty(most * self.n_targets), np.empty(most * self.width)
+        if self.several and (self.by_label is None or self.by_label.shape[1] < self.targets.shape[0]):
+            self.by_label = np.empty((self.n, self.targets.shape[0]))
         if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
@@ -308,11 +313,15 @@ cdef class MixtureLearner(Ensemble):
 
     cdef int learn_chunk(self, Block* block) noexcept nogil:
         """Every learner learns the rows of the chunk; the losses of their predictions are counted."""
-        cdef Py_ssize_t i, k, n = self.chunk.n
+        cdef Py_ssize_t i, k, start, n = self.chunk.n
         cdef int status
         cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
         cdef Outcome* other
         self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, self.n_targets, &self.targets[0])
+        for k in range(self.n if self.several else 0):
+            for i in range(n * self.n_targets if self.parts[k].targets_by_class != NULL else 0):
+                start = self.parts[k].n_targets if self.targets[i] != 0 else 0
+                self.by_label[k, i] = self.parts[k].targets_by_class[start + i % self.n_targets]
         self.thread_pool.run(learn_by, <void*> self, 1 + self.n_chunkwise)
         for k in range(self.n_chunkwise):
             other = &self.outcomes[1 + k]
@@ -328,6 +337,15 @@ cdef class MixtureLearner(Ensemble):
         if first.status != LEARNED:
             block.failed, self.refusing = self.chunk.number[first.row], first.refusing
         return first.status
+
+    cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil:
+        """The targets of a learner for a row of the chunk: the mixer's, or its own for the class or the labels."""
+        cdef Part* part = &self.parts[k]
+        if part.targets_by_class == NULL:
+            return &self.targets[i * self.n_targets]
+        if self.several:
+            return &self.by_label[k, i * self.n_targets]
+        return part.targets_by_class + <Py_ssize_t> self.chunk.y[i * self.n_targets] * part.n_targets
 
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil:
         """The mixer learns the scores of a row, or the forecasts to which they are linked."""
@@ -377,8 +395,7 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
-        cdef double y = self.chunk.y[i * self.n_targets], weight = self.chunk.weight[i]
-        cdef const double* target = &self.targets[i * self.n_targets]
+        cdef double weight = self.chunk.weight[i]
         cdef double* scores = &self.scores[i * self.width]
         cdef Part* part
         for k in range(self.n if self.links is not None else 0):
@@ -387,7 +404,7 @@ cdef class MixtureLearner(Ensemble):
                     self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
                 )
         for k in range(self.lockstep.n):
-            self.lockstep.y[k] = targets_of(&self.parts[self.lockstep.index[k]], y, target)[0]
+            self.lockstep.y[k] = self.targets_of(self.lockstep.index[k], i)[0]
         if self.lockstep.n > 0:
             outcome.turn = -1
             status = self.lockstep.learn_row(
@@ -403,7 +420,7 @@ cdef class MixtureLearner(Ensemble):
             part = &self.parts[self.rowwise[k]]
             outcome.turn = outcome.refusing = self.rowwise[k]
             status = (<AtomicLearner> part.learner).learn_row(
-                self.chunk.images(part.image) + i, work, targets_of(part, y, target), weight,
+                self.chunk.images(part.image) + i, work, self.targets_of(self.rowwise[k], i), weight,
                 NULL if part.scored_before else scores + part.start,
             )
             if status != LEARNED:
@@ -416,7 +433,7 @@ cdef class MixtureLearner(Ensemble):
         cdef const double* y[MAX_CHUNK_ROWS]
         cdef Part* part = &self.parts[k]
         for i in range(self.chunk.n):
-            y[i] = targets_of(part, self.chunk.y[i * self.n_targets], &self.targets[i * self.n_targets])
+            y[i] = self.targets_of(k, i)
         outcome.turn = outcome.refusing = k
         outcome.status = (<AtomicLearner> part.learner).learn_rows(
             self.chunk.images(part.image), self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start],
@@ -474,16 +491,6 @@ cdef bint learns_chunks(AtomicLearner learner):
     return True
 
 
-cdef AtomicLearner sole_learner(AtomicLearner learner):
-    """The only learner of a MultiLearner of one score; otherwise the learner itself."""
-    return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
-
-
 cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
     """The targets of row i; NULL if there are none."""
     return NULL if block.y == NULL else block.y + i * block.n_targets
-
-
-cdef inline const double* targets_of(const Part* part, double y, const double* target) noexcept nogil:
-    """The targets of a learner for y: those of class y, or `target`."""
-    return target if part.targets_by_class == NULL else part.targets_by_class + <Py_ssize_t> y * part.n_targets

@@ -1,4 +1,4 @@
-from onlinebregman._kernels.learners.atomic cimport Block
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.lockstep cimport Lockstep
@@ -36,3 +36,6 @@ cdef class MultiLearner(Ensemble):
     cdef int divide(self, Rows rows, Py_ssize_t length) except -1
     cdef int learn_in_parts(self, Rows rows, Block* block) noexcept nogil
     cdef void learn_part(self, Part* part, Lockstep lockstep) noexcept nogil
+
+
+cdef AtomicLearner sole_learner(AtomicLearner learner)

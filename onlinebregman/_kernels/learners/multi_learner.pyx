@@ -30,14 +30,17 @@ cdef class MultiLearner(Ensemble):
 
     Parameters
     ----------
-    learners : list of Learner
+    learners : list of AtomicLearner
+        Of one score and one target each.
     """
 
     def __cinit__(self, learners):
         cdef Py_ssize_t k
         self.separate = True
         self.share_map()
-        [<Learner?> learner for learner in self.learners]
+        if any([learner.n_scores != 1 for learner in self.learners]):
+            raise ValueError(f"learners must have one score each; got {[each.n_scores for each in self.learners]}")
+        self.chunkwise = all([(<AtomicLearner> learner).chunkwise for learner in self.learners])
         self.n = self.n_targets = self.n_scores = len(self.learners)
         self.target_ndim = 2
         self.members = <void**> malloc(self.n * sizeof(void*))
@@ -88,11 +91,16 @@ cdef class MultiLearner(Ensemble):
 
     @property
     def coef(self):
-        return np.stack([learner.coef for learner in self.learners])
+        return np.vstack([learner.coef for learner in self.learners])
 
     @property
     def intercept(self):
-        return np.array([learner.intercept for learner in self.learners])
+        return np.hstack([learner.intercept for learner in self.learners])
+
+    @property
+    def features(self):
+        """The features that all learners with a matrix learn; None: the values of rows."""
+        return getattr(self.learners[0], "features", None)
 
     @property
     def failure(self):
@@ -121,6 +129,11 @@ cdef class MultiLearner(Ensemble):
         learner.map_by(self.row_map)
         return learner
 
+    def joined(self, learners, row_map):
+        """See `SecondOrderLearner.joined`."""
+        of_each = zip(self.learners, *[each.learners for each in learners], strict=True)
+        return type(self)([first.joined(others, row_map) for first, *others in of_each])
+
     def configure(self, **settings):
         """The same for all learners; see `Learner.configure`."""
         for learner in self.learners:
@@ -131,17 +144,22 @@ cdef class MultiLearner(Ensemble):
         return self.predict_rows(open_rows(X), linked, False)
 
     cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
-        cdef Py_ssize_t i, k, n = rows.n_rows, m = len(self.learners)
-        cdef View column
+        """Predictions of all learners side by side; None if one of them has none."""
+        cdef Py_ssize_t i, j, k, n = rows.n_rows, m = len(self.learners), width
+        cdef AtomicLearner learner = self.learners[0]
+        cdef View part
         cdef double* out
-        predictions = empty_float64(n * m, &out)
+        width = learner.n_outputs(linked)
+        predictions = empty_float64(n * m * width, &out)
         for k in range(m):
-            of_one = (<Learner> self.learners[k]).predict_rows(rows, linked, finite)
-            if not view(of_one, &column):  # None
+            learner = self.learners[k]
+            predicted = learner.predict_rows(rows, linked, finite)
+            if not view(predicted, &part):
                 return None
             for i in range(n):
-                out[i * m + k] = (<const double*> column.at)[i]
-        return predictions.reshape(n, m)
+                for j in range(width):
+                    out[(i * m + k) * width + j] = (<const double*> part.at)[i * width + j]
+        return predictions.reshape(n, m * width)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -161,14 +179,14 @@ cdef class MultiLearner(Ensemble):
             learner.commit()
 
     cdef bint scores_predict(self) noexcept:
-        cdef Learner learner
+        cdef AtomicLearner learner
         for learner in self.learners:
             if not learner.scores_predict():
                 return False
         return True
 
     cdef bint row_scores_predict(self) noexcept:
-        cdef Learner learner
+        cdef AtomicLearner learner
         for learner in self.learners:
             if not learner.row_scores_predict():
                 return False
@@ -259,22 +277,22 @@ cdef class MultiLearner(Ensemble):
         part.row = self.chunk.n
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
-        return n * self.n
+        return self.n * (<AtomicLearner> self.members[0]).effort(n)
 
     cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):
-            (<Learner> self.members[q]).prefetch(rows, k)
+            (<AtomicLearner> self.members[q]).prefetch(rows, k)
 
     cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
         cdef double total = 0.0
         for k in range(self.n):
-            status = (<Learner> self.members[k]).check_all()
+            status = (<AtomicLearner> self.members[k]).check_all()
             if status != LEARNED:
                 return status
-            total += (<Learner> self.members[k]).run.loss
+            total += (<AtomicLearner> self.members[k]).total_loss()
         return LEARNED if isfinite(total) else LOSS_OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -290,17 +308,40 @@ cdef class MultiLearner(Ensemble):
                 scores[self.lockstep.index[k]] = self.lockstep.a[k]
             return status
         for k in range(self.n):
-            status = (<Learner> self.members[k]).learn_row(
+            status = (<AtomicLearner> self.members[k]).learn_row(
                 row, work, y + k * self.separate, weight, NULL if scores == NULL else scores + k
             )
             if status != LEARNED:
                 return status
         return LEARNED
 
+    cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
+                        double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil:
+        """Learners with a matrix learn all rows, one learner after the other; of refused rows the first one counts."""
+        cdef Py_ssize_t i, k, n_rows = n
+        cdef int status, first = LEARNED
+        if not self.chunkwise:
+            return AtomicLearner.learn_rows(self, rows, n, work, y, weight, scores, stride, failed)
+        for k in range(self.n):
+            status = (<AtomicLearner> self.members[k]).learn_rows(
+                rows, n, work, y, weight, scores + k, stride, failed
+            )
+            if status != LEARNED:
+                first, n = status, failed[0]
+            for i in range(n_rows):
+                y[i] += self.separate
+        failed[0] = n
+        return first
+
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.n):
-            (<Learner> self.members[k]).score_row(row, work, scores + k)
+            (<AtomicLearner> self.members[k]).score_row(row, work, scores + k)
+
+
+cdef AtomicLearner sole_learner(AtomicLearner learner):
+    """The only learner of a MultiLearner of one score; otherwise the learner itself."""
+    return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
 
 
 cdef void learn_part_of(void* learner, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:

@@ -82,6 +82,7 @@ cdef class MultinomialLearner(MultiLearner):
 
     def __cinit__(self, learners):
         cdef Py_ssize_t i
+        [<Learner?> learner for learner in self.learners]
         self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
         self.n_lanes = (self.n + LANES - 1) // LANES * LANES
         self.scores = <Score*> malloc(self.n * sizeof(Score))

@@ -146,6 +146,9 @@ cdef class SecondOrderLearner(AtomicLearner):
     def cumulative_loss(self):
         return self.state.loss
 
+    cdef double total_loss(self) noexcept nogil:
+        return self.state.loss
+
     @property
     def covariance(self):
         """A^-1."""
