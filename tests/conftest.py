@@ -6,17 +6,10 @@ import inspect
 import signal
 
 import numpy as np
+import overhead
 import pytest
 from configurations import CHECKED_VARIANTS, FIRST, ORDER_FREE, VARIANTS
 from hypothesis import HealthCheck, settings
-from overhead import (  # noqa: F401
-    pytest_collection,
-    pytest_collection_finish,
-    pytest_collection_modifyitems,
-    pytest_itemcollected,
-    shorten_the_search_for_data_frames,
-    shorten_what_is_done_around_examples,
-)
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import estimator_checks, get_tags
@@ -35,8 +28,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
-shorten_the_search_for_data_frames()
-shorten_what_is_done_around_examples()
+overhead.shorten_the_search_for_data_frames()
+overhead.shorten_what_is_done_around_examples()
 
 # Methods that return a result for each row.
 OUTPUTS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
@@ -53,6 +46,10 @@ LEFT_OUT_OF_TRANSFORMERS = [
     "check_transformer_get_feature_names_out_pandas",
     "check_get_feature_names_out_error",
 ]
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(overhead)
 
 
 def public_estimators():

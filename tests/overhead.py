@@ -1,17 +1,37 @@
-"""The same tests in less time: what takes long in the tools around them is left out."""
+"""The same tests in less time: what takes long in the tools around them is left out.
+
+A plugin of pytest, which conftest.py registers.
+"""
 
 import contextlib
 import functools
 import gc
+import os
 import random
 import types
 
 import numpy as np
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+# The most examples that a law is tested with for each of its parameters, such as losses, and for all of them.
+MOST = int(os.environ.get("ONLINEBREGMAN_EXAMPLES", 10**6))
+FEWEST, ALTOGETHER = 10, 400
 
 
 def pytest_collection(session):
     """Nothing of what is collected is garbage, and to look for some while it grows takes as long as to collect it."""
     gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc):
+    """The more parameters a law is tested for, the fewer examples each needs: they are different ones."""
+    law = metafunc.function
+    if is_hypothesis_test(law):
+        own = law._hypothesis_internal_use_settings
+        most = min(max(FEWEST, ALTOGETHER // max(len(metafunc._calls), 1)), MOST)
+        law._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, most))
 
 
 def pytest_collection_modifyitems(items):

@@ -412,7 +412,7 @@ def test_a_rate_that_is_not_positive_is_refused_first_and_in_mid_stream(estimato
 def test_threads_may_predict_with_one_model_at_once(estimator, rows, learn, output):
     X, y = rows
     learn(estimator, X, y)
-    streams = [np.tile(X, (250, 1)), np.tile(X[::-1], (250, 1))]
+    streams = [np.tile(X, (60, 1)), np.tile(X[::-1], (60, 1))]
     expected = [output(estimator, stream) for stream in streams]
     found = [[], []]
     start = threading.Barrier(2)

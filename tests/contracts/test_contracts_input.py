@@ -184,22 +184,24 @@ def sparse_rows(estimator, rows):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", SPARSE)
-def test_every_sparse_container_is_the_same(estimator, sparse_rows, learn, kind, says_the_same, output):
+def test_every_sparse_container_is_the_same(estimator, sparse_rows, learn, says_the_same, output):
     X, y = sparse_rows
-    reference = learn(clone(estimator), sparse.csr_array(X), y)
-    if kind == "explicit zeros":  # includes more columns: equal up to rounding only, like dense rows
-        learn(estimator, SPARSE[kind](X), y)
-        for name, values in output(estimator, X).items():
-            assert_allclose(values, output(reference, X)[name], rtol=1e-10, atol=1e-13)
-        return
-    X_sparse = SPARSE[kind](X)
-    before = X_sparse.copy()
-    says_the_same(learn(clone(estimator), X_sparse, y), reference, X)
-    says_the_same(clone(estimator).fit(X_sparse, y), clone(estimator).fit(sparse.csr_array(X), y), X)
-    for name, values in output(reference, X_sparse).items():
-        assert_array_equal(values, output(reference, sparse.csr_array(X))[name])
-    assert_array_equal(before.data, X_sparse.data)  # the caller's matrix is unchanged
+    usual = sparse.csr_array(X)
+    reference, fitted = learn(clone(estimator), usual, y), clone(estimator).fit(usual, y)
+    expected = output(reference, usual)
+    for kind, make in SPARSE.items():
+        X_sparse = make(X)
+        before = X_sparse.copy()
+        learned = learn(clone(estimator), X_sparse, y)
+        if kind == "explicit zeros":  # includes more columns: equal up to rounding only, like dense rows
+            for name, values in output(learned, X).items():
+                assert_allclose(values, output(reference, X)[name], rtol=1e-10, atol=1e-13)
+            continue
+        says_the_same(learned, reference, X)
+        says_the_same(clone(estimator).fit(X_sparse, y), fitted, X)
+        for name, values in output(reference, X_sparse).items():
+            assert_array_equal(values, expected[name], err_msg=kind)
+        assert_array_equal(before.data, X_sparse.data)  # the caller's matrix is unchanged
 
 
 def starts_alike(estimator):

@@ -1,7 +1,7 @@
 """Every public estimator, many steps at rates and on rows of any size: in its domain and finite, or an error.
 
-By default some hundred steps, in `make test-exhaustive` 10^4, and 200 where a step takes Python's time. `make torture`
-makes 10^5 of each, which takes hours.
+By default some hundred steps of default configurations, in `make test-exhaustive` 10^4 of all, and 200 where a step
+takes Python's time. `make torture` makes 10^5 of each, which takes hours.
 """
 
 import copy
@@ -10,6 +10,7 @@ import os
 import fuzz
 import numpy as np
 import pytest
+from conftest import is_default
 from sklearn.base import is_regressor
 from sklearn.utils import get_tags
 
@@ -90,7 +91,7 @@ def check_case(estimator, rows, learn, outputs, case, n):
             assert said.dtype.kind in "iUb" or not np.isnan(said).any(), name
 
 
-@pytest.mark.only(where=takes, case=CASES)
+@pytest.mark.only(where=lambda *pair: takes(*pair) and is_default(pair[0]), case=CASES)
 def test_some_steps(estimator, rows, learn, outputs, case):
     check_case(estimator, rows, learn, outputs, case, 60 if family(estimator) in IN_PYTHON else 300)
 

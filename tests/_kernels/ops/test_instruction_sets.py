@@ -35,7 +35,7 @@ class Twister(ctypes.Structure):
 
 
 RETURNED = {"double": ctypes.c_double, "int": ctypes.c_int, "uint32_t": ctypes.c_uint32, "void": None}
-LENGTHS = [0, 1, 5, 8, 17, 100]
+LENGTHS = [0, 1, 5, 8, 17, 61]
 
 
 def functions():
