@@ -37,8 +37,9 @@ def says_the_same(output, state):
 
 
 def usual(names, *often):
-    """All names for `parametrize`; those that are not given `often` are exhaustive."""
-    return [pytest.param(name, marks=[] if name in often else pytest.mark.exhaustive) for name in names]
+    """The names for `parametrize`: those that are tested often, and all others, which are exhaustive."""
+    others = [name for name in names if name not in often]
+    return [pytest.param(often, id="often"), pytest.param(others, id="others", marks=pytest.mark.exhaustive)]
 
 
 def spread_out(X):
@@ -62,44 +63,46 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", usual(LAYOUTS, "fortran", "list", "read-only"))
-def test_the_layout_of_X_makes_no_difference(estimator, rows, learn, layout, learned, output):
+@pytest.mark.parametrize("layouts", usual(LAYOUTS, "fortran", "list", "read-only"))
+def test_the_layout_of_X_makes_no_difference(estimator, rows, learn, layouts, learned, output):
     X, y = rows
     reference = learn(clone(estimator), X[:15], y[:15]).partial_fit(X[15:], y[15:])
-    X_same = LAYOUTS[layout](X)
-    learn(estimator, X_same[:15], y[:15])
-    estimator.partial_fit(X_same[15:], y[15:])
-    assert learned(estimator) == learned(reference)
-    for name, values in output(estimator, X_same).items():
-        assert_array_equal(values, output(reference, X)[name])
+    expected, said = learned(reference), output(reference, X)
+    for layout in layouts:
+        X_same = LAYOUTS[layout](X)
+        model = learn(clone(estimator), X_same[:15], y[:15]).partial_fit(X_same[15:], y[15:])
+        assert learned(model) == expected, layout
+        for name, values in output(model, X_same).items():
+            assert_array_equal(values, said[name], err_msg=layout)
 
 
 @pytest.mark.parametrize(
-    "kind", usual(["list", "float32", "spread out", "object", "series", "read-only"], "list", "float32")
+    "kinds", usual(["list", "float32", "spread out", "object", "series", "read-only"], "list", "float32")
 )
-def test_the_layout_of_y_makes_no_difference(estimator, rows, learn, kind, learned, says_the_same):
+def test_the_layout_of_y_makes_no_difference(estimator, rows, learn, kinds, learned, says_the_same):
     X, y = rows
     if y.dtype.kind == "f":
         y = y.astype(np.float32).astype(np.float64)  # numbers that float32 holds exactly
-    reference = learn(clone(estimator), X, y)
-    same = {
+    expected = learned(learn(clone(estimator), X, y))
+    learn(estimator, X, y).fit(X, y)
+    layouts = {
         "list": y.tolist(),
         "float32": y.astype(np.float32) if y.dtype.kind == "f" else y.astype(np.int32),
         "spread out": np.repeat(y, 2)[::2],
         "object": y.astype(object) if y.dtype.kind == "f" else y.astype(np.int8),
         "series": pd.Series(y, index=np.arange(40)[::-1]),
         "read-only": np.frombuffer(y.tobytes(), dtype=y.dtype),
-    }[kind]
-    learn(estimator, X, y).fit(X, y)
-    assert learned(learn(clone(estimator), X, same)) == learned(reference)
-    again = clone(estimator).fit(X, same)
-    if hasattr(estimator, "classes_"):  # their type is that of the labels
-        assert_array_equal(again.classes_, estimator.classes_)
-        assert_array_equal(again.predict(X), estimator.predict(X))
-    if hasattr(estimator, "classes_") and "estimators_" in vars(estimator):  # so is that of its classifiers' classes
-        says_the_same(again, estimator, X)
-    else:
-        assert learned(again, without=["classes_"]) == learned(estimator, without=["classes_"])
+    }
+    for kind in kinds:
+        assert learned(learn(clone(estimator), X, layouts[kind])) == expected, kind
+        again = clone(estimator).fit(X, layouts[kind])
+        if hasattr(estimator, "classes_"):  # their type is that of the labels
+            assert_array_equal(again.classes_, estimator.classes_)
+            assert_array_equal(again.predict(X), estimator.predict(X))
+        if hasattr(estimator, "classes_") and "estimators_" in vars(estimator):  # so is that of its members' classes
+            says_the_same(again, estimator, X)
+        else:
+            assert learned(again, without=["classes_"]) == learned(estimator, without=["classes_"]), kind
 
 
 def test_integers_are_read_as_floats(estimator, rows, learn, learned, output):
@@ -384,10 +387,11 @@ def test_all_paths_give_the_same_error(estimator, rows, learn, fault):
     X, y = rows
     X_bad, y_bad = {**BAD, **BAD_TARGETS}[fault][0](X[:10], y[:10])
     messages = set()
+    learn(estimator, X, y)
     for form in ("array", "fortran", "float32"):
         for copy_y in (np.array, list) if fault != "no rows" else (np.array,):
             with pytest.raises(ValueError) as caught:
-                learn(clone(estimator), X, y).partial_fit(FORMS[form](X_bad), copy_y(y_bad))
+                estimator.partial_fit(FORMS[form](X_bad), copy_y(y_bad))
             messages.add(str(caught.value))
     assert len(messages) == 1, messages
 
