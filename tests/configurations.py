@@ -13,7 +13,9 @@ from onlinebregman import (
     PNormClassifier,
 )
 from onlinebregman.constraints import Box, L1Ball, UpperBound
+from onlinebregman.losses import QuantileLoss, TweedieLoss
 
+SGD = {"update": "explicit"}
 ADD = {"handle_new_features": "add"}  # columns of data frames
 
 # Without given experts these read the columns of X as probabilities, which arbitrary rows are not, or as log-densities,
@@ -109,6 +111,8 @@ VARIANTS = {
         {"thresholds": "pairwise", "divergence": "diagonal_newton", "multi_class": "multinomial"},
         {"handle_unknown": "add", "multi_class": "multinomial", "divergence": "p_norm", **ADD},
         {"handle_unknown": "add", "loss": "squared_hinge", "standardize": True, **ADD},
+        {"divergence": "squared_euclidean", "learning_rate": "optimal", "penalty": "l2", "eta0": None, **SGD},
+        {"divergence": "squared_euclidean", "learning_rate": "pa2", "loss": "hinge", "eta0": 1.0, **SGD},
     ],
     "MirrorDescentRegressor": [
         {"divergence": "relative_entropy", "loss": "poisson", "constraint": UpperBound(2.0)},
@@ -130,6 +134,10 @@ VARIANTS = {
         {"penalty": "elasticnet", "alpha": 0.01, "constraint": Box(-1.0, 1.0), "track_regret": True},
         {"thresholds": "pairwise", "average": 3},
         {"thresholds": "no_interactions", "divergence": "squared_euclidean", "track_regret": True, "loss": "huber"},
+        {"loss": "gamma", "track_regret": True, **ADD},
+        {"loss": TweedieLoss(1.5), "divergence": "squared_euclidean", "learning_rate": "adaptive", "average": True},
+        {"loss": QuantileLoss([0.1, 0.5, 0.9]), "standardize": True, "divergence": "squared_euclidean"},
+        {"loss": "epsilon_insensitive", "divergence": "squared_euclidean", "learning_rate": "pa1", "eta0": 1.0, **SGD},
     ],
     "OnlineExponentialFamily": [
         {"strategy": "incremental_offline", "prior_weight": 2.0, "prior_mean": 0.5, "variance": 2.0},

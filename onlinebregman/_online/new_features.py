@@ -55,8 +55,8 @@ class GrowsFeatures(LifeCycleMixin):
         n, row_map = self.n_features_in_, self._learner.row_map
         if not (row_map is None or isinstance(row_map, Standardizer)) or getattr(self._learner, "features", None):
             raise ValueError(
-                "Features can only be added where columns are learned themselves, not with thresholds or "
-                "random_features."
+                "Features can only be added where columns are learned themselves; set thresholds=None (False for a "
+                "mixture), random_features=0 and categorical_features=None."
             )
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self), n_features_in_=m)

@@ -82,6 +82,10 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
             estimator._begin(data)
             estimator._configure()
             estimator._validated = Validated()  # of arrays: the names of features are this estimator's
+        self._bind_learners(self._make_mixer())
+
+    def _bind_learners(self, mixer: Mixer) -> None:
+        """Let the learners of all models, and the mixer, learn together, rows that are mapped once."""
         learners = [estimator._learner for estimator in self.estimators_]
         shared: dict[Any, RowMap] = {}
         for learner in learners:
@@ -89,7 +93,7 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
                 for row_map in shared.values():
                     learner.row_map.share(row_map)
                 learner.map_by(shared.setdefault(learner.row_map.key(), learner.row_map))
-        self._learner = MixtureLearner(learners, self._make_mixer(), self._targets_by_class())
+        self._learner = MixtureLearner(learners, mixer, self._targets_by_class())
 
     def _targets_by_class(self) -> list[np.ndarray | None]:
         books = [vars(estimator).get("_code_book") for estimator in self.estimators_]

@@ -49,8 +49,8 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        tags.target_tags.multi_output = len(getattr(loss, "parts", (loss,))) == 1
         tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
         return tags
 
@@ -83,7 +83,10 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         n_losses = len((self._loss() if call.first else self._learned_loss).parts)
         if n_losses > 1:  # of one target
             if y.ndim > 1:
-                raise ValueError(f"y should be 1d for several quantiles, which have one target; got shape {y.shape}.")
+                raise ValueError(
+                    f"y should be 1d for several quantiles, which have one target; got shape {y.shape}. Use a model "
+                    "for each target, such as the estimators_ of sklearn.multioutput.MultiOutputRegressor."
+                )
             y = np.repeat(y[:, np.newaxis], n_losses, axis=1)
         if not call.first:
             check_output_shape(y, self._output_shape)
@@ -122,7 +125,9 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
 
     def _scores(self, *of: Callable) -> Scores:
         if self._sorted:
-            raise ValueError("Predictions of several quantiles are sorted, for which there is no exported form.")
+            raise ValueError(
+                "Predictions of several quantiles are sorted, which no exported form does; learn a model for each."
+            )
         return super()._scores(*of)
 
     def predict(self, X: MatrixLike) -> np.ndarray:

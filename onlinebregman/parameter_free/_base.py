@@ -20,6 +20,7 @@ from .._kernels.rows.thresholds import parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, check_no_text, find_categorical
 from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
+from .._online.new_features import GrowsFeatures
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
 from .._online.types import RandomState
@@ -38,7 +39,7 @@ PER_COLUMN = 8
 MORE_PER_COLUMN = 64
 
 
-class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
+class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
     """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters
@@ -101,9 +102,10 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         "categorical_features": ["array-like", StrOptions({FROM_DTYPE}), None],
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
+        "handle_new_features": [StrOptions({"error", "add"})],
     }
 
-    _read_at_each_call: tuple[str, ...] = ("n_jobs",)
+    _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features")
     _onnx_form = "mixture"
     members: Sequence[Any] | None
     stacking: bool
@@ -118,6 +120,15 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
 
     def _configure(self) -> None:
         self._learner.n_jobs = self.n_jobs
+
+    def _add_features(self, m: int) -> None:
+        """All members get the features, and keep their weights in the mixture."""
+        self._copy_learner()
+        for member in self.estimators_:
+            member._add_features(m)
+        self.n_features_in_ = m
+        self._bind_learners(self._learner.mixer)
+        self._configure()
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         """The default set, with or without second-order models, for sparse or dense rows."""

@@ -36,7 +36,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     Parameters
     ----------
     {members, stacking, share, standardize, random_features, thresholds, categorical_features, class_weight}
-    {handle_unknown, n_jobs, random_state}
+    {handle_unknown, n_jobs, random_state, handle_new_features}
 
     Attributes
     ----------
@@ -95,6 +95,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         handle_unknown: Literal["error", "add"] = "error",
         n_jobs: int | None = None,
         random_state: RandomState = 0,
+        handle_new_features: Literal["error", "add"] = "error",
     ) -> None:
         self._set_arguments(locals())
 

@@ -143,7 +143,7 @@ def test_what_cannot_grow(unchanged):
     X, y = stream(ImplicitGDRegressor())
     start = X.iloc[:20][["b", "a"]]
     for settings, reason in (
-        ({"thresholds": "no_interactions"}, "not with thresholds"),
+        ({"thresholds": "no_interactions"}, "set thresholds=None"),
         ({"init": [0.1, 0.2]}, "one weight for each of the 5 features"),
         ({"divergence": "simplex_entropy", "average": True}, "use average=False"),
     ):

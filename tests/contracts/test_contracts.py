@@ -354,7 +354,9 @@ def has_rate(estimator):
 
 
 @pytest.mark.only(
-    where=lambda estimator: has_rate(estimator) and estimator.get_params().get("learning_rate") != "theory"
+    where=lambda estimator: (
+        has_rate(estimator) and estimator.get_params().get("learning_rate") not in ("theory", "optimal")
+    )
 )
 def test_a_rate_set_in_mid_stream_takes_effect_on_every_path(estimator, rows, learn, learned):
     X, y = rows
