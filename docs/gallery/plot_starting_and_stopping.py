@@ -16,7 +16,8 @@ from onlinebregman import MirrorDescentClassifier
 # %%
 # Rows of many columns, whose labels are partly wrong, are soon learned by heart. The score
 # of the held-out rows shows when. "adaptive" divides its rate by five instead of stopping;
-# "optimal" falls with the number of rows; "pa1" is computed for each row.
+# "optimal" falls with the number of rows; "pa1" is computed for each row. "adaptive" begins
+# as "constant" does, whose line is drawn wider.
 
 X, y = make_classification(2000, 200, n_informative=8, flip_y=0.15, random_state=1)
 settings = {
@@ -39,7 +40,8 @@ for color, (learning_rate, others) in enumerate(settings.items()):
         **others,
     ).fit(X, y)
     scores = np.array(model.validation_scores_)
-    left.plot(range(1, len(scores) + 1), scores, f"C{color}", label=learning_rate)
+    epochs, width = range(1, len(scores) + 1), 1.5 if color else 6
+    left.plot(epochs, scores, f"C{color}", label=learning_rate, linewidth=width)
     left.plot(scores.argmax() + 1, scores.max(), f"C{color}o")
     print(f"{learning_rate:8} {model.n_iter_:2} epochs, best after {scores.argmax() + 1}")
 left.set(xlabel="epoch", ylabel="score of held-out rows", title="the best epoch is kept")
