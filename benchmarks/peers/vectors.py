@@ -19,6 +19,7 @@ from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from onlinebregman import (
     BurgRegressor,
     EGRegressor,
+    ForwardClassifier,
     ImplicitGDRegressor,
     LearningRatePath,
     MirrorDescentClassifier,
@@ -181,20 +182,29 @@ def classifiers(repeats):
 
 
 def outputs(repeats):
-    """Ten outputs: a model that reads rows once, beside scikit-learn's loop over clones of the same model."""
+    """Ten outputs: a model that reads rows once, beside scikit-learn's loop over clones of the same model.
+
+    Then what reading and scoring a row takes of learning it with one output, which is all that outputs could share.
+    """
     X, _ = stream(20_000, 20)
     Y = np.abs(X @ np.random.default_rng(1).dirichlet(np.ones(20), 10).T)
     regressors = (MirrorDescentRegressor(), ImplicitGDRegressor(), EGRegressor(), BurgRegressor(), PNormRegressor())
     labels = {"classes": [[0, 1]] * 10}
     cases = [(model, MultiOutputRegressor(model), Y, {}) for model in regressors]
-    cases += [(logistic(), MultiOutputClassifier(logistic()), (np.median(Y) < Y).astype(int), labels)]
+    classifiers = (logistic(), ForwardClassifier(), ParameterFreeClassifier())
+    indicators = (np.median(Y) < Y).astype(int)
+    cases += [(model, MultiOutputClassifier(model), indicators, labels) for model in classifiers]
     for model, peer, targets, classes in cases:
         peer.partial_fit(X[:10], targets[:10], **classes)
         for cut in (1, 100, 10_000):
-            n = min(len(X), 50 * cut)
+            n = min(len(X) if model is not classifiers[-1] else 1000, 50 * cut)
             chunks = [(X[i : i + cut], targets[i : i + cut]) for i in range(0, n, cut)]
             name = f"ten outputs, d=20, calls of {cut} rows, {type(model).__name__}: {type(peer).__name__}"
             compare(name, calls(model.partial_fit, chunks), calls(peer.partial_fit, chunks), n, repeats)
+    for model in map(clone, regressors):
+        learn = on_block(model, X, Y[:, 0])
+        name = f"one output, d=20, {type(model).__name__}, read and scored: learned"
+        compare(name, lambda model=model: model.predict(X), learn, len(X), repeats)
 
 
 def adaptive(repeats):
