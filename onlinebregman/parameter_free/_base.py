@@ -58,9 +58,9 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
         that start with sparse rows are not standardised.
     random_features : int
         For the default set: also include models with this many random Fourier features, for kernels of three widths,
-        and one with twice as many, for up to 128 columns. The cost of each is quadratic in its number of features, in
-        time and memory: three with 128 and one with 256 take 10 to 15 microseconds per row and a megabyte. 0: only
-        linear members.
+        and one with twice as many, for up to 128 columns; two of them forget, for targets that drift. The cost of each
+        is quadratic in its number of features, in time and memory: three with 128 and one with 256 take 10 to 15
+        microseconds per row and a megabyte. 0: only linear members.
     thresholds : bool
         For the default set, on streams that start with dense rows of up to 128 columns: also include models of
         indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (see `thresholds` of
@@ -135,17 +135,26 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
         raise NotImplementedError
 
     def _nonlinear(self, kind: type, scaled: dict[str, bool]) -> list[Any]:
-        """Second-order models of random features, if any, for the kernels exp(-width |x - x'|^2 / n_features)."""
+        """Second-order models of random features, if any, for the kernels exp(-width |x - x'|^2 / n_features).
+
+        Two of them forget, so that nonlinear targets are followed where they drift, too.
+        """
         rng, n = check_random_state(self.random_state), self.random_features
         return [
             kind(
                 alpha=alpha,
+                forgetting=forgetting,
                 random_features=number,
                 gamma=width / self.n_features_in_,
                 random_state=int(rng.randint(2**31 - 1)),
                 **scaled,
             )
-            for width, number, alpha in ((0.1, n, 0.1), (0.3, n, 0.1), (1.0, n, 0.1), (0.3, 2 * n, 0.01))
+            for width, number, alpha, forgetting in (
+                (0.1, n, 0.1, 1.0),
+                (0.3, n, 0.1, 0.999),
+                (1.0, n, 0.1, 0.999),
+                (0.3, 2 * n, 0.01, 1.0),
+            )
             if n > 0
         ]
 

@@ -100,7 +100,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         members: Sequence[Any] | None = None,
         loss: str | Loss = "squared_error",
         stacking: bool = True,
-        share: float = 0.001,
+        share: float = 0.003,
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,

@@ -159,7 +159,7 @@ cdef class MultinomialLearner(MultiLearner):
         self.a[k] = self.scores[k].a
         self.averaged, self.tracked = averages(learner.geometry, &learner.run), learner.settings.track_regret
         self.explicit = learner.settings.update == EXPLICIT
-        self.alike = learner.geometry.linear and not learner.geometry.adaptive
+        self.alike = learner.geometry.linear
         return status
 
     cdef int find_rate(self, Learner learner, Py_ssize_t k, const Row* row, double y, double weight,
@@ -187,11 +187,11 @@ cdef class MultinomialLearner(MultiLearner):
     cdef int find_steps(self, ob_softmax* p) noexcept nogil:
         """Compute the step c of every class."""
         cdef Py_ssize_t k
-        cdef double lo, hi
+        cdef double lo, hi, q = self.eta[0] * (self.scores[0].xSx + self.scores[0].intercept_xSx)
+        for k in range(1, self.n):
+            self.alike = self.alike and self.eta[k] * (self.scores[k].xSx + self.scores[k].intercept_xSx) == q
         if self.alike and not self.explicit:
-            ob_softmax_implicit(
-                p, self.a, self.eta[0] * (self.scores[0].xSx + self.scores[0].intercept_xSx), self.buffer
-            )
+            ob_softmax_implicit(p, self.a, q, self.buffer)
             ob_softmax_slopes(p, self.g)
         if self.alike or self.explicit:
             for k in range(self.n):
