@@ -4,15 +4,17 @@ Outliers on a stream
 
 Two detectors that learn a stream row by row, with the fraction of outliers as their only
 parameter: :class:`~onlinebregman.OneClassMirrorDescent` on random features of a kernel,
-and :class:`~onlinebregman.DensityOutlierDetector`, here with a Gaussian.
+and :class:`~onlinebregman.DensityOutlierDetector`, here with a Gaussian. Without an
+estimator it standardises the columns first, by scikit-learn's scaler, row by row.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDOneClassSVM
 
-from onlinebregman import DensityOutlierDetector, OneClassMirrorDescent
+from onlinebregman import DensityOutlierDetector, OneClassMirrorDescent, OnlineGaussian
 
 # %%
 # The regions of inliers
@@ -27,7 +29,8 @@ features = RBFSampler(gamma=0.5, n_components=200, random_state=0).fit(X)
 Z = features.transform(X)
 one_class = OneClassMirrorDescent(nu=0.05).partial_fit(Z)
 sgd = SGDOneClassSVM(nu=0.05, average=True, random_state=0).partial_fit(Z)
-gaussian = DensityOutlierDetector(nu=0.05).partial_fit(X)
+density = OnlineGaussian(prior_weight=1.0)
+gaussian = DensityOutlierDetector(density, nu=0.05).partial_fit(X)
 
 axis = np.linspace(-5, 5, 100)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -53,19 +56,13 @@ plt.show()
 
 stream = rng.normal(size=(20_000, 2))
 stream[5_000:] *= 2.0
-model, frozen, shares = (
-    DensityOutlierDetector(nu=0.05),
-    None,
-    {"online": [], "fitted once": []},
-)
+model, frozen = DensityOutlierDetector(density, nu=0.05), None
+shares = {"online": [], "fitted once": []}
 for start in range(0, len(stream), 250):
     rows = stream[start : start + 250]
     if start >= 2_000:
-        frozen = (
-            DensityOutlierDetector(nu=0.05).fit(stream[:2_000])
-            if frozen is None
-            else frozen
-        )
+        if frozen is None:
+            frozen = clone(model).fit(stream[:2_000])
         for name, each in (("online", model), ("fitted once", frozen)):
             shares[name].append(100 * np.mean(each.predict(rows) == -1))
     model.partial_fit(rows)
