@@ -139,6 +139,11 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
                 "window_size=None to keep all."
             )
 
+    def _renumber(self, numbers: np.ndarray) -> None:
+        """Give the classes of the rows in the window other numbers."""
+        window = self._window
+        self._window, self._mapped = Window(window.rows, numbers[window.values], window.first), _Mapped()
+
     def _add_to_window(self, data: RowsOfWindow) -> None:
         self._window = self._window.extended(data.X, data.values, self.window_size)
 

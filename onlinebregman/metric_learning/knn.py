@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,9 +11,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from .._online.estimator import Call
-from .._online.labels import StreamClassifierMixin
-from .._online.types import MatrixLike
+from .._online.labels import StreamClassifierMixin, check_classes
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, read_only
+from .._sklearn_compat import StrOptions
 from ._neighbors import MetricNeighbors, RowsOfWindow
 from .logdet import LogDetMetricLearner
 
@@ -27,6 +29,9 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
     Parameters
     ----------
     {n_neighbors, metric_learner, weights, algorithm, window_size, n_jobs, random_state}
+    handle_unknown : {"error", "add"}
+        What to do with labels that are not among the classes. "error": raise an error. "add": add the class, whose
+        probability is 0 before its first row; `partial_fit` then needs no `classes`, and adds those it gets.
 
     Attributes
     ----------
@@ -88,8 +93,35 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
     4 0.9
     """
 
+    _parameter_constraints: dict = {
+        **MetricNeighbors._parameter_constraints,
+        "handle_unknown": [StrOptions({"error", "add"})],
+    }
     _fewest_classes = 1
     _search = KNeighborsClassifier
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        metric_learner: BaseEstimator | Sequence[BaseEstimator | str] | Literal["auto"] | None = None,
+        weights: Literal["uniform", "distance"] | Callable | None = "uniform",
+        algorithm: Literal["auto", "ball_tree", "kd_tree", "brute"] = "auto",
+        window_size: int | None = 1000,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        handle_unknown: Literal["error", "add"] = "error",
+    ) -> None:
+        super().__init__(
+            n_neighbors,
+            metric_learner=metric_learner,
+            weights=weights,
+            algorithm=algorithm,
+            window_size=window_size,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.handle_unknown = handle_unknown
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order: first the metrics, then the window; if it raises, neither.
@@ -112,6 +144,23 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
         if call.first:
             self._store_code_book()
         return RowsOfWindow(dense(X, np.float64), y, values=codes)
+
+    def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
+        if self.handle_unknown != "add" or not call.partial:
+            return super()._class_numbers(y, classes, call)
+        labels = [*y.tolist(), *([] if classes is None else check_classes(classes).tolist())]
+        if call.first:
+            self.classes_ = check_classes(labels)
+        else:
+            self._add_labels(labels)
+        return self._encode(y)[0]
+
+    def _add_labels(self, labels: Sequence[Any]) -> None:
+        before = self.classes_
+        self.classes_ = check_classes([*before.tolist(), *labels])
+        if len(self.classes_) > len(before):
+            self._store_code_book()
+            self._renumber(self.classes_.searchsorted(before))
 
     def _make_code_book(self) -> np.ndarray:
         return np.arange(len(self.classes_))

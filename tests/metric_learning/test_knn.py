@@ -337,6 +337,25 @@ def test_the_size_may_change_in_mid_stream():
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
+def test_labels_may_come_in_mid_stream(unchanged):
+    """The classes get new numbers, also those of the rows in the window: as if all had been announced."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), rng.choice(list("dbeac"), size=90)
+    y[:20] = np.where(y[:20] == "a", "b", y[:20])
+    announced = MetricKNeighborsClassifier(random_state=0, window_size=40).partial_fit(X, y, classes=list("abcde"))
+    model = MetricKNeighborsClassifier(random_state=0, window_size=40, handle_unknown="add")
+    for rows in np.split(np.arange(90), [1, 3, 10, 30, 31, 60]):
+        model.partial_fit(X[rows], y[rows])
+        assert model.predict_proba(X[:5]).shape == (5, len(model.classes_))
+        model = pickle.loads(pickle.dumps(model))
+    assert model.classes_.tolist() == list("abcde") and model.y_.tolist() == y[-40:].tolist()
+    assert_array_equal(model.predict_proba(X), announced.predict_proba(X))
+    for bad, labels, message in ((X[:2], ["z", 3], "strings and numbers"), (np.full((1, 3), np.nan), ["z"], "NaN")):
+        with unchanged(model, message):
+            model.partial_fit(bad, np.array(labels, dtype=object))
+    assert model.partial_fit(X[:1], ["z"], classes=["q"]).classes_.tolist() == list("abcdeqz")
+
+
 def test_labels_have_to_be_known(unchanged):
     fresh = MetricKNeighborsClassifier()
     with unchanged(fresh, "classes must be passed on the first call"):
