@@ -31,7 +31,7 @@ print(f"{np.mean(cost == 0):.0%} of the policies have no claim")
 
 some = claims > 0
 counts = MirrorDescentRegressor(loss="poisson").partial_fit(X, claims)
-sizes = MirrorDescentRegressor(loss="gamma")
+sizes = MirrorDescentRegressor(loss="gamma", random_state=0)
 sizes.fit(X[some], cost[some] / claims[some], sample_weight=claims[some])
 pure = MirrorDescentRegressor(loss=TweedieLoss(1.5)).partial_fit(X, cost)
 squares = MirrorDescentRegressor().partial_fit(X, cost)

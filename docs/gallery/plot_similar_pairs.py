@@ -59,13 +59,14 @@ n = min(len(similar), len(others))
 quadruplets = np.hstack([similar[:n], others[:n]])
 metrics["quadruplets"] = LogDetMetricLearner(**settings).fit_quadruplets(quadruplets)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+figure, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
 euclidean = -((rows[unseen[:, 0]] - rows[unseen[:, 1]]) ** 2).sum(axis=1)
-left.plot(*roc_curve(truth, euclidean)[:2], "k:", label="Euclidean")
+ax.plot(*roc_curve(truth, euclidean)[:2], "k:", label="Euclidean")
 for name, metric in metrics.items():
-    left.plot(*roc_curve(truth, metric.pair_score(unseen))[:2], label=name)
-left.set(xlabel="false positive rate", ylabel="true positive rate", title="pair_score")
-left.legend()
+    ax.plot(*roc_curve(truth, metric.pair_score(unseen))[:2], label=name)
+ax.set(xlabel="false positive rate", ylabel="true positive rate", title="pair_score")
+ax.legend()
+plt.show()
 
 # %%
 # The threshold that finds nine in ten similar pairs, from the pairs that were kept.
@@ -78,10 +79,11 @@ print(f"found: {np.mean(found[truth == 1] == 1):.0%} of the similar pairs,")
 print(f"and {np.mean(found[truth == -1] == 1):.0%} of the others, of persons never seen")
 
 distances = judge.pair_distance(unseen)
+figure, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
 bins = np.linspace(0, np.quantile(distances, 0.99), 40)
 for label, name in ((1, "one person"), (-1, "two persons")):
-    right.hist(distances[truth == label], bins, alpha=0.6, label=name)
-right.axvline(judge.threshold_, color="k", label="threshold")
-right.set(xlabel="distance", ylabel="pairs", title="persons never seen")
-right.legend()
+    ax.hist(distances[truth == label], bins, alpha=0.6, label=name)
+ax.axvline(judge.threshold_, color="k", label="threshold")
+ax.set(xlabel="distance", ylabel="pairs", title="persons never seen")
+ax.legend()
 plt.show()

@@ -26,7 +26,7 @@ settings = {
     "optimal": {"eta0": None, "penalty": "l2", "alpha": 0.01},
     "pa1": {"eta0": 0.01, "loss": "hinge", "update": "explicit"},
 }
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 for color, (learning_rate, others) in enumerate(settings.items()):
     model = MirrorDescentClassifier(
         divergence="squared_euclidean",
@@ -41,11 +41,12 @@ for color, (learning_rate, others) in enumerate(settings.items()):
     ).fit(X, y)
     scores = np.array(model.validation_scores_)
     epochs, width = range(1, len(scores) + 1), 1.5 if color else 6
-    left.plot(epochs, scores, f"C{color}", label=learning_rate, linewidth=width)
-    left.plot(scores.argmax() + 1, scores.max(), f"C{color}o")
+    ax.plot(epochs, scores, f"C{color}", label=learning_rate, linewidth=width)
+    ax.plot(scores.argmax() + 1, scores.max(), f"C{color}o")
     print(f"{learning_rate:8} {model.n_iter_:2} epochs, best after {scores.argmax() + 1}")
-left.set(xlabel="epoch", ylabel="score of held-out rows", title="the best epoch is kept")
-left.legend()
+ax.set(xlabel="epoch", ylabel="score of held-out rows", title="the best epoch is kept")
+ax.legend()
+plt.show()
 
 # %%
 # Weights of yesterday
@@ -60,6 +61,7 @@ first = MirrorDescentClassifier(penalty="l1", alpha=1e-3, random_state=0).fit(
 pale, labels = (images[900:] / 16) ** 2, digits[900:]
 start = {"coef_init": first.coef_, "intercept_init": first.intercept_}
 sizes = [20, 40, 80, 160, 320]
+figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 for name, given in {"from 0": {}, "coef_init": start}.items():
     accuracy = [
         MirrorDescentClassifier(max_iter=5, tol=None, random_state=0)
@@ -67,11 +69,11 @@ for name, given in {"from 0": {}, "coef_init": start}.items():
         .score(pale[400:], labels[400:])
         for n in sizes
     ]
-    right.plot(sizes, accuracy, ".-", label=name)
-right.set(xscale="log", xticks=sizes, xticklabels=sizes, ylabel="accuracy")
-right.set(xlabel="rows of the second writer", title="a run from other weights")
-right.minorticks_off()
-right.legend()
+    ax.plot(sizes, accuracy, ".-", label=name)
+ax.set(xscale="log", xticks=sizes, xticklabels=sizes, ylabel="accuracy")
+ax.set(xlabel="rows of the second writer", title="a run from other weights")
+ax.minorticks_off()
+ax.legend()
 plt.show()
 
 # %%
