@@ -70,7 +70,11 @@ class GrowsClasses(LifeCycleMixin):
         before = self.classes_
         self.classes_ = check_classes([*before.tolist(), *labels])
         self._store_code_book()
-        self._learner = self._with_classes(self.classes_.searchsorted(before).tolist())
+        self._renumber(self.classes_.searchsorted(before))
+
+    def _renumber(self, numbers: np.ndarray) -> None:
+        """Continue with a learner of `classes_`, in which the present classes have these numbers."""
+        self._learner = self._with_classes(numbers.tolist())
         self._configure()
 
     def _begin_classes(self) -> None:

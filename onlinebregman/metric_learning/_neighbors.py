@@ -112,7 +112,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
     def _begin(self, data: RowsOfWindow) -> None:
         self.metric_learners_ = self._new_metrics()
         self._window = Window(np.empty((0, data.X.shape[1])), data.values[:0].copy())
-        self._mapped = _Mapped()
+        self._mapped = Mapped()
 
     def _learning_in_place(self, data: RowsOfWindow) -> list[BaseEstimator]:
         return reversible(self.metric_learners_, len(data))
@@ -138,11 +138,6 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
                 f"fit was given {len(data)} rows, and only the last {len(self._window)} are kept as neighbours; set "
                 "window_size=None to keep all."
             )
-
-    def _renumber(self, numbers: np.ndarray) -> None:
-        """Give the classes of the rows in the window other numbers."""
-        window = self._window
-        self._window, self._mapped = Window(window.rows, numbers[window.values], window.first), _Mapped()
 
     def _add_to_window(self, data: RowsOfWindow) -> None:
         self._window = self._window.extended(data.X, data.values, self.window_size)
@@ -317,19 +312,19 @@ def _state_of(metric: BaseEstimator, window: Window) -> int:
     return getattr(metric, "n_updates_", getattr(metric, "t_", window.last)) if learns(metric) else 0
 
 
-class _Mapped:
+class Mapped:
     """A cache of mapped rows and their search; copies and files do not include it."""
 
     def __init__(self) -> None:
         self.content: dict[int, tuple] = {}  # by index of the metric
 
-    def for_copies(self, metrics: list, successors: list) -> _Mapped:
+    def for_copies(self, metrics: list, successors: list) -> Mapped:
         """The cache for copies of the metrics; entries whose metric has changed are found by `_state_of`."""
-        mapped = _Mapped()
+        mapped = Mapped()
         for number, ((metric, *place), *rest) in self.content.copy().items():  # other threads may add to it
             if number < len(metrics) and metric == _Identity(metrics[number]):
                 mapped.content[number] = ((_Identity(successors[number]), *place), *rest)
         return mapped
 
     def __reduce__(self):
-        return _Mapped, ()
+        return Mapped, ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,8 @@ from .._online.labels import StreamClassifierMixin, check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, read_only
 from .._sklearn_compat import StrOptions
-from ._neighbors import MetricNeighbors, RowsOfWindow
+from ._neighbors import Mapped, MetricNeighbors, RowsOfWindow
+from ._window import Window
 from .logdet import LogDetMetricLearner
 
 
@@ -112,16 +113,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
         random_state: RandomState = None,
         handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
-        super().__init__(
-            n_neighbors,
-            metric_learner=metric_learner,
-            weights=weights,
-            algorithm=algorithm,
-            window_size=window_size,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.handle_unknown = handle_unknown
+        self._set_arguments(locals())
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order: first the metrics, then the window; if it raises, neither.
@@ -155,12 +147,12 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
             self._add_labels(labels)
         return self._encode(y)[0]
 
-    def _add_labels(self, labels: Sequence[Any]) -> None:
-        before = self.classes_
-        self.classes_ = check_classes([*before.tolist(), *labels])
-        if len(self.classes_) > len(before):
-            self._store_code_book()
-            self._renumber(self.classes_.searchsorted(before))
+    def _copy_learner(self) -> None:
+        """The window is replaced, not changed in place."""
+
+    def _renumber(self, numbers: np.ndarray) -> None:
+        window = self._window
+        self._window, self._mapped = Window(window.rows, numbers[window.values], window.first), Mapped()
 
     def _make_code_book(self) -> np.ndarray:
         return np.arange(len(self.classes_))
