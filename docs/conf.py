@@ -1,11 +1,16 @@
 """Sphinx configuration; how to build is said at the end of design.rst."""
 
 import doctest
+import functools
 import os
 import re
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+import numpydoc.docscrape_sphinx
+from jinja2 import FileSystemBytecodeCache
+from jinja2.sandbox import SandboxedEnvironment
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -95,6 +100,10 @@ autodoc_typehints = "none"  # the docstrings say the types
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# numpydoc makes its template anew for each docstring, and would compile it each time
+numpydoc.docscrape_sphinx.SandboxedEnvironment = functools.partial(
+    SandboxedEnvironment, bytecode_cache=FileSystemBytecodeCache()
+)
 
 doctest_default_flags = doctest.NORMALIZE_WHITESPACE
 # examples write files

@@ -26,7 +26,7 @@ FIRST = {
     "BayesMixture": {"estimators": PROBABILISTIC},
     "DensityMixture": {"estimators": DENSITIES},
     "ExpertMixtureClassifier": {"estimators": PROBABILISTIC},
-    "ThresholdFeatures": {"sparse_output": False},  # arrays, as of all others
+    "ThresholdFeatures": {"sparse_output": False, "n_pairs": 2},  # arrays, as of all others, and not thousands of columns
 }
 # Further configurations of estimators, in addition to the default ones, that must satisfy every contract.
 VARIANTS = {
@@ -166,7 +166,7 @@ VARIANTS = {
         {"loss": "hinge", "fit_intercept": False, **ADD},
     ],
     "ScaleInvariantRegressor": [{"loss": "huber", "average": True, **ADD}, {"loss": "log_loss"}],
-    "ThresholdFeatures": [{"sparse_output": False, "n_pairs": 2, "random_state": 3}],
+    "ThresholdFeatures": [{"sparse_output": False, "n_pairs": 0, "random_state": 3}],
     "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5, **ADD}],
 }

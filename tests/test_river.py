@@ -57,6 +57,10 @@ MODELS = [
 ]  # fmt: skip
 
 
+# That an adapter keeps no rows takes thousands to see, and does not depend on its estimator.
+FIRST = {type(model): model for model in reversed(MODELS)}
+
+
 def named_checks():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(datasets, "CreditCard", Frauds)
@@ -64,6 +68,7 @@ def named_checks():
             pytest.param(number, rule, id=f"{number}-{type(model.estimator).__name__}-{rule.__name__}")
             for number, model in enumerate(MODELS)
             for rule in checks.yield_checks(model)
+            if FIRST[type(model)] is model or rule.__name__ != "check_bounded_memory_growth"
         ]
 
 

@@ -403,7 +403,7 @@ class EpochEstimator(OnlineEstimator):
             if self.verbose:
                 print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
             if held_out is None:
-                loss = self._objective(loss)
+                loss = loss if self.tol is None else self._objective(loss)
             else:
                 scores.append(self._held_out_score(held_out))
                 loss = -scores[-1]
