@@ -26,7 +26,7 @@ FIRST = {
     "BayesMixture": {"estimators": PROBABILISTIC},
     "DensityMixture": {"estimators": DENSITIES},
     "ExpertMixtureClassifier": {"estimators": PROBABILISTIC},
-    "ThresholdFeatures": {"sparse_output": False, "n_pairs": 2},  # arrays, as of all others, and not thousands of columns
+    "ThresholdFeatures": {"sparse_output": False, "n_pairs": 2},  # arrays, as of all others; few
 }
 # Further configurations of estimators, in addition to the default ones, that must satisfy every contract.
 VARIANTS = {
