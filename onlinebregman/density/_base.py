@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Self, cast
+from typing import NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,12 +42,16 @@ def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | n
     """The log-densities of rows, or ValueError for one that overflows; -inf is for rows that are not `possible`."""
     wrong = ~(np.isfinite(log_density) | (~np.broadcast_to(possible, len(X)) & (log_density == -np.inf)))
     if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"The log-density of row {row} (largest value {np.abs(X[row]).max():g}) is not finite in float64; remove "
-            "the row, or scale the features (sklearn.preprocessing.StandardScaler)."
-        )
+        refuse_log_density(X, int(np.argmax(wrong)))
     return log_density
+
+
+def refuse_log_density(X: np.ndarray, row: int) -> NoReturn:
+    """Raise the error for the first row whose log-density is not finite."""
+    raise ValueError(
+        f"The log-density of row {row} (largest value {np.abs(X[row]).max():g}) is not finite in float64; remove "
+        "the row, or scale the features (sklearn.preprocessing.StandardScaler)."
+    )
 
 
 _SUMS = ("rows", "weight", "loss")  # of a stream

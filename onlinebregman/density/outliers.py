@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.learner import Learner
+from .._kernels.learners.outliers import UNSCORED, OutlierLearner
+from .._kernels.rows.standardizer import Standardizer
 from .._online.compiled import make_geometry, make_loss
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
@@ -21,12 +22,10 @@ from .._online.validation import check_dense_rows, check_weights, fitted
 from .._sklearn_compat import Interval
 from ..divergences import NormalizedAdaGrad
 from ..losses import QuantileLoss
-from ..pipeline import check_instance, check_online, copies_to_learn, make_online_pipeline, reversible
+from ..pipeline import check_instance, check_online, copies_to_learn, reversible
 from ..schedules import Constant
+from ._base import OnlineDensity, refuse_log_density
 from .gaussian import OnlineGaussian
-
-# The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
-UNSCORED = 10
 
 
 class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
@@ -41,14 +40,14 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     estimator : estimator or None
         A density with `partial_fit` and `score_samples`, such as `OnlineGaussian`, `OnlineExponentialFamily`,
         `DensityMixture`, or a pipeline that ends with one. None: `OnlineGaussian(prior_weight=1.0)` on columns
-        standardised online.
+        standardised online, a row of weight h counting h times.
     nu : float
         Fraction of the rows that are outliers (their contamination), 0 < nu < 1. Read when learning starts.
 
     Attributes
     ----------
     estimator_ : estimator
-        The density.
+        The density, by default that of standardised columns.
     offset_ : float
         Scores below it are those of outliers.
     {t_, n_features_in_, feature_names_in_}
@@ -63,8 +62,12 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     A score of minus infinity counts as the lowest one before. The first ten rows are only learned; until then the
     offset is minus infinity.
 
-    Densities of this package score and learn rows in one compiled pass, others and pipelines one after the other. With
-    transformers of scikit-learn, such as the scaler of the default, it must not predict while another thread learns.
+    The default standardises a row before its score by the statistics of the rows before, and to learn it also by its
+    own; a column that was constant so far is only centred.
+
+    Rows are scored and learned in one compiled pass by the default, `OnlineGaussian` and `OnlineExponentialFamily`, and
+    one after the other by other densities and pipelines. With transformers of scikit-learn, it must not predict while
+    another thread learns.
 
     Examples
     --------
@@ -85,7 +88,6 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         "nu": [Interval(Real, 0, 1, closed="neither")],
     }
     _read_at_each_call = ()
-    _fast_learner = "_no_learner"  # rows have to be scored first
 
     def __init__(self, estimator: BaseEstimator | None = None, *, nu: float = 0.1) -> None:
         self.estimator = estimator
@@ -103,6 +105,8 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         scores : ndarray of shape (n_samples,)
             `score_samples` of the density.
         """
+        if self._standardizes():
+            return self._predict(X)
         check_is_fitted(self)
         return self._score(check_dense_rows(self, X, reset=False))
 
@@ -123,13 +127,19 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     @property
     def offset_(self) -> float:
         """The threshold of the scores."""
-        learner = fitted(self, vars(self).get("_learner"))
-        return float(learner.intercept) if learner.t else -np.inf
+        quantile = self._fitted_learner().quantile
+        return float(quantile.intercept) if quantile.t else -np.inf
 
     @property
     def t_(self) -> int:
         """Rows learned; rows of weight zero do not count."""
-        return fitted(self, vars(self).get("_t"))
+        return self._fitted_learner().rows
+
+    def _fitted_learner(self) -> OutlierLearner:
+        return fitted(self, vars(self).get("_learner"))
+
+    def _standardizes(self) -> bool:
+        return "_learner" in vars(self) and self._learner.row_map is not None
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in vars(self)
@@ -140,51 +150,43 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         self.estimator_: Any = _new(self.estimator)
-        self._t, self._lowest = 0, np.inf
         loss = QuantileLoss(self.nu)
-        geometry = make_geometry(NormalizedAdaGrad(), np.zeros(1), loss=loss)
-        self._learner = Learner(geometry, make_loss(loss))
-        self._learner.configure(update="implicit", schedule=Constant(1.0), fit_intercept=True)
+        quantile = Learner(make_geometry(NormalizedAdaGrad(), np.zeros(1), loss=loss), make_loss(loss))
+        quantile.configure(update="implicit", schedule=Constant(1.0), fit_intercept=True)
+        if not isinstance(self.estimator_, OnlineDensity):
+            self._learner = OutlierLearner([quantile], quantile)  # of scores
+            return
+        self.estimator_.partial_fit(data.X[:1], sample_weight=np.zeros(1))  # begins
+        self._learner = OutlierLearner([self.estimator_._learner], quantile)
+        if self.estimator is None:
+            self._learner.map_by(Standardizer(data.X.shape[1], True, clipped=False))
 
     def _go_on(self, data: Examples, call: Call) -> None:
         super()._go_on(data, call)
-        (self.estimator_,) = copies_to_learn([self.estimator_], len(data))
+        if not isinstance(self.estimator_, OnlineDensity):
+            (self.estimator_,) = copies_to_learn([self.estimator_], len(data))
 
     def _learning_in_place(self, data: Examples) -> list[Any]:
-        return reversible([self.estimator_], len(data))
+        return [] if isinstance(self.estimator_, OnlineDensity) else reversible([self.estimator_], len(data))
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+        if isinstance(self.estimator_, OnlineDensity):
+            self.estimator_._check_values(data.X, False)
+            refused = self._learner.learn(data.X, None, data.weights)
+            if refused is not None:
+                raise ValueError(f"The density cannot learn row {refused[1]}: {self.estimator_._refused}")
+            return
         rows = np.arange(len(data)) if data.weights is None else np.flatnonzero(data.weights)
-        first = max(UNSCORED - self._t, 0)
-        for row in rows[:first]:
-            self._learn_row(data, row)
-        self._t += len(rows)
-        rows = rows[first:]
-        if len(rows):
-            scores = self._score_and_learn(data, rows)
-            weights = None if data.weights is None else data.weights[rows]
-            known = np.where(np.isfinite(scores), scores, np.inf)
-            lowest = np.minimum.accumulate(np.r_[self._lowest, known])[1:]
-            scores, self._lowest = np.where(known < np.inf, scores, lowest), float(lowest[-1])
-            counted = np.isfinite(scores)  # the first ones may all be impossible
-            if counted.any():
-                weights = weights if weights is None else weights[counted]
-                self._learner.learn(np.zeros((counted.sum(), 1)), scores[counted], weights)
-
-    def _score_and_learn(self, data: Examples, rows: np.ndarray) -> np.ndarray:
-        """The scores of rows, each before the density learns it."""
-        if hasattr(self.estimator_, "_progressive_fit"):
-            weights = None if data.weights is None else data.weights[rows]
-            scores = self.estimator_._progressive_fit(data.X[rows], None, weights)
-            if scores is not None:
-                return scores
-        return np.array([self._learn_row(data, row, scored=True) for row in rows])
+        scores = np.full((len(data), 1), np.nan)
+        for number, row in enumerate(rows.tolist(), self.t_):
+            scores[row] = self._learn_row(data, row, scored=number >= UNSCORED)
+        self._learner.learn(scores, None, data.weights)
 
     def _score(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # of scalers; the density refuses rows that overflow
             return np.asarray(self.estimator_.score_samples(X), dtype=np.float64)
 
-    def _learn_row(self, data: Examples, row: int, scored: bool = False) -> float:
+    def _learn_row(self, data: Examples, row: int, scored: bool) -> float:
         """Learn a row; returns its score before, or NaN if it is not `scored`."""
         X = data.X[row : row + 1]
         weights = {} if data.weights is None else {"sample_weight": data.weights[row : row + 1]}
@@ -196,11 +198,14 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
             raise ValueError(f"The density cannot learn row {row}: {error}") from error
         return score
 
+    def _refuse_prediction(self, X: np.ndarray, row: int) -> NoReturn:
+        refuse_log_density(X, row)
+
 
 def _new(estimator: BaseEstimator | None) -> Any:
     """The density that learns, by default of standardised columns."""
     if estimator is None:
-        return make_online_pipeline(StandardScaler(), OnlineGaussian(prior_weight=1.0))
+        return OnlineGaussian(prior_weight=1.0)
     check_instance(estimator, "estimator")
     check_online(estimator, "estimator")
     if not hasattr(estimator, "score_samples"):

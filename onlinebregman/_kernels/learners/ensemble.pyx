@@ -78,6 +78,7 @@ cdef class Ensemble(AtomicLearner):
 
     cdef int undo(self, Rows rows) except -1:
         cdef AtomicLearner learner
+        AtomicLearner.undo(self, rows)
         for learner in self.changing:
             learner.undo(rows)
         return 0

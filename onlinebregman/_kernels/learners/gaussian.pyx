@@ -15,6 +15,7 @@ from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
 from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite, ob_symv, ob_syr
+from onlinebregman._kernels.rows.rows cimport Row
 
 cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed
 
@@ -62,23 +63,40 @@ cdef class GaussianLearner(DensityLearner):
         cdef double* total = &self.memory[d]
         cdef double* step = scratch(work, 0)
         cdef double* innovation = scratch(work, 1)
-        cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, log_det, distance
+        cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, distance
         for i in range(d):
             u = x[i] - origin[i]
             step[i] = u - total[i] / max(n, DBL_MIN)  # x - the mean of the rows before
             innovation[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # x - the predicted mean
             total[i] += weight * u
-        self.absorb(step, n * weight / after, innovation, k * weight / (self.k1 + after), work, &log_det, &distance)
-        log_density[0] = -(log_det - d * log(k / (2.0 * pi)) + k * distance) / 2.0
+        log_density[0] = self.log_density(innovation, work, &distance)
+        self.absorb(step, n * weight / after, innovation, k * weight / (self.k1 + after), distance, work)
         self.state.loss -= weight * log_density[0]
         return LEARNED
 
-    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
-                     double* log_det, double* distance) noexcept nogil:
-        """own += gain step^2, and the scatter with the prior += weight innovation^2.
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double* origin = &self.memory[0]
+        cdef double* total = &self.memory[d]
+        cdef double* innovation = scratch(work, 1)
+        cdef double k = self.k1 + self.state.weight, distance
+        for i in range(d):
+            innovation[i] = row.x[i] - origin[i] - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k
+        scores[0] = self.log_density(innovation, work, &distance)
 
-        Computes, from the latter before the update, ln det and innovation' scatter^-1 innovation.
-        """
+    cdef double log_density(self, const double* innovation, Workspace* work, double* distance) noexcept nogil:
+        """Of a row by its difference from the predicted mean; also its distance, see `measure`."""
+        cdef double k = self.k1 + self.state.weight, log_det
+        self.measure(innovation, work, &log_det, distance)
+        return -(log_det - self.n_features * log(k / (2.0 * pi)) + k * distance[0]) / 2.0
+
+    cdef void measure(self, const double* innovation, Workspace* work, double* log_det,
+                      double* distance) noexcept nogil:
+        """ln det and innovation' scatter^-1 innovation, of the scatter with the prior."""
+
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, double distance,
+                     Workspace* work) noexcept nogil:
+        """own += gain step^2, and the scatter with the prior += weight innovation^2, which was measured just before."""
 
     cdef int check_all(self) noexcept nogil:
         return OVERFLOWED if ob_nonfinite(&self.memory[0], self.memory.shape[0]) else LEARNED
@@ -131,15 +149,16 @@ cdef class FullGaussianLearner(GaussianLearner):
             return LEARNED if self.refresh(weight) else OVERFLOWED
         return LEARNED
 
-    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
-                     double* log_det, double* distance) noexcept nogil:
-        cdef double* v = scratch(work, 2)
-        cdef double growth
-        ob_syr(self.own(), step, -gain, self.n_features)
-        distance[0] = ob_symv(self.predicted(), innovation, v, self.n_features)
-        growth = weight * distance[0]
-        ob_syr(self.predicted(), v, weight / (1.0 + growth), self.n_features)
+    cdef void measure(self, const double* innovation, Workspace* work, double* log_det,
+                      double* distance) noexcept nogil:
+        distance[0] = ob_symv(self.predicted(), innovation, scratch(work, 2), self.n_features)
         log_det[0] = self.state.log_det
+
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, double distance,
+                     Workspace* work) noexcept nogil:
+        cdef double growth = weight * distance
+        ob_syr(self.own(), step, -gain, self.n_features)
+        ob_syr(self.predicted(), scratch(work, 2), weight / (1.0 + growth), self.n_features)
         self.state.log_det += log1p(growth)
 
     cdef bint refresh(self, double weight) noexcept nogil:
@@ -185,12 +204,11 @@ cdef class DiagonalGaussianLearner(GaussianLearner):
         """The scatter of the rows alone, shape (n_features,)."""
         return np.asarray(self.memory)[2 * self.n_features:3 * self.n_features].copy()
 
-    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, Workspace* work,
-                     double* log_det, double* distance) noexcept nogil:
+    cdef void measure(self, const double* innovation, Workspace* work, double* log_det,
+                      double* distance) noexcept nogil:
         cdef Py_ssize_t i
-        cdef double* own = self.own()
         cdef double* whole = self.predicted()
-        cdef double square, smallest = INFINITY, total = 0.0
+        cdef double smallest = INFINITY
         for i in range(self.n_features):
             smallest = min(smallest, whole[i])
         if smallest >= DBL_MIN:
@@ -199,9 +217,15 @@ cdef class DiagonalGaussianLearner(GaussianLearner):
             log_det[0] = 0.0
             for i in range(self.n_features):
                 log_det[0] += log(whole[i])
+        distance[0] = 0.0
         for i in range(self.n_features):
-            square = innovation[i] * innovation[i]
-            total += square / whole[i]
+            distance[0] += innovation[i] * innovation[i] / whole[i]
+
+    cdef void absorb(self, const double* step, double gain, const double* innovation, double weight, double distance,
+                     Workspace* work) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double* own = self.own()
+        cdef double* whole = self.predicted()
+        for i in range(self.n_features):
             own[i] += gain * (step[i] * step[i])
-            whole[i] += weight * square
-        distance[0] = total
+            whole[i] += weight * (innovation[i] * innovation[i])

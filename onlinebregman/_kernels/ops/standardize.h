@@ -18,9 +18,16 @@ OB_CLONES static void ob_standardize(double *restrict z, const double *restrict 
         z[i] = ob_standardized(x[i], mean[i], root[i], unit, limit);
 }
 
-/* The same, and then the row, of weight h, is added to the statistics: mean, squares = sum h (x - mean)^2 (Welford),
- * and root = 1 / sqrt(squares), or 0 if the deviation is below `least` times the mean. `total` is the weight of all
- * rows, this one included, and share = h / total, or 0 where the mean is not subtracted. */
+/* The same, not clipped: a constant column is only centred */
+OB_CLONES static void ob_centre_and_scale(double *restrict z, const double *restrict x, const double *restrict mean,
+                                          const double *restrict root, double unit, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = root[i] > 0.0 ? ((x[i] - mean[i]) * root[i]) * unit : x[i] - mean[i];
+}
+
+/* As the first one, and then the row, of weight h, is added to the statistics: mean, squares = sum h (x - mean)^2
+ * (Welford), and root = 1 / sqrt(squares), or 0 if the deviation is below `least` times the mean. `total` is the weight
+ * of all rows, this one included, and share = h / total, or 0 where the mean is not subtracted. */
 OB_CLONES static void ob_standardize_and_count(double *restrict z, const double *restrict x, double *restrict mean,
                                                double *restrict squares, double *restrict root, double unit,
                                                double limit, double h, double share, double total, double least,

@@ -1,6 +1,8 @@
 cdef extern from "ops/standardize.h":
     void ob_standardize(double* z, const double* x, const double* mean, const double* root, double unit, double limit,
                         Py_ssize_t n) noexcept nogil
+    void ob_centre_and_scale(double* z, const double* x, const double* mean, const double* root, double unit,
+                             Py_ssize_t n) noexcept nogil
     void ob_standardize_and_count(double* z, const double* x, double* mean, double* squares, double* root, double unit,
                                   double limit, double h, double share, double total, double least,
                                   Py_ssize_t n) noexcept nogil

@@ -13,6 +13,7 @@ cdef struct Change:           # a column and its sum of squares before a sparse 
 cdef class Standardizer(RowMap):
     cdef readonly bint centred
     cdef readonly bint allow_nan
+    cdef readonly bint clipped
     cdef double weight        # sum of the weights of all rows so far
     # All sums h (x - mean)^2, then all 1 / their square roots, then all means; from the first missing value on (`gaps`)
     # also the sums of the weights of the rows in which the columns were present

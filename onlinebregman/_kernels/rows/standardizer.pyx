@@ -4,7 +4,8 @@ With h the weights of these rows and H their sum, a value x of a column becomes
 
     z = (x - mean) / deviation,   mean = sum h x / H,   deviation^2 = sum h (x - mean)^2 / H,
 
-clipped to [-LIMIT, LIMIT], and 0 in a column that has been constant. The sums are updated by Welford's rule, which is
+clipped to [-LIMIT, LIMIT], and 0 in a column that has been constant. Outliers are searched in values that are not
+clipped, where a column that has been constant is only centred. The sums are updated by Welford's rule, which is
 accurate for a large mean, too. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then
 costs O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
 
@@ -19,8 +20,8 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.standardize cimport (
-    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_standardize_and_count, ob_standardize_and_count_present,
-    ob_standardize_present, ob_zero_missing
+    ob_centre_and_scale, ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_standardize_and_count,
+    ob_standardize_and_count_present, ob_standardize_present, ob_zero_missing
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.row_map cimport RowMap, Shape, fetch_mapped
@@ -47,11 +48,15 @@ cdef class Standardizer(RowMap):
         The sum of the weights of their rows.
     allow_nan : bool, default=False
         Whether NaN in dense rows is a missing value; requires `centred`.
+    clipped : bool, default=True
+        Whether values are clipped; False requires `centred`, and rows that are complete.
     """
 
-    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False):
+    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False, clipped=True):
+        if not clipped and (allow_nan or not centred):
+            raise ValueError("values that are not clipped must be centred and not be missing")
         self.n_features = self.n_outputs = n_features
-        self.centred, self.weight = centred, weight
+        self.centred, self.weight, self.clipped = centred, weight, clipped
         self.allow_nan = allow_nan and self.centred
         self.state, self.before = np.zeros((4 if self.allow_nan else 3) * self.n_features), None
         if state is not None:
@@ -63,10 +68,10 @@ cdef class Standardizer(RowMap):
 
     def __reduce__(self):
         state = np.asarray(self.state)[:self.size()].copy()
-        return type(self), (self.n_features, self.centred, state, self.weight, bool(self.allow_nan))
+        return type(self), (self.n_features, self.centred, state, self.weight, bool(self.allow_nan), bool(self.clipped))
 
     def key(self):
-        return type(self), self.n_features, self.centred, self.allow_nan
+        return type(self), self.n_features, self.centred, self.allow_nan, self.clipped
 
     @property
     def n_samples_seen(self):
@@ -176,6 +181,8 @@ cdef class Standardizer(RowMap):
         cdef const double* mean = root + self.n_features
         if self.gaps and row.index == NULL:
             ob_standardize_present(z, row.x, mean, root, mean + self.n_features, LIMIT, row.n)
+        elif not self.clipped:
+            ob_centre_and_scale(z, row.x, mean, root, self.unit(), row.n)
         elif row.index == NULL:
             ob_standardize(z, row.x, mean, root, self.unit(), LIMIT, row.n)
             if self.lacks_values(row.x):
