@@ -12,7 +12,7 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky
 
 from .._kernels.learners.gaussian import DiagonalGaussianLearner, FullGaussianLearner
 from .._online.validation import check_symmetric
@@ -61,14 +61,6 @@ class FullScatter:
         if values[0] <= 4 * len(values) * np.sqrt(rows) * np.finfo(np.float64).eps:
             return -np.inf
         return float(2 * np.log(scale).sum() + np.log(values).sum())
-
-    @staticmethod
-    def log_density(U: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        """Log-densities of rows minus their mean."""
-        with _in_float64():
-            lower = cholesky(covariance, lower=True)
-        white = solve_triangular(lower, U.T, lower=True)
-        return -((white**2).sum(axis=0) + U.shape[1] * np.log(2 * np.pi)) / 2 - np.log(np.diag(lower)).sum()
 
     @staticmethod
     def colour(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -127,10 +119,6 @@ class DiagonalScatter:
     def log_determinant(covariance: np.ndarray, rows: int) -> float:
         with np.errstate(divide="ignore"):
             return float(np.log(covariance).sum())
-
-    @staticmethod
-    def log_density(U: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-        return -(U**2 / covariance + np.log(2 * np.pi * covariance)).sum(axis=1) / 2
 
     @staticmethod
     def colour(white: np.ndarray, covariance: np.ndarray) -> np.ndarray:

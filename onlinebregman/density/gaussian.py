@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.learners.density import DensityLearner
 from .._online.estimator import Examples
 from .._online.merging import Moments, pooled
-from .._online.validation import check_dense_rows, read_only
+from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Conjugate, Divergence
-from ._base import OnlineDensity, check_log_density, in_float64
+from ._base import OnlineDensity, in_float64, refuse_log_density
 from ._scatters import DiagonalScatter, FullScatter
 
 _TINY = np.finfo(np.float64).tiny
@@ -165,10 +165,11 @@ class OnlineGaussian(OnlineDensity):
         ValueError
             If the covariance is singular in float64, or a log-density overflows.
         """
-        check_is_fitted(self)
-        X = check_dense_rows(self, X, reset=False)
-        with np.errstate(all="ignore"):
-            return check_log_density(self._scatter.log_density(X - self.location_, self.covariance_), X)
+        return self._predict(X)
+
+    def _refuse_prediction(self, X: np.ndarray, row: int) -> NoReturn:
+        _ = self.precision_  # an error if the covariance is singular
+        refuse_log_density(X, row)
 
     @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:

@@ -273,6 +273,15 @@ def test_a_covariance_that_is_singular_in_float64_is_an_error(unchanged):
         assert np.isfinite(remedy.score(X)) and np.isfinite(remedy.sample()).all()
 
 
+def test_predictions_are_accurate_far_from_the_scale_of_the_prior():
+    """They are made by a factor of the scatter; the inverse that rows update has lost half of its digits here."""
+    X = draw(n=40) * 1e7
+    model = OnlineGaussian().fit(X)
+    scores = stats.multivariate_normal(model.location_, model.covariance_).logpdf(X)
+    assert_allclose(model.score_samples(X), scores, rtol=1e-11)
+    assert [model.score_samples(x)[0] for x in X[:, np.newaxis]] == model.score_samples(X).tolist()
+
+
 def test_a_singular_stream_stays_definite():
     X = np.ones((3000, 2))
     model = OnlineGaussian().fit(X)

@@ -2,20 +2,24 @@
 
 A row x of weight h, after rows of total weight n, adds n h / (n + h) s s' with s = x - their mean. The scatter that
 includes the prior, from whose inverse or diagonal rows are predicted, grows likewise, with s = x - the predicted mean.
+The inverse is that of rows one by one; rows that are only predicted share a Cholesky factor of the scatter itself, which
+is more accurate for features of very different scales.
 """
 
 import numpy as np
 
+cimport cython
 from libc.float cimport DBL_MIN
-from libc.math cimport INFINITY, isfinite, log, log1p, pi
+from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p, pi
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, call_score_row, score_rows_of
 from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
 from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
-from onlinebregman._kernels.ops.vector cimport ob_nonfinite, ob_symv, ob_syr
-from onlinebregman._kernels.rows.rows cimport Row
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_nonfinite, ob_symv, ob_syr
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed
 
@@ -62,33 +66,42 @@ cdef class GaussianLearner(DensityLearner):
         cdef double* origin = &self.memory[0]
         cdef double* total = &self.memory[d]
         cdef double* step = scratch(work, 0)
-        cdef double* innovation = scratch(work, 1)
-        cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, distance
+        cdef double* innovation = self.innovation(x, work)
+        cdef double n = self.state.weight, k = self.k1 + n, after = n + weight, u, log_det, distance
         for i in range(d):
             u = x[i] - origin[i]
             step[i] = u - total[i] / max(n, DBL_MIN)  # x - the mean of the rows before
-            innovation[i] = u - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k  # x - the predicted mean
             total[i] += weight * u
-        log_density[0] = self.log_density(innovation, work, &distance)
+        self.measure(innovation, work, &log_det, &distance)
+        log_density[0] = self.log_density(log_det, distance)
         self.absorb(step, n * weight / after, innovation, k * weight / (self.k1 + after), distance, work)
         self.state.loss -= weight * log_density[0]
         return LEARNED
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        cdef Py_ssize_t i, d = self.n_features
+    cdef double* innovation(self, const double* x, Workspace* work) noexcept nogil:
+        """The difference of a row from the predicted mean."""
+        cdef Py_ssize_t i
         cdef double* origin = &self.memory[0]
-        cdef double* total = &self.memory[d]
-        cdef double* innovation = scratch(work, 1)
-        cdef double k = self.k1 + self.state.weight, distance
-        for i in range(d):
-            innovation[i] = row.x[i] - origin[i] - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / k
-        scores[0] = self.log_density(innovation, work, &distance)
+        cdef double* total = &self.memory[self.n_features]
+        cdef double* difference = scratch(work, 1)
+        for i in range(self.n_features):
+            difference[i] = x[i] - origin[i] - (self.k1 * (self.mean[i] - origin[i]) + total[i]) / \
+                (self.k1 + self.state.weight)
+        return difference
 
-    cdef double log_density(self, const double* innovation, Workspace* work, double* distance) noexcept nogil:
-        """Of a row by its difference from the predicted mean; also its distance, see `measure`."""
-        cdef double k = self.k1 + self.state.weight, log_det
-        self.measure(innovation, work, &log_det, distance)
-        return -(log_det - self.n_features * log(k / (2.0 * pi)) + k * distance[0]) / 2.0
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef double* innovation = self.innovation(row.x, work)
+        cdef double log_det, distance
+        self.measure(innovation, work, &log_det, &distance)
+        scores[0] = self.log_density(log_det, distance)
+
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
+        return score_rows_of(self, rows, scorer, work, False, out, call_score_row)
+
+    cdef double log_density(self, double log_det, double distance) noexcept nogil:
+        """Of a row with this `distance` from the predicted mean, see `measure`."""
+        cdef double k = self.k1 + self.state.weight
+        return -(log_det - self.n_features * log(k / (2.0 * pi)) + k * distance) / 2.0
 
     cdef void measure(self, const double* innovation, Workspace* work, double* log_det,
                       double* distance) noexcept nogil:
@@ -163,31 +176,75 @@ cdef class FullGaussianLearner(GaussianLearner):
 
     cdef bint refresh(self, double weight) noexcept nogil:
         """Recompute the inverse, so that rounding errors do not add up; `weight` is that of the last row."""
+        self.total_scatter(self.state.weight + weight, self.predicted())
+        return self.factorise()
+
+    cdef void total_scatter(self, double n, double* upper) noexcept nogil:
+        """The scatter with the prior, of rows of total weight n."""
         cdef Py_ssize_t i, j, d = self.n_features
         cdef double* total = &self.memory[d]
-        cdef double* inverse = self.predicted()
-        cdef double n = self.state.weight + weight, share = self.k1 * n / (self.k1 + n), gap
+        cdef double share = self.k1 * n / (self.k1 + n), some = max(n, DBL_MIN), gap
         for i in range(d):
-            gap = self.mean[i] - self.memory[i] - total[i] / n
+            gap = self.mean[i] - self.memory[i] - total[i] / some
             for j in range(i, d):
-                inverse[i * d + j] = self.k1 * self.covariance[i * d + j] + self.own()[i * d + j] + \
-                    share * (gap * (self.mean[j] - self.memory[j] - total[j] / n))
-        return self.factorise()
+                upper[i * d + j] = self.k1 * self.covariance[i * d + j] + self.own()[i * d + j] + \
+                    share * (gap * (self.mean[j] - self.memory[j] - total[j] / some))
 
     cdef bint factorise(self) noexcept nogil:
         """Replace the scatter by its inverse, and set the log-determinant; False if it is singular."""
         cdef int d = <int> self.n_features, info
-        cdef double log_det = 0.0
-        cdef Py_ssize_t i
         cdef double* a = self.predicted()
-        dpotrf(b"L", &d, a, &d, &info)  # LAPACK's lower triangle is our upper one
-        if info != 0:
+        cdef double log_det = cholesky(a, d)
+        if isnan(log_det):
             return False
-        for i in range(d):
-            log_det += log(a[i * (d + 1)])
-        self.state.log_det = 2.0 * log_det
+        self.state.log_det = log_det
         dpotri(b"L", &d, a, &d, &info)
         return info == 0 and isfinite(log_det)
+
+    cdef object scorer(self, Rows rows):
+        cdef Factor factor = Factor()
+        factor.upper = np.empty(self.n_features * self.n_features)
+        self.total_scatter(self.state.weight, &factor.upper[0])
+        factor.log_det = cholesky(&factor.upper[0], <int> self.n_features)
+        return factor
+
+    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
+        return score_rows_of(self, rows, scorer, work, False, out, score_by_factor)
+
+
+@cython.final
+cdef class Factor:
+    """A Cholesky factor of the scatter with the prior."""
+
+    cdef double[::1] upper
+    cdef double log_det           # of the scatter; NaN if it is singular
+
+
+cdef double cholesky(double* a, int d) noexcept nogil:
+    """Replace an upper triangle by that of its Cholesky factor; returns ln det, or NaN if it is not definite."""
+    cdef int info
+    cdef double log_det = 0.0
+    cdef Py_ssize_t i
+    dpotrf(b"L", &d, a, &d, &info)  # LAPACK's lower triangle is our upper one
+    if info != 0:
+        return NAN
+    for i in range(d):
+        log_det += log(a[i * (d + 1)])
+    return 2.0 * log_det
+
+
+cdef void score_by_factor(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
+                          double* scores) noexcept nogil:
+    cdef const double* upper = &(<Factor> scorer).upper[0]
+    cdef double* white = (<GaussianLearner> learner).innovation(row.x, work)
+    cdef Py_ssize_t i, d = learner.n_features
+    cdef double distance = 0.0
+    for i in range(d):
+        white[i] /= upper[i * d + i]
+        distance += white[i] * white[i]
+        if i + 1 < d:
+            ob_axpy(white + i + 1, upper + i * d + i + 1, white[i], d - i - 1)
+    scores[0] = (<GaussianLearner> learner).log_density((<Factor> scorer).log_det, distance)
 
 
 cdef class DiagonalGaussianLearner(GaussianLearner):
