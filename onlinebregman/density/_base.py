@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import NoReturn, Self, cast
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from .._online.docs import DocumentedMixin
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.merging import total
-from .._online.validation import check_dense_rows, check_weights, fitted
+from .._online.validation import check_dense_rows, check_weights, dense, fitted
 from .._sklearn_compat import Method
 
 
@@ -38,19 +38,11 @@ def in_float64(method: Method) -> Method:
     return cast(Method, checked)
 
 
-def check_log_density(log_density: np.ndarray, X: np.ndarray, possible: bool | np.ndarray = True) -> np.ndarray:
-    """The log-densities of rows, or ValueError for one that overflows; -inf is for rows that are not `possible`."""
-    wrong = ~(np.isfinite(log_density) | (~np.broadcast_to(possible, len(X)) & (log_density == -np.inf)))
-    if wrong.any():
-        refuse_log_density(X, int(np.argmax(wrong)))
-    return log_density
-
-
-def refuse_log_density(X: np.ndarray, row: int) -> NoReturn:
+def refuse_log_density(X: Any, row: int) -> NoReturn:
     """Raise the error for the first row whose log-density is not finite."""
     raise ValueError(
-        f"The log-density of row {row} (largest value {np.abs(X[row]).max():g}) is not finite in float64; remove "
-        "the row, or scale the features (sklearn.preprocessing.StandardScaler)."
+        f"The log-density of row {row} (largest value {np.abs(dense(X)[row]).max():g}) is not finite in float64; "
+        "remove the row, or scale the features (sklearn.preprocessing.StandardScaler)."
     )
 
 

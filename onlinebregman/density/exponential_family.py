@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,10 @@ from .._kernels.learners.density import DensityLearner
 from .._kernels.learners.exponential_family import ExponentialFamilyLearner
 from .._online.estimator import Examples
 from .._online.merging import total
-from .._online.validation import check_dense_rows, read_only
+from .._online.validation import check_finite, dense, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
-from ._base import OnlineDensity, check_log_density, in_float64
+from ._base import OnlineDensity, in_float64, refuse_log_density
 from ._families import FAMILIES, Family, make_family
 from ._strategies import Forward, GaussianMinimax, IncrementalOffline, LastStepBernoulli
 
@@ -175,13 +175,20 @@ class OnlineExponentialFamily(OnlineDensity):
         ValueError
             If the family has no such value, or a log-density overflows.
         """
-        check_is_fitted(self)
-        X = check_dense_rows(self, X, reset=False)
-        self._family.check(X)
-        mean = self.expectation_parameters_
-        with np.errstate(all="ignore"):
-            possible = np.all(self._family.possible(X, mean), axis=1)
-            return check_log_density(self._family.log_density(X, mean).sum(axis=1), X, possible)
+        return self._predict(X)
+
+    def _predict_validated(self, X: Any, settings: tuple) -> np.ndarray:
+        """Log-densities, which may be -inf."""
+        scores = self._learner.predict(X)
+        if not np.isfinite(scores).all():
+            check_finite(X)
+            X = dense(X, np.float64)
+            self._family.check(X)
+            impossible = ~np.all(self._family.possible(X, self.expectation_parameters_), axis=1)
+            wrong = ~(np.isfinite(scores) | (impossible & (scores == -np.inf)))
+            if wrong.any():
+                refuse_log_density(X, int(np.argmax(wrong)))
+        return scores
 
     @in_float64
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport exp, floor, isfinite, log, log1p
+from libc.math cimport NAN, exp, floor, isfinite, log, log1p
 from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
@@ -10,6 +10,7 @@ from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
 from onlinebregman._kernels.ops.fields import vector_of
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
+from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef enum Family:
@@ -100,6 +101,21 @@ cdef class ExponentialFamilyLearner(DensityLearner):
         self.state.radius = max(self.state.radius, square)
         return LEARNED if isfinite(self.state.base) and isfinite(self.state.quadratic) and \
             ob_nonfinite(total, d) == 0 else OVERFLOWED
+
+    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double* origin = &self.memory[0]
+        cdef double* total = &self.memory[self.n_features]
+        cdef double rate = 0.0, mu, base
+        if self.rule == GAUSSIAN_MINIMAX:
+            if self.rates is None or self.rates.shape[0] == 0:
+                scores[0] = NAN
+                return
+            rate = self.rates[min(<Py_ssize_t> self.state.rows, self.rates.shape[0] - 1)]
+        scores[0] = 0.0
+        for i in range(self.n_features):
+            mu = self.predict(self.mean[i] - origin[i], total[i], 1.0, rate)
+            scores[0] += self.log_density(i, row.x[i] - origin[i], mu, &base) if self.admits(row.x[i]) else NAN
 
     cdef inline bint admits(self, double x) noexcept nogil:
         """Whether x is a value of the family."""

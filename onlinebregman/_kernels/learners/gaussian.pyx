@@ -2,8 +2,8 @@
 
 A row x of weight h, after rows of total weight n, adds n h / (n + h) s s' with s = x - their mean. The scatter that
 includes the prior, from whose inverse or diagonal rows are predicted, grows likewise, with s = x - the predicted mean.
-The inverse is that of rows one by one; rows that are only predicted share a Cholesky factor of the scatter itself, which
-is more accurate for features of very different scales.
+Rows that are only predicted share a Cholesky factor of that scatter, which is more accurate than the inverse if the
+features are far from the scale of the prior.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p, pi
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, call_score_row, score_rows_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, score_rows_of
 from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
@@ -94,9 +94,6 @@ cdef class GaussianLearner(DensityLearner):
         cdef double log_det, distance
         self.measure(innovation, work, &log_det, &distance)
         scores[0] = self.log_density(log_det, distance)
-
-    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
-        return score_rows_of(self, rows, scorer, work, False, out, call_score_row)
 
     cdef double log_density(self, double log_det, double distance) noexcept nogil:
         """Of a row with this `distance` from the predicted mean, see `measure`."""
