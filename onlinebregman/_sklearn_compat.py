@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sklearn.base import _fit_context
+import numpy as np
+from sklearn.base import _fit_context, is_classifier
 from sklearn.utils import metaestimators
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
@@ -25,6 +27,7 @@ __all__ = [
     "check_feature_names",
     "check_feature_names_in",
     "fit_context",
+    "for_other_rows",
     "response_method",
     "score_function",
     "validate_parameters",
@@ -90,6 +93,21 @@ def all_or_nothing(*estimators, copied: Iterable = ()) -> Transaction:
     in place, by one call each. The estimators in `copied` are copied beforehand, and may change in any way.
     """
     return Transaction(*estimators, copied=copied, keep=_CALLBACK_STATE, in_place=_LEARN_IN_PLACE)
+
+
+def for_other_rows(search, rows: np.ndarray, values: np.ndarray):
+    """A k-NN estimator as fitted to as many other rows, which are float64, in a tenth of the time of `fit`.
+
+    None if that would do more than keep the rows: build a tree, or find values that are not finite.
+    """
+    rows = np.ascontiguousarray(rows)
+    if search._fit_method != "brute" or rows.shape != search._fit_X.shape or not np.isfinite(rows).all():
+        return None
+    search = copy.copy(search)
+    search._fit_X, search._y = rows, values
+    if is_classifier(search):
+        search.classes_, search._y = np.unique(values, return_inverse=True)
+    return search
 
 
 def response_method(scorer):

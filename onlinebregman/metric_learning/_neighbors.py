@@ -21,7 +21,7 @@ from .._online.export import ToSklearnMixin
 from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, dense, fitted
-from .._sklearn_compat import Interval, StrOptions
+from .._sklearn_compat import Interval, StrOptions, for_other_rows
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
 from ._window import Window
 from .frobenius import FrobeniusMetricLearner
@@ -222,8 +222,12 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         known = self._mapped.content.get(number)
         if known is None or known[:2] != (place, settings):
             rows = _mapped_window(metric, window, known, place)
-            names = ("n_neighbors", "weights", "algorithm", "n_jobs")
-            searcher = self._search(**dict(zip(names, settings, strict=True))).fit(rows, window.values)
+            searcher = None
+            if known is not None and known[1] == settings:
+                searcher = for_other_rows(known[-1], rows, window.values)
+            if searcher is None:
+                names = ("n_neighbors", "weights", "algorithm", "n_jobs")
+                searcher = self._search(**dict(zip(names, settings, strict=True))).fit(rows, window.values)
             known = self._mapped.content[number] = (place, settings, rows, searcher)
         return known[-1]
 

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler, scale
 
 from onlinebregman import (
@@ -22,6 +22,7 @@ from onlinebregman import (
     MetricKNeighborsClassifier,
     VonNeumannMetricLearner,
 )
+from onlinebregman._sklearn_compat import for_other_rows
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
 
@@ -280,3 +281,20 @@ def test_sets_of_metrics_can_be_searched():
     assert search.best_score_ > 0.4
     assert not hasattr(sets[2][1], "bounds_")
     assert_allclose(search.predict_proba(QUERIES).sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_a_search_in_other_rows_is_one_that_is_fitted_to_them(kind, weights):
+    values = np.arange(40) % 4 + 1
+    search = kind(3, weights=weights, algorithm="brute").fit(X[:40], values % 3)
+    other, fitted = for_other_rows(search, X[40:80], values), kind(**search.get_params()).fit(X[40:80], values)
+    assert vars(other).keys() == vars(fitted).keys()
+    for name, value in vars(fitted).items():
+        assert_array_equal(getattr(other, name), value)
+    assert_array_equal(other.predict(QUERIES), fitted.predict(QUERIES))
+    assert_array_equal(search._fit_X, X[:40])
+    tree = kind(3, algorithm="kd_tree").fit(X[:40], values)
+    wrong = np.where(np.eye(40, 4), np.inf, 0.0)
+    assert [for_other_rows(*given) for given in ((tree, X[:40], values), (search, wrong, values))] == [None, None]
+    assert for_other_rows(search, X[:39], values[:39]) is None
