@@ -1,26 +1,23 @@
-"""The base class of constraints and penalties: comparison and repr by parameters, and calls of a divergence."""
+"""The base class of the objects of the theory: comparison and repr by parameters; and calls of a divergence."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
-from .divergences import Divergence
+import numpy as np
 
 
 class ParametricObject:
     """An object whose attributes are its parameters; two are equal if their types and parameters are."""
 
-    def _call(self, divergence: Divergence, method: str, purpose: str, *arguments):
-        """divergence.method(*arguments); an error if the divergence does not have this method."""
-        if not hasattr(divergence, method):
-            raise ValueError(
-                f"{divergence!r} cannot {purpose} {self!r}: its class must define {method}, as subclasses of "
-                "SeparableDivergence do."
-            )
-        return getattr(divergence, method)(*arguments)
+    def _parameters(self) -> Mapping[str, Any]:
+        """What repr shows."""
+        return vars(self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={spell(value)}' for key, value in vars(self).items())})"
+        parameters = ", ".join(f"{key}={spell(value)}" for key, value in self._parameters().items())
+        return f"{type(self).__name__}({parameters})"
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -30,6 +27,19 @@ class ParametricObject:
 
     def __hash__(self) -> int:
         return hash((type(self), tuple(sorted(vars(self)))))
+
+
+class ForDivergences(ParametricObject):
+    """The base class of constraints and penalties, which call a method of any divergence."""
+
+    def _call(self, divergence: Any, method: str, purpose: str, *arguments):
+        """divergence.method(*arguments); an error if the divergence does not have this method."""
+        if not hasattr(divergence, method):
+            raise ValueError(
+                f"{divergence!r} cannot {purpose} {self!r}: its class must define {method}, as subclasses of "
+                "SeparableDivergence do."
+            )
+        return getattr(divergence, method)(*arguments)
 
 
 def spell(value: object) -> str:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ParametricObject, spell
+from ._objects import ForDivergences, spell
 from .divergences import Divergence
 from .divergences._numerics import check_box, check_radius, check_total
 
@@ -21,7 +21,7 @@ __all__ = ["Box", "Constraint", "L1Ball", "L2Ball", "Simplex", "UpperBound"]
 Array = NDArray[np.float64]
 
 
-class Constraint(ParametricObject, ABC):
+class Constraint(ForDivergences, ABC):
     """Closed convex set of weights: the contract.
 
     A subclass defines `project` and `contains`, and may give bounds on all of its points as `lower`, `upper`, `total`

@@ -23,7 +23,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ParametricObject
+from ._objects import ForDivergences
 from .divergences import Divergence
 
 __all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "ExplicitElasticNet", "Penalty", "resolve_penalty"]
@@ -31,7 +31,7 @@ __all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "ExplicitElasticNet", "Penalty
 Array = NDArray[np.float64]
 
 
-class Penalty(ParametricObject, ABC):
+class Penalty(ForDivergences, ABC):
     """Convex penalty R(w) of weights: the contract.
 
     A subclass defines `value` and `prox`. Signed weights w = w+ - w- are passed as the vector (w+, w-), and R is that

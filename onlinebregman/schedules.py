@@ -12,6 +12,8 @@ from typing import Literal, NoReturn, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._objects import ParametricObject
+
 __all__ = [
     "LEARNING_RATES",
     "Constant",
@@ -32,7 +34,7 @@ def _positive(value: float, name: str) -> float:
     return float(value)
 
 
-class Schedule:
+class Schedule(ParametricObject):
     """Learning rate eta_t = scale / t^power, and base class of other rates.
 
     A subclass that defines `__call__(t)` has the rates that it returns, for an array of row numbers t = 1, 2, ... an
@@ -136,15 +138,6 @@ class Schedule:
 
     def _parameters(self) -> dict[str, float]:
         return {"scale": self.scale, "power": self.power} if self.is_power_law else dict(vars(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self._parameters().items())})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((type(self), *vars(self).items()))
 
 
 class _Scaled(Schedule):

@@ -21,20 +21,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
 from .._kernels.rows.permutation import permutation
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
-from .validation import check_finite, check_query, check_rows, check_weights
+from .validation import check_finite, check_query, check_rows, check_weights, fitted, not_finite
 
 
 class Call(NamedTuple):
@@ -85,6 +85,7 @@ class LifeCycleMixin(DocumentedMixin):
     _read_at_each_call: tuple[str, ...]  # parameters that may change in mid-stream; if it is missing, all
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
+    _takes_sparse = False  # whether rows may be sparse
     _allow_nan = False  # whether NaN in dense rows is a missing value
     _reads_numbers = True  # whether the learner may be given arrays as they are
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
@@ -93,9 +94,16 @@ class LifeCycleMixin(DocumentedMixin):
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
-    if TYPE_CHECKING:
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
 
-        def __sklearn_is_fitted__(self) -> bool: ...
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_learner" in vars(self)
+
+    def _fitted_learner(self) -> Any:
+        return fitted(self, vars(self).get("_learner"))
 
     @classmethod
     @cache
@@ -184,15 +192,11 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _predict_validated(self, X, settings: tuple) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
-        learner = self._learner
-        predictions = learner.predict(X, *settings)
-        if predictions is None or not np.isfinite(predictions).all():
-            check_finite(X, allow_nan=self._allow_nan)
+        predict = self._learner.predict
+        predictions = predict(X, *settings)
         if predictions is None:
-            row = next(i for i in range(X.shape[0]) if learner.predict(X[i : i + 1], *settings) is None)
-            self._refuse_prediction(X, row)
-        elif not np.isfinite(predictions).all():
-            self._refuse_prediction(X, int(np.argwhere(~np.isfinite(predictions))[0, 0]))
+            check_finite(X, allow_nan=self._allow_nan)
+            self._refuse_prediction(X, next(i for i in range(X.shape[0]) if predict(X[i : i + 1], *settings) is None))
         return predictions
 
     def _by_name(self, X: Any, learning: bool) -> Any:
@@ -201,7 +205,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         """Raise the error for the first row whose prediction is not finite."""
-        raise NotImplementedError
+        raise not_finite("prediction", row)
 
     def _prepare(self, data, call: Call, changed: bool = True, begin: Callable | None = None) -> None:
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""
@@ -265,13 +269,41 @@ class LifeCycleMixin(DocumentedMixin):
     def _configure(self) -> None:
         """Pass the parameters that may change between calls to the learner."""
 
-    def _learn(self, data, order: np.ndarray | None = None, *, again: bool = False) -> float | None:
-        """Learn the data once, in the given order; `again`: whether this call has learned them before."""
+    def _learn(
+        self, data, order: np.ndarray | None = None, *, again: bool = False, scores: np.ndarray | None = None
+    ) -> float | None:
+        """Learn the data once, in the given order; `again`: whether this call has learned them before.
+
+        `scores`, if given, receives the scores of each row before it was learned.
+        """
+        refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
+        if refused is not None:
+            check_finite(data.X, allow_nan=self._allow_nan)
+            reason, row = refused
+            self._refuse(reason, row, data)
+        return None
+
+    def _refuse(self, reason: str, row: int, data) -> None:
+        """Raise the error for a row that the learner refused, with a remedy."""
         raise NotImplementedError
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Learn the data in `fit`, by default for one epoch; X and y are the original arguments."""
         learn(data)
+
+
+class CountsLossMixin(LifeCycleMixin):
+    """An estimator whose learner counts the rows, and the losses of their predictions."""
+
+    @property
+    def t_(self) -> int:
+        """Rows learned so far; rows of weight zero do not count."""
+        return self._fitted_learner().t
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Sum of weight * loss over all rows, each predicted before it was learned."""
+        return self._fitted_learner().cumulative_loss
 
 
 class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):

@@ -156,6 +156,10 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         """Scores of the classes, one column each; or for two classes one column, positive for the second of them."""
         return self.predict_proba(X)
 
+    def _of_labels(self, probabilities: np.ndarray) -> np.ndarray:
+        """For several labels their probabilities, from those of the absence and the presence of each."""
+        return probabilities[:, 1::2] if self._multilabel else probabilities
+
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """The number of each label's class; sets `classes_` at the start, and later checks that they are the same."""
         if call.first:

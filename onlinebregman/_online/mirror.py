@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -20,32 +20,26 @@ from ..penalties import Penalty
 from ..schedules import Schedule, resolve_schedule
 from .comparators import Comparators
 from .compiled import make_geometry, make_loss
-from .docs import DocumentedMixin
-from .estimator import Examples, Overflow
+from .estimator import CountsLossMixin, Examples, Overflow
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .start import starting_weights
-from .validation import a_number, check_finite, fitted
+from .validation import a_number
 
 
-class MirrorMixin(DocumentedMixin):
+class MirrorMixin(CountsLossMixin):
     """Connects an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
     A subclass defines the divergence (`_mirror_map`) and the names of the parameters that can change between calls
     (`_read_at_each_call`); the others determine the weights and are read when learning starts.
     """
 
-    _read_at_each_call: tuple[str, ...]
     # Attributes of the estimators that inherit from this class
-    _allow_nan: bool
     init: Any
     _start: Any  # of linear models: the parameters that are read when learning starts
     update: Any
     learning_rate: Any
     eta0: float
     power_t: float
-    _learner: Any
-    _parallel: bool
-    _check_one_run: Callable[[], None]
     get_params: Any
     _learner_type: type[Learner] = Learner
     _signed = False  # whether w+ and w- are learned, with w = w+ - w-
@@ -72,22 +66,6 @@ class MirrorMixin(DocumentedMixin):
         if self.__sklearn_is_fitted__():  # the one that learning started with; the parameters may have changed since
             return self._divergence
         return self._mirror_map(None)
-
-    @property
-    def t_(self) -> int:
-        """Rows learned so far; rows of weight zero do not count."""
-        return self._fitted_learner().t
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight times loss of the prediction of each row before it was learned, also with `average`."""
-        return self._fitted_learner().cumulative_loss
-
-    def _fitted_learner(self) -> Learner:
-        return fitted(self, vars(self).get("_learner"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
 
     def _make_learner(self, start) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""
@@ -326,11 +304,7 @@ class MirrorMixin(DocumentedMixin):
         if total == 0:
             return 0.0
         before = self._learner.cumulative_loss
-        refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
-        if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, row, data)
+        super()._learn(data, order, scores=scores)
         return (self._learner.cumulative_loss - before) / total
 
     def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:

@@ -17,7 +17,7 @@ from .._kernels.learners.transaction import Validated
 from .._kernels.rows.row_map import RowMap
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples, LifeCycleMixin
-from .validation import check_finite, check_rows, fitted, read_only
+from .validation import check_rows, fitted, read_only
 from .weights import WeightsMixin
 
 
@@ -116,13 +116,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
         """The present mixer for `classes_`."""
         return self._learner.mixer.with_classes(len(self.classes_))
 
-    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights, order)
-        if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, row, data)
-
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")
 
@@ -161,9 +154,6 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
 
     def _fitted_models(self) -> list[Any]:
         return fitted(self, vars(self).get("estimators_"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
 
 
 class HedgedMixin(WeightsMixin, SideBySideMixin):

@@ -74,15 +74,20 @@ def finite(what: str) -> Callable[[Method], Method]:
                 values = method(self, *args, **kwargs)
             bad = _first_bad(values)
             if bad is not None:
-                raise ValueError(
-                    f"The {what} of row {bad[0]} is not finite in float64; remove the row, or scale the features as "
-                    "in the rows that were learned (sklearn.preprocessing.StandardScaler)."
-                )
+                raise not_finite(what, bad[0])
             return values
 
         return cast(Method, checked)
 
     return decorate
+
+
+def not_finite(what: str, row: int) -> ValueError:
+    """The error for a row of which some value is not finite."""
+    return ValueError(
+        f"The {what} of row {row} is not finite in float64; remove the row, or scale the features as in the rows that "
+        "were learned (sklearn.preprocessing.StandardScaler)."
+    )
 
 
 def a_number(bound: float) -> float:

@@ -10,7 +10,8 @@ from sklearn.base import is_classifier
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import Mixer, OutputsMixer
-from .validation import fitted, read_only
+from .estimator import LifeCycleMixin
+from .validation import read_only
 
 
 def check_one_output(model: Any, error: type[Exception]) -> None:
@@ -23,10 +24,8 @@ def check_one_output(model: Any, error: type[Exception]) -> None:
         )
 
 
-class WeightsMixin:
+class WeightsMixin(LifeCycleMixin):
     """Experts whose weights are learned by a compiled mixer, which is the `_learner` or a part of it."""
-
-    _learner: Any
 
     @read_only
     def weights_(self) -> np.ndarray:
@@ -51,7 +50,7 @@ class WeightsMixin:
         return self._fitted_mixer().regret_bound()
 
     def _fitted_mixer(self) -> Mixer:
-        return fitted(self, vars(self).get("_learner")).mixer
+        return self._fitted_learner().mixer
 
     def _fitted_hedge(self) -> Hedge:
         """The weights of the experts; of several outputs those of the first."""
@@ -62,6 +61,3 @@ class WeightsMixin:
         """What is computed from the mixer, or from that of each output, along a first axis."""
         mixer = self._fitted_mixer()
         return np.stack([value(each) for each in mixer.mixers]) if isinstance(mixer, OutputsMixer) else value(mixer)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)

@@ -13,10 +13,10 @@ from sklearn.base import DensityMixin
 
 from .._kernels.learners.density import DensityLearner
 from .._online.docs import DocumentedMixin
-from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.estimator import Call, CountsLossMixin, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.merging import total
-from .._online.validation import check_dense_rows, check_weights, dense, fitted
+from .._online.validation import check_dense_rows, check_weights, dense
 from .._sklearn_compat import Method
 
 
@@ -70,7 +70,7 @@ class Density(DocumentedMixin, DensityMixin):
         return float(self.score_samples(X).mean())
 
 
-class OnlineDensity(Density, LearnsRows, OnlineEstimator):
+class OnlineDensity(Density, LearnsRows, CountsLossMixin, OnlineEstimator):
     """A density learned in one pass over a stream.
 
     A subclass defines `offline_loss_`, that of the best density in hindsight, and creates the `_learner`, which holds
@@ -95,7 +95,8 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
         mixed = copy.copy(self)
         mixed._parallel = True
         learners = [part._learner for part in parts]
-        sums = {name: total(getattr(self._learner, name), [getattr(part, name) for part in learners]) for name in _SUMS}
+        first, *states = (learner.state for learner in (self._learner, *learners))
+        sums = {name: total(first[name], [state[name] for state in states]) for name in _SUMS}
         mixed._learner = self._joined(
             learners, lambda memory, **more: self._learner.replaced(memory, **{**sums, **more})
         )
@@ -106,25 +107,9 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
         raise NotImplementedError
 
     @property
-    def t_(self) -> int:
-        """Rows learned; rows of weight zero do not count."""
-        return self._now().rows
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * -ln P(x | mu_t), each row predicted before it was learned."""
-        return self._now().loss
-
-    @property
     def regret_(self) -> float:
         """`cumulative_loss_ - offline_loss_`; inf where the latter is -inf."""
         return self.cumulative_loss_ - self.offline_loss_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
-
-    def _now(self) -> DensityLearner:
-        return fitted(self, vars(self).get("_learner"))
 
     def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> Examples:
         X = check_dense_rows(self, X, reset=call.first)
@@ -132,17 +117,12 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
         self._check_values(X, call.first)
         return Examples(X, weights=weights)
 
-    def _learn(
-        self, data: Examples, order: None = None, *, again: bool = False, scores: np.ndarray | None = None
-    ) -> None:
-        refused = self._learner.learn(data.X, None, data.weights, scores=scores)
-        if refused is not None:
-            _, row = refused
-            weight = 1.0 if data.weights is None else data.weights[row]
-            raise ValueError(
-                f"Row {row} (largest value {np.abs(data.X[row]).max():g}) of weight {weight:g} cannot be learned: "
-                f"{self._refused}"
-            )
+    def _refuse(self, reason: str, row: int, data: Examples) -> None:
+        weight = 1.0 if data.weights is None else data.weights[row]
+        raise ValueError(
+            f"Row {row} (largest value {np.abs(data.X[row]).max():g}) of weight {weight:g} cannot be learned: "
+            f"{self._refused}"
+        )
 
     def _check_first_prediction(self, prior_weight: float) -> None:
         if self.strategy == "incremental_offline" and prior_weight == 0:

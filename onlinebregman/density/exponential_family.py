@@ -149,13 +149,7 @@ class OnlineExponentialFamily(OnlineDensity):
         shape: float = 1.0,
         horizon: int | None = None,
     ) -> None:
-        self.family = family
-        self.strategy = strategy
-        self.prior_weight = prior_weight
-        self.prior_mean = prior_mean
-        self.variance = variance
-        self.shape = shape
-        self.horizon = horizon
+        self._set_arguments(locals())
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-density of each row as the next one of the stream.
@@ -210,9 +204,9 @@ class OnlineExponentialFamily(OnlineDensity):
     @in_float64
     def expectation_parameters_(self) -> np.ndarray:
         """Mean of the member that predicts the next row (of weight 1), shape (n_features,)."""
-        now, one = self._now(), np.ones(1)
+        now, one = self._fitted_learner(), np.ones(1)
         mean = self._mean - now.origin
-        return now.origin + self._rule.predict(mean, now.total[None], now.weight * one, one, np.array([now.rows]))[0]
+        return now.origin + self._rule.predict(mean, now.total[None], now.weight * one, one, np.array([now.t]))[0]
 
     @read_only
     def natural_parameters_(self) -> np.ndarray:
@@ -222,13 +216,13 @@ class OnlineExponentialFamily(OnlineDensity):
     @property
     def cumulant_(self) -> Divergence:
         """The divergence of the cumulant G, a function of natural parameters."""
-        self._now()
+        self._fitted_learner()
         return self._family.cumulant
 
     @property
     def conjugate_(self) -> Divergence:
         """The divergence of the conjugate F of G, a function of expectation parameters."""
-        self._now()
+        self._fitted_learner()
         return self._family.conjugate
 
     @property
@@ -236,36 +230,36 @@ class OnlineExponentialFamily(OnlineDensity):
     def offline_loss_(self) -> float:
         """Minimum of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # the minimum of (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base, attained at mu_B
-        now, k, F = self._now(), self._k, self._family.conjugate
+        now, k, F = self._fitted_learner(), self._k, self._family.conjugate
         n = now.weight
         if n == 0:
             return 0.0
         if self._family.location:  # F is quadratic, so that rows count like n rows at their mean
             mean = now.total / n
             prior = n * (k / (k + n)) * F.potential(self._mean - now.origin - mean)
-            return now.base - n * F.potential(mean) + prior
+            return now.state["base"] - n * F.potential(mean) + prior
         best = (k * self._mean + now.total) / (k + n)
         prior = k * F.potential(self._mean) if k > 0 else 0.0
-        return now.base + prior - (n + k) * self._family.potential(best)
+        return now.state["base"] + prior - (n + k) * self._family.potential(best)
 
     @property
     @in_float64
     def regret_bound_(self) -> float:
         """Upper bound on `regret_`; AttributeError if there is no theorem."""
-        now, rule = self._now(), self._rule
+        now, rule = self._fitted_learner(), self._rule
         self._check_one_run()
         gaussian = self._learned_family == "gaussian"
         if isinstance(rule, GaussianMinimax):
-            if now.rows == 0:
+            if now.t == 0:
                 return 0.0
-            alpha = rule.alpha[: now.rows]
-            drift = float(((now.total - now.rows * (self._mean - now.origin)) ** 2 / self._family.variance).sum())
-            return (now.radius * float(alpha.sum()) + (1 / now.rows - float(alpha[-1])) * drift) / 2
+            alpha = rule.alpha[: now.t]
+            drift = float(((now.total - now.t * (self._mean - now.origin)) ** 2 / self._family.variance).sum())
+            return (now.state["radius"] * float(alpha.sum()) + (1 / now.t - float(alpha[-1])) * drift) / 2
         if gaussian and isinstance(rule, Forward):
-            return now.quadratic / 2
+            return now.state["quadratic"] / 2
         coin = self._learned_family == "bernoulli" and isinstance(rule, Forward)
-        if coin and self._k == 0 and (self._mean == 0.5).all() and now.unweighted:
-            return len(self._mean) * (np.log(now.rows + 1) / 2 + 1)
+        if coin and self._k == 0 and (self._mean == 0.5).all() and now.state["unweighted"]:
+            return len(self._mean) * (np.log(now.t + 1) / 2 + 1)
         raise AttributeError(
             f"no theorem bounds the regret of strategy={self._learned_strategy!r} in family={self._learned_family!r} "
             "with this prior and these weights; regret_ is the actual regret"
@@ -336,12 +330,12 @@ class OnlineExponentialFamily(OnlineDensity):
             """The total and the base of the same rows minus another origin."""
             gap = now.origin - origin
             if not gap.any():
-                return now.total, now.base
+                return now.total, now.state["base"]
             shift = float(((2 * now.total + now.weight * gap) * gap / (2 * self._family.variance)).sum())
-            return now.total + now.weight * gap, now.base + shift
+            return now.total + now.weight * gap, now.state["base"] + shift
 
         totals, bases = zip(*map(about_origin, (self._learner, *parts)), strict=True)
-        quadratic, radius = (max(getattr(now, name) for now in parts) for name in ("quadratic", "radius"))
+        quadratic, radius = (max(now.state[name] for now in parts) for name in ("quadratic", "radius"))
         memory = np.r_[origin, total(totals[0], totals[1:])]
         return make(memory, base=total(bases[0], bases[1:]), quadratic=quadratic, radius=radius, unweighted=0.0)
 
@@ -353,7 +347,7 @@ class OnlineExponentialFamily(OnlineDensity):
                 f"strategy='minimax' counts rows, so that weights must be 0 or 1; got {weights[wrong]:g} for row "
                 f"{wrong}. Use strategy='forward'."
             )
-        before, horizon = self._learner.rows, len(rule.alpha)
+        before, horizon = self._learner.t, len(rule.alpha)
         if before + len(numbers) > horizon:
             raise ValueError(
                 f"Row {numbers[horizon - before]} is row {horizon + 1} of the stream, beyond horizon={horizon} of "

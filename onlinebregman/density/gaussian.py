@@ -142,11 +142,7 @@ class OnlineGaussian(OnlineDensity):
         prior_mean: float | ArrayLike = 0.0,
         prior_covariance: float | ArrayLike = 1.0,
     ) -> None:
-        self.covariance_type = covariance_type
-        self.strategy = strategy
-        self.prior_weight = prior_weight
-        self.prior_mean = prior_mean
-        self.prior_covariance = prior_covariance
+        self._set_arguments(locals())
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-density of each row as the next one of the stream.
@@ -197,14 +193,14 @@ class OnlineGaussian(OnlineDensity):
     @in_float64
     def location_(self) -> np.ndarray:
         """Mean of the Gaussian that predicts the next row, shape (n_features,)."""
-        now = self._now()
+        now = self._fitted_learner()
         return now.origin + (now.k1 * (self._prior.mean - now.origin) + now.total) / (now.k1 + now.weight)
 
     @read_only
     @in_float64
     def covariance_(self) -> np.ndarray:
         """Its covariance, shape (n_features, n_features); its variances, shape (n_features,), for "diag"."""
-        now = self._now()
+        now = self._fitted_learner()
         return self._total_scatter(now, now.k1) / (now.k1 + now.weight)
 
     @read_only
@@ -231,7 +227,7 @@ class OnlineGaussian(OnlineDensity):
     @property
     def conjugate_(self) -> Divergence:
         """The divergence of F(W) = -ln det(W) / 2, a function of expectation parameters."""
-        self._now()
+        self._fitted_learner()
         return self._scatter.conjugate()
 
     @property
@@ -244,11 +240,11 @@ class OnlineGaussian(OnlineDensity):
     def offline_loss_(self) -> float:
         """Minimum of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians with moments W."""
         # sum h z'W^-1 z + k tr(W^-1 W_1) is (k + n) tr(W^-1 W_B), and least at W = W_B
-        now, k = self._now(), self._prior.k
+        now, k = self._fitted_learner(), self._prior.k
         n = now.weight
         if n == 0:
             return 0.0
-        log_det = self._scatter.log_determinant(self._total_scatter(now, k) / (k + n), now.rows)
+        log_det = self._scatter.log_determinant(self._total_scatter(now, k) / (k + n), now.t)
         entropy = len(now.total) * (np.log(2 * np.pi) + 1)
         return float(n * entropy + (k + n) * log_det - k * self._prior.log_det) / 2
 

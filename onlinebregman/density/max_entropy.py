@@ -161,13 +161,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         max_iter: int = 1000,
         tol: float | None = 1e-10,
     ) -> None:
-        self.domain = domain
-        self.features = features
-        self.alpha = alpha
-        self.solver = solver
-        self.scaling = scaling
-        self.max_iter = max_iter
-        self.tol = tol
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:

@@ -18,7 +18,7 @@ from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike
-from .._online.validation import check_dense_rows, check_weights, fitted
+from .._online.validation import check_dense_rows, check_weights
 from .._sklearn_compat import Interval
 from ..divergences import NormalizedAdaGrad
 from ..losses import QuantileLoss
@@ -90,8 +90,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     _read_at_each_call = ()
 
     def __init__(self, estimator: BaseEstimator | None = None, *, nu: float = 0.1) -> None:
-        self.estimator = estimator
-        self.nu = nu
+        self._set_arguments(locals())
 
     def score_samples(self, X: MatrixLike) -> np.ndarray:
         """Log-densities of rows.
@@ -135,14 +134,8 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         """Rows learned; rows of weight zero do not count."""
         return self._fitted_learner().rows
 
-    def _fitted_learner(self) -> OutlierLearner:
-        return fitted(self, vars(self).get("_learner"))
-
     def _standardizes(self) -> bool:
         return "_learner" in vars(self) and self._learner.row_map is not None
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
 
     def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> Examples:
         X = check_dense_rows(self, X, reset=call.first)

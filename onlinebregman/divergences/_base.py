@@ -8,10 +8,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._objects import ParametricObject
 from ._numerics import EPS, SLACK, TINY, Array, as_array, check_box, check_radius, check_total, decreasing_root
 
 
-class Divergence(ABC):
+class Divergence(ParametricObject, ABC):
     """Bregman divergence of a strictly convex, differentiable potential F.
 
     D(u, w) = F(u) - F(w) - <f(w), u - w> with the mirror map f = grad F. A subclass defines `potential`, `mirror` and
@@ -250,18 +251,6 @@ class Divergence(ABC):
         index = tuple(int(i) for i in np.argwhere(~good)[0])
         where = ", ".join(map(str, index))
         raise ValueError(f"{name}[{where}] = {w[index]:g} is outside the domain {self.domain} of {self!r}; {remedy}.")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        mine, theirs = vars(self), vars(other)
-        return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
-
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(sorted(vars(self)))))
 
 
 class VectorDivergence(Divergence):

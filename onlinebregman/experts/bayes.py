@@ -72,11 +72,7 @@ class BayesMixture(MixtureClassifier):
         history: int = 0,
         handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
-        self.estimators = estimators
-        self.share = share
-        self.prior = prior
-        self.history = history
-        self.handle_unknown = handle_unknown
+        self._set_arguments(locals())
 
     def _rate(self, n_experts: int) -> float:
         return 1.0

@@ -93,15 +93,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         history: int = 0,
         handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
-        self.estimators = estimators
-        self.strategy = strategy
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.share = share
-        self.n_rows = n_rows
-        self.prior = prior
-        self.history = history
-        self.handle_unknown = handle_unknown
+        self._set_arguments(locals())
 
     def _rate(self, n_experts: int) -> float | None:
         if self.learning_rate == "adaptive":

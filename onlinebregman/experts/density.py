@@ -104,10 +104,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         prior: ArrayLike | None = None,
         history: int = 0,
     ) -> None:
-        self.estimators = estimators
-        self.share = share
-        self.prior = prior
-        self.history = history
+        self._set_arguments(locals())
 
     def score_samples(self, X: MatrixLike) -> Array:
         """Log-density of each row as the next one of the stream.

@@ -92,9 +92,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         data_bounds: dict[str, float] | None = None,
         history: int = 0,
     ) -> None:
-        self.learning_rate = learning_rate
-        self.data_bounds = data_bounds
-        self.history = history
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:

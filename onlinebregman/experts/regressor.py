@@ -157,14 +157,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         prior: ArrayLike | None = None,
         history: int = 0,
     ) -> None:
-        self.estimators = estimators
-        self.strategy = strategy
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.share = share
-        self.data_bounds = data_bounds
-        self.prior = prior
-        self.history = history
+        self._set_arguments(locals())
 
     def predict(self, X: MatrixLike) -> Array:
         """The mixture's forecasts: the weighted mean of the experts', or as "aggregating" says.

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import svd_flip
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.types import MatrixLike
-from .._online.validation import check_query, check_rows, check_symmetric, finite, fitted, read_only
+from .._online.validation import check_query, check_rows, check_symmetric, finite, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
 
 
@@ -26,7 +26,7 @@ class Instances(Examples):
 class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator):
     """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
 
-    A subclass defines `_geometry_in_use`.
+    A subclass defines `_fitted_geometry`.
 
     Attributes
     ----------
@@ -46,6 +46,7 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         features, objects out of range, negative distances, asymmetric matrices. The model is then unchanged.
     """
 
+    _takes_sparse = True
     _parameter_constraints: dict = {"init": ["array-like", None]}
 
     @finite("prediction")
@@ -119,21 +120,14 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
     def _n_features_out(self) -> int:
         return self.n_features_in_
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._geometry_in_use() is not None
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.regressor_tags.poor_score = True  # z'Wz with tr W = 1 lies between 0 and |z|^2, targets need not
         return tags
 
-    def _geometry_in_use(self) -> VonNeumannGeometry | None:
-        """The geometry that holds W; None before the first call."""
-        raise NotImplementedError
-
     def _fitted_geometry(self) -> VonNeumannGeometry:
-        return fitted(self, self._geometry_in_use())
+        """The geometry that holds W."""
+        raise NotImplementedError
 
     # --- learning -------------------------------------------------------------------------------------------------
 

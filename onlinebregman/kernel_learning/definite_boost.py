@@ -167,12 +167,7 @@ class DefiniteBoost(KernelLearner):
         tol: float = 1e-3,
         verbose: int = 0,
     ) -> None:
-        self.projection = projection
-        self.selection = selection
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
@@ -316,9 +311,11 @@ class DefiniteBoost(KernelLearner):
         matrices = self._check_symmetric(call, C, "C")
         return _bounds(matrices, np.zeros(len(matrices)), sense)
 
-    def _geometry_in_use(self) -> VonNeumannGeometry | None:
-        solution = vars(self).get("_solution")
-        return None if solution is None else solution.geometry
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_solution" in vars(self)
+
+    def _fitted_geometry(self) -> VonNeumannGeometry:
+        return self._fitted_solution().geometry
 
     def _begin(self, data: Bounds) -> None:
         geometry = VonNeumannGeometry(VonNeumann().mirror(self._first_kernel()), self.divergence_.trace)

@@ -147,6 +147,7 @@ class MatrixBurgRegressor(
         "track_regret": ["boolean"],
     }
     _read_at_each_call = ("eta0", "track_regret")
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -162,18 +163,8 @@ class MatrixBurgRegressor(
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
-        self.eta0 = eta0
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.track_regret = track_regret
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+        self._set_arguments(locals())
 
-    @finite("prediction")
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict z'Wz.
 
@@ -186,8 +177,7 @@ class MatrixBurgRegressor(
         y : ndarray of shape (n_samples,)
             Predictions, from 0 to z'z.
         """
-        X = dense(check_query(self, X))
-        return self._learner.predict(X)
+        return self._predict_validated(dense(check_query(self, X)), ())
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
@@ -337,7 +327,6 @@ class MatrixBurgRegressor(
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.positive_only = True
         tags.regressor_tags.poor_score = True  # z'Wz lies between 0 and z'z, targets need not
         return tags

@@ -206,21 +206,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         track_regret: bool = False,
         verbose: int = 0,
     ) -> None:
-        self.eta0 = eta0
-        self.scale_eta = scale_eta
-        self.learning_rate = learning_rate
-        self.power_t = power_t
-        self.data_bounds = data_bounds
-        self.update = update
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.shuffle = shuffle
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.track_regret = track_regret
-        self.verbose = verbose
+        self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_pairs(
@@ -346,9 +332,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         self._check_size(factors.shape[2], "factors has rows of size", call)
         return _weighted(factored(factors, signs), _targets(y, factors, "instances"), sample_weight, call)
 
-    def _geometry_in_use(self) -> VonNeumannGeometry | None:
-        learner = vars(self).get("_learner")
-        return None if learner is None else learner.geometry
+    def _fitted_geometry(self) -> VonNeumannGeometry:
+        return self._fitted_learner().geometry
 
     def _begin(self, data: Instances) -> None:
         self._first = self._first_kernel()

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from sklearn.utils import Tags
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
@@ -415,9 +414,10 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         x = X[row : row + 1]
-        scores = np.ravel(self._learner.predict(x, False))
-        if np.isfinite(scores).all():
-            score = scores[np.argmin(np.isfinite(np.ravel(self._learner.predict(x))))]
+        scores = self._learner.predict(x, False)
+        if scores is not None:
+            with np.errstate(over="ignore"):
+                score = np.ravel(scores)[np.argmin(np.isfinite(np.ravel(self._learned_loss.link(scores))))]
             raise ValueError(
                 f"The prediction for row {row} overflows: the link of {self._learned_loss!r} at the score {score:g}. "
                 "Scale features as in rows that were learned, or lower eta0."
@@ -426,11 +426,6 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
             f"The prediction for row {row} (largest feature {abs(x).max():g}) is not finite: X @ coef_ + intercept_ "
             "overflows. Scale features and targets (sklearn.preprocessing.StandardScaler)."
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _common(fractions: Sequence[float]) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,12 +17,13 @@ from .._online.examples import FitsFromWeights
 from .._online.types import MatrixLike
 from .._sklearn_compat import StrOptions, available_if
 from ._base import OnlineLinearModel
+from ._certificates import RegretBoundsMixin
 from ._scores import ScoresClasses
 
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
-class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
+class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Several labels of a row, y an indicator matrix of shape (n_samples, n_labels), are learned by one learner each, as
@@ -66,128 +66,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
         return None if scores is None else self._probabilities(scores)
-
-    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray:
-        """Bound on the regret of this run against a comparator, without assumptions on the data.
-
-        For every linear model u = (coef, intercept) in the domain and within `constraint`
-
-            sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
-
-        the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
-        steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With
-        learning_rate="constant", divide by eta0 to get the regret itself. The left side starts with `weighted_loss_`;
-        the w_t are the weights before averaging. Parameters may change in mid-stream; while `fit_intercept` was False,
-        the comparator must have the intercept that was kept.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,) or (n_learners, n_features)
-            Weights of the comparators, in the form of `coef_`; one row for all is enough.
-        intercept : array-like of shape (n_learners,) or float, default=0.0
-            Their intercepts; must be 0 if none is learned.
-
-        Returns
-        -------
-        bound : ndarray of shape (n_learners,)
-            The right side for each learner, one for two classes and one per class otherwise, from the row at which
-            `track_regret` was set. With multi_class="multinomial" all classes share one loss and one bound.
-
-        Raises
-        ------
-        ValueError
-            If regret was not tracked, or the certificate does not hold for a comparator.
-        """
-        return self._each_bound(self._linear_certificate, coef, intercept)
-
-    def regret_bound(
-        self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
-    ) -> np.ndarray:
-        """Bound on the regret of this run, without weighting rows by their rates.
-
-        If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
-        rate gives
-
-            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
-
-        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum of
-        the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With a
-        penalty R the right side also has sum R(u) - R(w_{t+1}).
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,) or (n_learners, n_features)
-            The comparators, one row for each learner or one for all.
-        intercept : array-like of shape (n_learners,) or float, default=0.0
-            Their intercepts; 0 if none is learned.
-        largest_divergence : array-like of shape (n_learners,) or float, default=None
-            Upper bounds on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
-            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry. Not needed while the rate
-            was constant.
-
-        Returns
-        -------
-        bound : ndarray of shape (n_learners,)
-            The right side for each learner, as in `regret_certificate`.
-
-        Raises
-        ------
-        ValueError
-            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing or
-            less than a divergence of the run.
-
-        References
-        ----------
-        .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
-        """
-        largest = np.nan if largest_divergence is None else largest_divergence
-        return self._each_bound(self._regret_bound, coef, intercept, largest)
-
-    def optimality_gap(
-        self,
-        radius: ArrayLike | None = None,
-        *,
-        largest_intercept: ArrayLike | None = None,
-        largest_divergence: ArrayLike | None = None,
-        weighted: bool = False,
-    ) -> np.ndarray:
-        """Bound on the regret of this run against the best comparator, which need not be known.
-
-        The largest `regret_bound` of all comparators, computed from one pass: certificates are affine in u, so that
-        their maximum is that of <u, f(w_{T+1}) - f(w_1)>. Whatever the data, the loss of each learner minus its gap is
-        at most
-
-            min over u of sum h_t L_t(u)
-
-        with h_t the weights of the rows. With a penalty R that is min over u of sum h_t L_t(u) + R(u), the objective of
-        the penalised problem.
-
-        Comparators are the weights of the domain and within `constraint`. If there are arbitrarily large ones, a radius
-        is needed.
-
-        Parameters
-        ----------
-        radius : float or array-like of shape (n_learners,), default=None
-            Compare with weights of norm_p(coef) <= radius only, for each learner: p = 2 in the squared Euclidean and
-            adaptive geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that
-            are bounded.
-        largest_intercept : float or array-like of shape (n_learners,), default=None
-            Compare with intercepts of at most this size only. Not needed if none is learned.
-        largest_divergence : float or array-like of shape (n_learners,), default=None
-            Upper bounds on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
-            the rate was constant.
-        {weighted}
-
-        Returns
-        -------
-        gap : ndarray of shape (n_learners,)
-            Upper bounds on the loss of each learner minus that of its best comparator, as in `regret_certificate`.
-
-        Raises
-        ------
-        {ValueError}
-        """
-        return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)
 
     @available_if(lambda self: self._predicts_probabilities())
     def predict_proba(self, X: MatrixLike) -> np.ndarray:

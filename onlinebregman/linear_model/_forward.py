@@ -10,20 +10,19 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
-from .._online.estimator import Examples, OnlineEstimator
+from .._online.estimator import CountsLossMixin, Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
-from .._online.validation import check_finite, fitted
 from .._sklearn_compat import Interval, StrOptions
 from ._row_map import MapsRows
 
 LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
 
 
-class ForwardEstimator(MapsRows, OnlineEstimator):
+class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
     """Second-order steps on a penalised loss, one pass over the rows, no learning rate.
 
     Parameters
@@ -73,24 +72,6 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
     gamma: float | None
     random_state: RandomState
 
-    @property
-    def t_(self) -> int:
-        """Rows learned so far; rows of weight zero do not count."""
-        return self._fitted_learner().t
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * loss over all rows, each row predicted before it was learned."""
-        return self._fitted_learner().cumulative_loss
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _features(self, n_features: int) -> FourierFeatures | None:
         """Features drawn for the kernel, with omega ~ N(0, 2 gamma I) and b uniform."""
         if self.random_features == 0:
@@ -113,13 +94,6 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         mixed._learner = self._learner.joined([part._learner for part in parts], row_map)
         return mixed
 
-    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
-        refused = self._learner.learn(data.X, data.y, data.weights, order)
-        if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, row, data)
-
     def _intercept_alpha(self) -> float:
         """alpha of the intercept; not 0, as the loss may have no minimum over intercepts."""
         return self.alpha if self.penalize_intercept else min(self.alpha, LEAST_ALPHA)
@@ -127,9 +101,6 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         learner = self._fitted_learner()
         return super()._linear_model() if learner.features is None else (learner.coef, learner.intercept)
-
-    def _fitted_learner(self) -> Any:
-        return fitted(self, vars(self).get("_learner"))
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         what = "score of" if is_classifier(self) else "prediction for"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,10 @@ from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights
 from ..losses import LOSSES, Loss
 from ._base import OnlineLinearModel, _parts
+from ._certificates import RegretBoundsMixin
 
 
-class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, OnlineLinearModel):
+class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, RegretBoundsMixin, OnlineLinearModel):
     """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
 
     Several outputs, y of shape (n_samples, n_outputs), are learned side by side, each as by a model of its own, from
@@ -148,141 +148,3 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         """
         predictions = self._predict(X, (True,))
         return np.sort(predictions, axis=1) if self._sorted else predictions
-
-    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
-        """Bound on the regret of this run against a comparator, without assumptions on the data.
-
-        For every linear model u = (coef, intercept) in the domain and within `constraint`
-
-            sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
-
-        the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
-        steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
-        penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its steps. With
-        learning_rate="constant", divide by eta0 to get the regret itself. The left side starts with `weighted_loss_`;
-        the w_t are the weights before averaging. Parameters may change in mid-stream; while `fit_intercept` was False,
-        the comparator must have the intercept that was kept.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,) or (n_outputs, n_features)
-            Weights of the comparator; one row for all outputs is enough.
-        intercept : float or array-like of shape (n_outputs,), default=0.0
-            Its intercept; must be 0 if none is learned.
-
-        Returns
-        -------
-        bound : float or ndarray of shape (n_outputs,)
-            The right side, of each output, from the row at which `track_regret` was set.
-
-        Raises
-        ------
-        ValueError
-            If regret was not tracked, or the certificate does not hold for the comparator.
-        """
-        return self._each_bound(self._linear_certificate, coef, intercept)
-
-    def regret_bound(
-        self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
-    ) -> float | np.ndarray:
-        """Bound on the regret of this run, without weighting rows by their rates.
-
-        If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
-        rate gives
-
-            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
-
-        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum of
-        the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With a
-        penalty R the right side also has sum R(u) - R(w_{t+1}). The left side starts with `cumulative_loss_` if regret
-        was tracked from the first row on, without `average`.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,) or (n_outputs, n_features)
-            The comparator u; one row for all outputs is enough.
-        intercept : float or array-like of shape (n_outputs,), default=0.0
-            Its intercept; 0 if none is learned.
-        largest_divergence : float or array-like of shape (n_outputs,), default=None
-            An upper bound on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
-            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger of
-            the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
-
-        Returns
-        -------
-        bound : float or ndarray of shape (n_outputs,)
-            The right side, of each output, from the row at which `track_regret` was set.
-
-        Raises
-        ------
-        ValueError
-            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing, or
-            less than a divergence of the run.
-
-        References
-        ----------
-        .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
-        """
-        largest = np.nan if largest_divergence is None else largest_divergence
-        return self._each_bound(self._regret_bound, coef, intercept, largest)
-
-    def optimality_gap(
-        self,
-        radius: ArrayLike | None = None,
-        *,
-        largest_intercept: ArrayLike | None = None,
-        largest_divergence: ArrayLike | None = None,
-        weighted: bool = False,
-    ) -> float | np.ndarray:
-        """Bound on the regret of this run against the best comparator, which need not be known.
-
-        The largest `regret_bound` of all comparators, computed from one pass: certificates are affine in u, so that
-        their maximum is that of <u, f(w_{T+1}) - f(w_1)>. Whatever the data,
-
-            cumulative_loss_ - optimality_gap()  <=  min over u of sum h_t L_t(u)
-
-        with h_t the weights of the rows, if regret was tracked from the first row on, without `average`. With a penalty
-        R the right side is min over u of sum h_t L_t(u) + R(u), the objective of the penalised problem.
-
-        Comparators are the weights of the domain and within `constraint`. If there are arbitrarily large ones, a radius
-        is needed.
-
-        Parameters
-        ----------
-        radius : float or array-like of shape (n_outputs,), default=None
-            Compare with weights of norm_p(coef) <= radius only: p = 2 in the squared Euclidean and adaptive
-            geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that are
-            bounded.
-        largest_intercept : float or array-like of shape (n_outputs,), default=None
-            Compare with intercepts of at most this size only. Not needed if none is learned.
-        largest_divergence : float or array-like of shape (n_outputs,), default=None
-            An upper bound on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
-            the rate was constant.
-        {weighted}
-
-        Returns
-        -------
-        gap : float or ndarray of shape (n_outputs,)
-            Upper bound on the loss of the model, of each output, minus that of its best comparator, from the row at
-            which `track_regret` was set.
-
-        Raises
-        ------
-        {ValueError}
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from onlinebregman import EGRegressor
-        >>> from onlinebregman.model_selection import offline_comparator
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(1000, 10))
-        >>> y = X @ rng.dirichlet(np.ones(10)) + 0.1 * rng.normal(size=1000)
-        >>> model = EGRegressor(
-        ...     weights="simplex", learning_rate="constant", eta0=0.1, fit_intercept=False, track_regret=True
-        ... ).partial_fit(X, y)
-        >>> best = offline_comparator(X, y, domain="simplex")
-        >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.optimality_gap():.2f}")
-        1.05 <= 6.72
-        """
-        return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)

@@ -54,6 +54,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     standardize: bool = False
     thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
     _sklearn_form = _onnx_form = "linear"
+    _takes_sparse = True
     _allow_nan: bool
     # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
     # them together get an indicator

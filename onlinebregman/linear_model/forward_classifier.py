@@ -176,8 +176,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         -------
         {probabilities}
         """
-        probabilities = self._predict(X, (True,))
-        return probabilities[:, 1::2] if self._multilabel else probabilities
+        return self._of_labels(self._predict(X, (True,)))
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.

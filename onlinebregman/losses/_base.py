@@ -10,6 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._objects import ParametricObject
+
 Array = NDArray[np.float64]
 EPS, TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 
@@ -39,7 +41,7 @@ def named(name: str, **parameters) -> Callable[[type[L]], type[L]]:
     return register
 
 
-class Loss(ABC):
+class Loss(ParametricObject, ABC):
     """Convex loss L(a, y) of a score a and a target y, the matching loss of a transfer function h: the interface.
 
     A subclass defines `link`, `link_derivative` and `value`. A loss that is not a matching loss also overrides
@@ -200,15 +202,6 @@ class Loss(ABC):
     def _admits(self, y: Array) -> NDArray[np.bool_]:
         low, high = self.target_range
         return (y >= low) & (y <= high)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in vars(self).items())})"
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(sorted(vars(self).items()))))
 
 
 class ResidualLoss(Loss):

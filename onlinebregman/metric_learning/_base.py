@@ -9,7 +9,6 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags
 
 from .._kernels.matrices.instances import targets_and_rates
 from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
@@ -305,17 +304,12 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         bounds = self.bounds_
         return None if bounds is None else float(np.sqrt((bounds[0] + bounds[1]) / 2))
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
     def _metric(self) -> np.ndarray:
         return self._fitted_learner().coef
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
-        return self._learner.predict(np.ascontiguousarray(Z))
+        lengths = self._learner.predict(np.ascontiguousarray(Z))
+        return super()._squared_lengths(Z) if lengths is None else lengths  # one overflows: for the error message
 
     # --- learning -------------------------------------------------------------------------------------------------
 

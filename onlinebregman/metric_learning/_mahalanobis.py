@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._online.estimator import LifeCycleMixin
 from .._online.export import ToSklearnMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
@@ -41,7 +43,7 @@ class Factor:
 
 
 class MahalanobisTransformer(
-    ThresholdMixin, ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ThresholdMixin, ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LifeCycleMixin, BaseEstimator
 ):
     """Distances sqrt(z'Wz) of rows. A subclass has the parameters below, learns W and defines `_metric`.
 
@@ -69,8 +71,14 @@ class MahalanobisTransformer(
     }
     preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None
 
+    _takes_sparse = True
     _sklearn_form = "metric"
     _factor: Factor  # a new one in each new model
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
 
     def _metric(self) -> np.ndarray:
         """W."""

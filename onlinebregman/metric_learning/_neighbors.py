@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, warn_caller
@@ -84,6 +84,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
     }
+    _takes_sparse = True
     _sklearn_form = "neighbors"
     _search: type[KNeighborsClassifier | KNeighborsRegressor]  # finds neighbours, and predicts by them
     _default_learning: dict[str, Any] = {}  # parameters of the default metric learners
@@ -99,13 +100,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.n_neighbors = n_neighbors
-        self.metric_learner = metric_learner
-        self.weights = weights
-        self.algorithm = algorithm
-        self.window_size = window_size
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self._set_arguments(locals())
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -265,11 +260,6 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_window" in vars(self)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import Tags
 
 from .._kernels.matrices.reservoir import Reservoir
 from .._online.copies import OwnCopyMixin
@@ -136,16 +135,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         memory_size: int = 1000,
         random_state: RandomState = None,
     ) -> None:
-        self.similar = similar
-        self.dissimilar = dissimilar
-        self.n_impostors = n_impostors
-        self.n_components = n_components
-        self.preprocessor = preprocessor
-        self.projection = projection
-        self.max_iter = max_iter
-        self.tol = tol
-        self.memory_size = memory_size
-        self.random_state = random_state
+        self._set_arguments(locals())
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         X, y = check_rows(self, self._by_number(X), y=y, reset=call.first, numeric=False)
@@ -227,12 +217,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
 
     def _metric(self) -> np.ndarray:
         return self._solved().matrix
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
 
 
 class _Settings(NamedTuple):

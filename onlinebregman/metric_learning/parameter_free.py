@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 
 from .._kernels.matrices.symmetric import add_deviations
 from .._online.copies import OwnCopyMixin
@@ -100,10 +100,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.sampling = sampling
-        self.n_components = n_components
-        self.preprocessor = preprocessor
-        self.random_state = random_state
+        self._set_arguments(locals())
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         numeric = (self.sampling if call.first else self._sampling) == "targets"
@@ -182,12 +179,6 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_covariance" in vars(self)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
 
 
 class RunningCovariance:

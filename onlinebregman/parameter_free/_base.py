@@ -106,6 +106,7 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
     }
 
     _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features")
+    _takes_sparse = True
     _onnx_form = "mixture"
     members: Sequence[Any] | None
     stacking: bool
@@ -295,7 +296,6 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = bool(self._takes_missing_values())
         tags.input_tags.categorical = self.categorical_features is not None
         return tags

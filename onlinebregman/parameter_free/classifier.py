@@ -110,7 +110,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         -------
         {probabilities}
         """
-        return self._predict(X)[:, 1::2] if self._multilabel else self._predict(X)
+        return self._of_labels(self._predict(X))
 
     def _class_scores(self, X) -> np.ndarray:
         probabilities = self._predict(X)  # of several labels those of absence and presence

@@ -185,9 +185,6 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
         check_is_fitted(self)
         return self._learner.row_map.pairs
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = tags.input_tags.allow_nan = True

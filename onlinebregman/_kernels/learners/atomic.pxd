@@ -70,7 +70,7 @@ cdef class AtomicLearner:
     cdef int check_all(self) noexcept nogil
     cdef double total_loss(self) noexcept nogil
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
-    cdef object predict_rows(self, Rows rows, bint linked, bint finite=*)
+    cdef object predict_rows(self, Rows rows, bint linked)
     cdef object scorer(self, Rows rows)
     cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil
     cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept
@@ -160,5 +160,7 @@ cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, W
         score_row(learner, scorer, &row, work, work.vectors)
         for k in range(n):
             total += 0.0 * work.vectors[k]
+        if total != 0:  # its link may be finite: a row with such scores must not seem to have a prediction
+            return False
         learner.link_row(work.vectors, out + i * width)
-    return total == 0
+    return True

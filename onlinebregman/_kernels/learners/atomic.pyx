@@ -356,8 +356,13 @@ cdef class AtomicLearner:
         """After the last row: check that everything is finite that was not checked row by row."""
         return LEARNED
 
+    @property
+    def cumulative_loss(self):
+        """See `total_loss`."""
+        return self.total_loss()
+
     cdef double total_loss(self) noexcept nogil:
-        """The cumulative loss, of learners that may be parts of a model."""
+        """The sum of weight * loss over all rows, each predicted before it was learned; 0 without a loss."""
         return 0.0
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
@@ -435,11 +440,11 @@ cdef class AtomicLearner:
 
     # --- predictions --------------------------------------------------------------------------------------------
 
-    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
-        """Predictions of rows, or their scores unless `linked`; None if one is not finite, unless `finite` is False."""
+    cdef object predict_rows(self, Rows rows, bint linked):
+        """Predictions of rows, or their scores unless `linked`; None if one is not finite."""
         cdef Workspace work
         cdef double* out
-        cdef bint sound
+        cdef bint finite
         cdef Py_ssize_t n = rows.n_rows * self.n_outputs(linked)
         self.check(rows)
         scorer = self.scorer(rows)
@@ -448,13 +453,12 @@ cdef class AtomicLearner:
         outputs = empty_float64(n, &out)
         make_workspace(&work, self.scoring_length(self.widest(rows)))
         with nogil:
-            sound = self.score_rows(rows, <void*> scorer, &work, linked, out)
-            sound = ob_nonfinite(out, n) == 0 and sound
+            finite = self.score_rows(rows, <void*> scorer, &work, linked, out) and ob_nonfinite(out, n) == 0
             free_workspace(&work)
         error = self.link_error()
         if error is not None:
             raise error
-        return outputs if sound or not finite else None
+        return outputs if finite else None
 
     cdef object scorer(self, Rows rows):
         """What computes the scores of rows, if it is not the learner itself."""

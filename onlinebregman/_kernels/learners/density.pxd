@@ -16,7 +16,7 @@ cdef struct DensityState:
 
 cdef class DensityLearner(AtomicLearner):
     cdef double[::1] memory   # origin, total = sum of weight * (x - origin), and further statistics of a subclass
-    cdef DensityState state
+    cdef readonly DensityState state
     cdef double[::1] mean
     cdef bint located         # whether the first row is the origin
 

@@ -48,32 +48,15 @@ cdef class DensityLearner(AtomicLearner):
         return learner
 
     @property
-    def rows(self):
+    def t(self):
         return int(self.state.rows)
 
     @property
     def weight(self):
         return self.state.weight
 
-    @property
-    def loss(self):
+    cdef double total_loss(self) noexcept nogil:
         return self.state.loss
-
-    @property
-    def base(self):
-        return self.state.base
-
-    @property
-    def quadratic(self):
-        return self.state.quadratic
-
-    @property
-    def radius(self):
-        return self.state.radius
-
-    @property
-    def unweighted(self):
-        return self.state.unweighted != 0
 
     @property
     def origin(self):

@@ -161,8 +161,7 @@ cdef class ForwardLearner(AtomicLearner):
     def t(self):
         return int(self.state.t)
 
-    @property
-    def cumulative_loss(self):
+    cdef double total_loss(self) noexcept nogil:
         return self.state.loss
 
     @property

@@ -24,7 +24,7 @@ from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
 from onlinebregman._kernels.rows.row_map cimport Shape, shape_of
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
@@ -163,10 +163,6 @@ cdef class Learner(AtomicLearner):
     def t(self):
         return int(self.run.t)
 
-    @property
-    def cumulative_loss(self):
-        return self.run.loss
-
     cdef double total_loss(self) noexcept nogil:
         return self.run.loss
 
@@ -295,10 +291,6 @@ cdef class Learner(AtomicLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    def predict(self, X, bint linked=True):
-        """Predictions for validated rows, dense or CSR: h(score), or the scores themselves; also if not finite."""
-        return self.predict_rows(open_rows(X), linked, False)
-
     def link(self, double[::1] scores):
         """Replace scores by the predictions h(score)."""
         cdef Py_ssize_t i
@@ -318,8 +310,7 @@ cdef class Learner(AtomicLearner):
         rows.prefetch(i, &(<Geometry> scorer).weights[0], (<Geometry> scorer).per_feature)
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        # links of -infinity may be finite: a row with such values must not seem to have a prediction
-        out[0] = self.loss.link(scores[0]) if isfinite(scores[0]) else NAN
+        out[0] = self.loss.link(scores[0])
 
     cdef object link_error(self):
         error, self.loss.interrupt = self.loss.interrupt, None

@@ -46,10 +46,9 @@ cdef class Mixer(AtomicLearner):
         """Itself, as of a `MixtureLearner`."""
         return self
 
-    @property
-    def cumulative_loss(self):
-        """The mixture's cumulative loss; with a stack that of its mixture with the combinations."""
-        return self.first_loss() + (self.hedge if self.stack is None else self.stack.hedge).loss
+    cdef double total_loss(self) noexcept nogil:
+        """That of the mixture; with a stack that of its mixture with the combinations."""
+        return self.first_loss() + (self.hedge.totals.loss if self.stack is None else self.stack.hedge.totals.loss)
 
     @property
     def expert_losses(self):
@@ -224,10 +223,13 @@ cdef class OutputsMixer(Mixer):
     def __dealloc__(self):
         free(self.parts)
 
-    @property
-    def cumulative_loss(self):
+    cdef double total_loss(self) noexcept nogil:
         """The sum of the mixtures' losses."""
-        return float(sum([mixer.cumulative_loss for mixer in self.mixers]))
+        cdef Py_ssize_t k
+        cdef double total = 0.0
+        for k in range(self.n):
+            total += (<Mixer> self.parts[k]).total_loss()
+        return total
 
     @property
     def expert_losses(self):

@@ -193,7 +193,7 @@ cdef class MixtureLearner(Ensemble):
         rows = self.fitting_rows(attributes, X)
         return None if rows is None else self.predict_rows(rows, linked)
 
-    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+    cdef object predict_rows(self, Rows rows, bint linked):
         """Outputs for rows, shape (n_rows, n_scores), or the forecasts of experts; None if they are not finite."""
         cdef Py_ssize_t i, j, k, width = self.mixer.n_scores if linked else self.n_forecasts
         cdef double* out
@@ -202,6 +202,7 @@ cdef class MixtureLearner(Ensemble):
         cdef Row fetched, row
         cdef RowMap row_map
         cdef Workspace work
+        cdef bint finite = True
         memory = empty_float64(self.width + self.n_forecasts + self.mixer.buffer_size(), &scores)
         check_columns(rows.n_columns, self.n_features)
         for row_map in self.maps:

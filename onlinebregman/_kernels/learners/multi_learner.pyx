@@ -17,7 +17,7 @@ from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 1024
@@ -139,12 +139,8 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             learner.configure(**settings)
 
-    def predict(self, X, bint linked=True):
-        """Predictions for validated rows, shape (n_rows, n_learners); see `Learner.predict`."""
-        return self.predict_rows(open_rows(X), linked, False)
-
-    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
-        """Predictions of all learners side by side; None if one of them has none."""
+    cdef object predict_rows(self, Rows rows, bint linked):
+        """Predictions of all learners side by side, shape (n_rows, n_learners * n_outputs); None if one has none."""
         cdef Py_ssize_t i, j, k, n = rows.n_rows, m = len(self.learners), width
         cdef AtomicLearner learner = self.learners[0]
         cdef View part
@@ -153,7 +149,7 @@ cdef class MultiLearner(Ensemble):
         predictions = empty_float64(n * m * width, &out)
         for k in range(m):
             learner = self.learners[k]
-            predicted = learner.predict_rows(rows, linked, finite)
+            predicted = learner.predict_rows(rows, linked)
             if not view(predicted, &part):
                 return None
             for i in range(n):

@@ -142,10 +142,6 @@ cdef class SecondOrderLearner(AtomicLearner):
     def t(self):
         return int(self.state.t)
 
-    @property
-    def cumulative_loss(self):
-        return self.state.loss
-
     cdef double total_loss(self) noexcept nogil:
         return self.state.loss
 

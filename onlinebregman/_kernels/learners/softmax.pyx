@@ -115,9 +115,9 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
 
-    cdef object predict_rows(self, Rows rows, bint linked, bint finite=True):
+    cdef object predict_rows(self, Rows rows, bint linked):
         """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes."""
-        outputs = SecondOrderLearner.predict_rows(self, rows, linked, finite)
+        outputs = SecondOrderLearner.predict_rows(self, rows, linked)
         return None if outputs is None else outputs.reshape(-1, self.n_outputs(linked))
 
     cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:

@@ -64,8 +64,7 @@ cdef class SpreadLearner(Learner):
         """See `Learner.all_weight_one`."""
         return self.statistics.reweighted == 0
 
-    @property
-    def cumulative_loss(self):
+    cdef double total_loss(self) noexcept nogil:
         return self.statistics.loss
 
     @property
