@@ -54,7 +54,7 @@ class AdaptiveDivergence(SquaredEuclidean):
         >>> from onlinebregman.divergences import AdaGrad
         >>> divergence = AdaGrad()
         >>> divergence.at(divergence.metric([[3.0, 1.0], [4.0, 0.0]], g=[1.0, -1.0]))
-        WeightedSquaredEuclidean(weights=array([5., 1.]))
+        WeightedSquaredEuclidean(weights=[5.0, 1.0])
         """
         return WeightedSquaredEuclidean(metric)
 
