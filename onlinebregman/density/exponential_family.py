@@ -9,13 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.density import DensityLearner
 from .._kernels.learners.exponential_family import ExponentialFamilyLearner
 from .._online.estimator import Examples
 from .._online.merging import total
-from .._online.validation import check_finite, dense, read_only
+from .._online.validation import check_finite, check_learned, dense, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
 from ._base import OnlineDensity, in_float64, refuse_log_density
@@ -197,7 +196,7 @@ class OnlineExponentialFamily(OnlineDensity):
         X : ndarray of shape (n_samples, n_features)
             Independent rows.
         """
-        check_is_fitted(self)
+        check_learned(self)
         return self._family.sample(check_random_state(random_state), self.expectation_parameters_, n_samples)
 
     @read_only

@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.max_entropy import observe
 from .._online.containers import unmasked
@@ -21,6 +20,7 @@ from .._online.validation import (
     FLOATS,
     check_dense_rows,
     check_finite,
+    check_learned,
     check_numbers,
     check_weights,
     fitted,
@@ -222,7 +222,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         ValueError
             If the number of a point does not exist.
         """
-        check_is_fitted(self)
+        check_learned(self)
         X, (domain, features, multipliers, log_z) = self._check_rows(X, reset=False), self._solved
         points = self._points(X, domain)
         known = points >= 0
@@ -244,7 +244,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         X : ndarray of shape (n_samples, n_features)
             Rows of the domain.
         """
-        check_is_fitted(self)
+        check_learned(self)
         domain, q = self._solved[0], self.probabilities_
         return domain[check_random_state(random_state).choice(len(q), size=n_samples, p=q / q.sum())]
 

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.outliers import UNSCORED, OutlierLearner
@@ -18,7 +17,7 @@ from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike
-from .._online.validation import check_dense_rows, check_weights
+from .._online.validation import check_dense_rows, check_learned, check_weights
 from .._sklearn_compat import Interval
 from ..divergences import NormalizedAdaGrad
 from ..losses import QuantileLoss
@@ -106,7 +105,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         """
         if self._standardizes():
             return self._predict(X)
-        check_is_fitted(self)
+        check_learned(self)
         return self._score(check_dense_rows(self, X, reset=False))
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsRows
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_weights, dense
+from .._online.validation import check_learned, check_rows, check_weights, dense
 from ..density._base import Density, OnlineDensity
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
@@ -118,7 +117,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         log_density : ndarray of shape (n_samples,)
             ln q(x); -inf where all experts with weight give density 0.
         """
-        check_is_fitted(self)
+        check_learned(self)
         X = self._check_rows(X, first=False)
         if self.estimators_:
             forecasts = np.column_stack([self._forecast(k, X) for k in range(len(self.estimators_))])
@@ -144,7 +143,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         ValueError
             If the experts are columns of X, or one of them has no `sample`.
         """
-        check_is_fitted(self)
+        check_learned(self)
         if not self.estimators_:
             raise ValueError("Rows cannot be sampled, as the experts are columns of X; give estimators.")
         for k, expert in enumerate(self.estimators_):

@@ -8,12 +8,11 @@ from typing import Literal, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call, Examples, OnlineEstimator
-from .._online.validation import check_dense_rows
+from .._online.validation import check_dense_rows, check_learned
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ._wealth import check_relatives, from_log
 from ._weights import Array, WeighsExperts, are_numbers, hoeffding_rate
@@ -150,7 +149,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         gains : ndarray of shape (n_days,)
             w.x for each day.
         """
-        check_is_fitted(self)
+        check_learned(self)
         return (check_relatives(check_dense_rows(self, X, reset=False)) * self.weights_).sum(axis=1)
 
     def score(self, X: ArrayLike, y: None = None) -> float:

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.spreads import SpreadLearner
 from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
-from .._online.validation import check_symmetric
+from .._online.validation import check_learned, check_symmetric
 from ..schedules import Constant, Schedule
 
 
@@ -79,7 +78,7 @@ class LossBoundsMixin(MirrorMixin):
             If U is not such a kernel, or the theory does not apply: rates that change, by their schedule or because
             parameters were set in mid-stream, or explicit steps with h eta r^2 > 4.
         """
-        check_is_fitted(self)
+        check_learned(self)
         self._check_one_run()
         if len(self._learned_with) > 1:
             raise ValueError(

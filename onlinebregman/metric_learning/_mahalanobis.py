@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from .._online.estimator import LifeCycleMixin
 from .._online.export import ToSklearnMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, dense, finite, read_only
+from .._online.validation import check_learned, check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
 from ._checks import check_flat
 from ._pairs import look_up, wrong_dimension
@@ -99,7 +98,7 @@ class MahalanobisTransformer(
 
     def _queried(self, X) -> np.ndarray:
         """Validated rows of a fitted model."""
-        check_is_fitted(self)
+        check_learned(self)
         return check_rows(self, self._by_number(X), reset=False)
 
     @finite("mapping")
@@ -131,7 +130,7 @@ class MahalanobisTransformer(
         distances : ndarray of shape (n_samples,)
             The squared distances.
         """
-        check_is_fitted(self)
+        check_learned(self)
         check_flat(Z, "give the differences of the two rows of each pair: pairs[:, 0] - pairs[:, 1]")
         return self._squared_lengths(dense(check_rows(self, Z, reset=False)))
 
@@ -168,19 +167,19 @@ class MahalanobisTransformer(
         distances : ndarray of shape (n_samples_X, n_samples_Y)
             The distances.
         """
-        check_is_fitted(self)
+        check_learned(self)
         L = self._all_components()
         X = self._queried(X) @ L.T
         return cdist(X, X if Y is None else self._queried(Y) @ L.T)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
         """The learned matrix W, shape (n_features, n_features): symmetric positive semidefinite; a copy."""
-        check_is_fitted(self)
+        check_learned(self)
         return self._metric().copy()
 
     def get_metric(self) -> Mahalanobis:
         """The learned distance as a function of two rows, for `metric=` of scikit-learn's neighbours and clusterers."""
-        check_is_fitted(self)
+        check_learned(self)
         return Mahalanobis(self._all_components())
 
     @read_only

@@ -8,11 +8,10 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from .._online.docs import DocumentedMixin, described_by
 from .._online.types import MatrixLike
-from .._online.validation import check_rows, check_weights, dense
+from .._online.validation import check_learned, check_rows, check_weights, dense
 from ._checks import check_flat, check_similarity
 from ._pairs import members
 
@@ -30,7 +29,7 @@ def rows_of_pairs(model, X, Y) -> tuple[np.ndarray, np.ndarray]:
     Y : array-like of shape (n_samples, n_features) or None, default=None
         Second rows.
     """
-    check_is_fitted(model)
+    check_learned(model)
     if Y is None:
         rows = dense(check_rows(model, members(model, X, 2, "pairs"), reset=False))
         return rows[::2], rows[1::2]
@@ -50,7 +49,7 @@ class ThresholdMixin(DocumentedMixin):
     @property
     def threshold_(self) -> float | None:
         """Distance up to which pairs are similar, see `predict_pairs`; None before it is known."""
-        check_is_fitted(self)
+        check_learned(self)
         return self._default_threshold() if self._threshold is None else self._threshold
 
     def _default_threshold(self) -> float | None:
@@ -124,7 +123,7 @@ class ThresholdMixin(DocumentedMixin):
         -------
         {self}
         """
-        check_is_fitted(self)
+        check_learned(self)
         if not isinstance(threshold, Real) or np.isnan(threshold):
             raise ValueError(
                 f"Parameter threshold must be a real number. Got {type(threshold)} instead. Give the largest "

@@ -11,13 +11,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from sklearn.base import TransformerMixin
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.learners.mapping import MapLearner
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap, parts_of_pairs
 from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_query, check_rows, read_only
+from .._online.validation import check_learned, check_query, check_rows, read_only
 from .._sklearn_compat import Interval, check_feature_names_in, fit_context
 
 
@@ -170,7 +169,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
             Such as "x0 = 3 (6)", "1.25 <= x0 < 1.5 (12)" or "x0 missing (64)"; for pairs "x0 = 3, x1 < 1.5 (6)". Bins
             that are not in use yet are called "x0 unused 3 (64)". Bounds have as many digits as distinguish them.
         """
-        check_is_fitted(self)
+        check_learned(self)
         columns = check_feature_names_in(self, input_features)
         bins = [self._names_of_bins(number, name) for number, name in enumerate(columns)]
         names = [f"{each} ({size})" for of in bins for each_of, size in zip(of, BINS, strict=True) for each in each_of]
@@ -182,7 +181,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
     @read_only
     def pairs_(self) -> np.ndarray:
         """The numbers of the columns of each pair, shape (n_pairs, 2)."""
-        check_is_fitted(self)
+        check_learned(self)
         return self._learner.row_map.pairs
 
     def __sklearn_tags__(self) -> Tags:
