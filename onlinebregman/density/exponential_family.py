@@ -171,16 +171,19 @@ class OnlineExponentialFamily(OnlineDensity):
         return self._predict(X)
 
     def _predict_validated(self, X: Any, settings: tuple) -> np.ndarray:
-        """Log-densities, which may be -inf."""
+        """Log-densities, -inf for impossible rows."""
         scores = self._learner.predict(X)
-        if not np.isfinite(scores).all():
+        if scores is None:
             check_finite(X)
             X = dense(X, np.float64)
             self._family.check(X)
-            impossible = ~np.all(self._family.possible(X, self.expectation_parameters_), axis=1)
-            wrong = ~(np.isfinite(scores) | (impossible & (scores == -np.inf)))
-            if wrong.any():
-                refuse_log_density(X, int(np.argmax(wrong)))
+            scores = np.full(len(X), -np.inf)
+            possible = np.all(self._family.possible(X, self.expectation_parameters_), axis=1)
+            for row in np.flatnonzero(possible).tolist():
+                found = self._learner.predict(X[row : row + 1])
+                if found is None:
+                    refuse_log_density(X, row)
+                scores[row] = found[0]
         return scores
 
     @in_float64

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, call_score_row, score_rows_of
 from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef class DensityLearner(AtomicLearner):
@@ -66,10 +66,6 @@ cdef class DensityLearner(AtomicLearner):
     def total(self):
         """The sum of weight * (x - origin)."""
         return np.asarray(self.memory)[self.n_features:2 * self.n_features].copy()
-
-    def predict(self, X, bint linked=True):
-        """Log-densities of validated rows, also if they are not finite."""
-        return self.predict_rows(open_rows(X), linked, False)
 
     cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
         return score_rows_of(self, rows, scorer, work, False, out, call_score_row)
