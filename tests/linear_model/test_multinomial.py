@@ -253,6 +253,24 @@ def test_probabilities_are_the_softmax_of_the_scores_and_better_than_one_against
     assert losses["multinomial"] < losses["ovr"] < 0.5
 
 
+@pytest.mark.parametrize("first", [3, 2])
+def test_the_metric_is_that_of_each_class_on_sparse_rows_too(first):
+    """Which compute it once for all classes, unless it is another one, as of a class that appears later."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5)) * (rng.random((90, 5)) < 0.6) * np.geomspace(1, 10, 90)[:, np.newaxis]
+    y = rng.integers(3, size=90)
+    y[:45] %= first
+    models = []
+    for rows in (X, sparse.csr_array(X)):
+        model = MirrorDescentClassifier(divergence="diagonal_newton", multi_class="multinomial", handle_unknown="add")
+        model.partial_fit(rows[:45], y[:45], classes=range(first))
+        models.append(model.partial_fit(rows[45:], y[45:]))
+    assert_allclose(models[1].coef_, models[0].coef_, rtol=1e-10)
+    metrics = [np.array([learner.geometry.metric for learner in model._learner.learners]) for model in models]
+    assert_allclose(metrics[1], metrics[0], rtol=1e-13)
+    assert np.array_equal(metrics[1][0], metrics[1][2]) == (first == 3)
+
+
 def test_it_is_a_model_of_a_mixture():
     X, y = some_rows(300, 4, 3)
     members = [MirrorDescentClassifier(multi_class="multinomial"), ForwardClassifier()]

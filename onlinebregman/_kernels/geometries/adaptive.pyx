@@ -50,6 +50,7 @@ cdef struct Notes:
     double* reciprocals
     int larger                # whether a value is the largest of its coordinate so far
     double dot, square        # w.x and sum z^2, computed when the row was loaded; valid unless `larger`
+    double slope              # x'q
 
 
 cdef inline double reciprocal_root(double total) noexcept nogil:
@@ -352,7 +353,10 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
     cdef void load(self, Workspace* work) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double* sums
-        notes.reciprocals = block_of(self, work, RECIPROCALS, 2)
+        if work.twin != NULL and (work.row.index == NULL or (<const Notes*> work.twin.notes).larger):
+            work.twin = NULL  # the metric is updated in place
+        notes.reciprocals = block_of(self, work, RECIPROCALS, 2) if work.twin == NULL else \
+            (<const Notes*> work.twin.notes).reciprocals
         work.w = block_of(self, work, WEIGHTS, 0)
         notes.dot = ob_normalised_dot(work.w, work.x, notes.reciprocals, work.n, &notes.square, &notes.larger)
         if notes.larger:
@@ -470,14 +474,26 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
         """See `AdaptiveGeometry.metric`."""
         return self.metric_of(lambda sums: 1.0 + sums)
 
+    def same_metric(self, DiagonalNewtonGeometry other):
+        """Whether the metrics are the same, and stay so if both learn the same rows."""
+        cdef Py_ssize_t n = self.n_features
+        return self.curvature == other.curvature and not self.flat and not other.flat and np.array_equal(
+            self.weights[n:3 * n], other.weights[n:3 * n]
+        )
+
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
                               double* intercept_xSx) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double k = self.curvature * weight if s > 0 or not self.flat else 0.0
         cdef double* sums
-        self.update_largest(work)
-        sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
-        slope[0] = ob_adapt_second_order(notes.q, sums, work.x, notes.reciprocals, k, work.n)
+        if work.twin == NULL:
+            self.update_largest(work)
+            sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)
+            notes.slope = ob_adapt_second_order(notes.q, sums, work.x, notes.reciprocals, k, work.n)
+        else:
+            sums = scratch(work.twin, 1)
+            notes.q, notes.slope = (<const Notes*> work.twin.notes).q, (<const Notes*> work.twin.notes).slope
+        slope[0] = notes.slope
         store_block(self, work, SUMS, sums)
         self.intercept_sum += k
         intercept_xSx[0] = 1.0 / (1.0 + self.intercept_sum)

@@ -15,20 +15,21 @@ cdef struct Workspace:        # intermediate results about a row; it belongs to 
     Py_ssize_t n              # the number of values
     double origin             # c is measured from here: 0, or an end of the domain (see `has_poles`)
     bint in_block             # whether the row is one of those announced by `begin_block`
+    const Workspace* twin     # of the same row, by a geometry with the same metric that is updated before, or NULL
     void* notes               # a struct defined by the geometry
     double* vectors           # five of `length` values, the last one for the solver
     Py_ssize_t length
     double[NOTES + 5 * SHORT] memory
 
 
-cdef inline double* scratch(Workspace* work, int k) noexcept nogil:
+cdef inline double* scratch(const Workspace* work, int k) noexcept nogil:
     """Working vector 1 or 2; vector 0 holds gathered weights, vector 3 the values (x, -x) of signed weights."""
     return work.vectors + k * work.length
 
 
 cdef inline void open_workspace(Workspace* work, const Row* row) noexcept nogil:
     """Set the row of the workspace; to be followed by `Geometry.load`."""
-    work.row, work.x, work.n, work.origin = row, row.x, row.n, 0.0
+    work.row, work.x, work.n, work.origin, work.twin = row, row.x, row.n, 0.0, NULL
 
 
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1

@@ -19,6 +19,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, exp, expm1, fabs, isfinite, isnan, log1p
 from libc.stdlib cimport free, malloc
 
+from onlinebregman._kernels.geometries.adaptive cimport DiagonalNewtonGeometry
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, Workspaces, open_workspace
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport averages, divergence_to, end_step, predict_row, rate_status
@@ -79,11 +80,18 @@ cdef class MultinomialLearner(MultiLearner):
     cdef ShareLoss share
     cdef bint averaged, tracked, explicit  # settings of all learners
     cdef bint alike           # whether z = a - q g with the same q for all classes
+    cdef bint same_metric     # whether the metrics of all classes are the same: they are computed once a sparse row
 
     def __cinit__(self, learners):
         cdef Py_ssize_t i
+        cdef Learner first = self.learners[0]
         [<Learner?> learner for learner in self.learners]
         self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
+        self.same_metric = type(first.geometry) is DiagonalNewtonGeometry and all([
+            type((<Learner> each).geometry) is DiagonalNewtonGeometry
+            and (<DiagonalNewtonGeometry> first.geometry).same_metric((<Learner> each).geometry)
+            for each in self.learners
+        ])
         self.n_lanes = (self.n + LANES - 1) // LANES * LANES
         self.scores = <Score*> malloc(self.n * sizeof(Score))
         self.predicted = <double*> malloc((VECTORS + 2) * self.n_lanes * sizeof(double))
@@ -153,6 +161,8 @@ cdef class MultinomialLearner(MultiLearner):
         if not learner.before.complete:
             learner.before.log(learner.geometry, row)
         open_workspace(&self.works.each[k], row)
+        if k > 0 and self.same_metric and not learner.geometry.penalised:
+            self.works.each[k].twin = &self.works.each[0]
         status = predict_row(
             learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k], &self.predicted[k]
         )
