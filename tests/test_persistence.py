@@ -368,6 +368,7 @@ NOT_SAVED = {
     "Chunk",
     "DensityLearner",
     "Ensemble",
+    "Factor",
     "Fields",
     "GaussianLearner",
     "GradientRate",

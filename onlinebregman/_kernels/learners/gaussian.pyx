@@ -210,6 +210,7 @@ cdef class FullGaussianLearner(GaussianLearner):
 
 
 @cython.final
+@cython.auto_pickle(False)
 cdef class Factor:
     """A Cholesky factor of the scatter with the prior."""
 
