@@ -382,7 +382,7 @@ NOT_SAVED = {
     "ThreadPool",
 }
 NOT_SAVED |= {"Pass", "Sampler", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
-NOT_SAVED |= {"ColumnBlocks", "Columns", "Transaction", "Validated", "Workspaces"}
+NOT_SAVED |= {"ColumnBlocks", "Columns", "Transaction", "Undoable", "Validated", "Workspaces"}
 
 
 def test_no_compiled_class_is_left_out():

@@ -89,7 +89,7 @@ def merged_learner(
     if limit is not None:
         limit = merged_limit(limit, [part.limit for part in parts])
     rule = limit if rule is state["limit"] else copy.copy(rule)
-    runs = [part.__reduce__()[1][2]["run"] for part in parts]
+    runs = [part.run for part in parts]
     run = {name: float(total(value, [each[name] for each in runs])) for name, value in state["run"].items()}
     run.update({name: float(mean(fractions, [each[name] for each in runs])) for name in _BY_FRACTION})
     learned = [each for each, fraction in zip(runs, fractions, strict=True) if fraction > 0]
@@ -117,9 +117,8 @@ def merged_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -
     for name in fresh.row_sums:
         state[name] = total(first[name], [each[name] for each in states])
     if fresh.averaging:  # the sum of w = w+ - w- over all steps
-        run_of, sums = (lambda learner: learner.__reduce__()[1][2]["run"]["averaged"]), state["average_sum"]
-        first_sum, *part_sums = (each.coef * run_of(each) for each in (start, *parts))
-        moved = total(first_sum, part_sums)
+        first_sum, *part_sums = (each.coef * each.run["averaged"] for each in (start, *parts))
+        moved, sums = total(first_sum, part_sums), state["average_sum"]
         sums[:] = np.r_[moved, np.zeros_like(moved)] if fresh.is_signed else np.resize(moved, len(sums))
     fresh.set_state(state)
     return fresh

@@ -67,6 +67,11 @@ class MirrorMixin(CountsLossMixin):
             return self._divergence
         return self._mirror_map(None)
 
+    @property
+    def weighted_loss_(self) -> Any:
+        """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
+        return self._fitted_learner().weighted_loss
+
     def _make_learner(self, start) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""
         self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._sklearn_compat import Interval, StrOptions
 from ._classifier import MixtureClassifier
-from ._weights import hoeffding_rate
+from ._weights import given_rate, hoeffding_rate
 
 
 class ExpertMixtureClassifier(MixtureClassifier):
@@ -96,14 +96,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
         self._set_arguments(locals())
 
     def _rate(self, n_experts: int) -> float | None:
-        if self.learning_rate == "adaptive":
-            if self.share:
-                raise ValueError(
-                    f"learning_rate must be a number or 'theory' with share = {self.share:g}; got 'adaptive'."
-                )
-            return None
         if self.learning_rate != "theory":
-            return float(self.learning_rate)
+            return given_rate(self.learning_rate, self.share)
         if self.strategy == "average":
             return 1.0 if self.loss == "log_loss" else 0.5
         if self.loss == "log_loss":

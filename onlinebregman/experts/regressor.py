@@ -20,7 +20,7 @@ from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
 from ._base import ExpertMixture, Forecasts
-from ._weights import Array, are_numbers, hoeffding_rate
+from ._weights import Array, are_numbers, given_rate, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
@@ -238,14 +238,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             if self.loss != "squared_error":
                 raise ValueError(f"loss must be 'squared_error' with strategy='aggregating'; got {self.loss!r}.")
             self._bounds("strategy='aggregating'", {"y"})
-        if self.learning_rate == "adaptive":
-            if self.share:
-                raise ValueError(
-                    f"learning_rate must be a number or 'theory' with share = {self.share:g}; got 'adaptive'."
-                )
-            return None
         if self.learning_rate != "theory":
-            return float(self.learning_rate)
+            return given_rate(self.learning_rate, self.share)
         mixable = {"average": 1.0, "aggregating": 4.0}.get(self.strategy) if self.loss == "squared_error" else None
         lo, hi, n_rows = self._bounds("learning_rate='theory'", {"y"} if mixable else {"y", "n_rows"})
         if mixable:

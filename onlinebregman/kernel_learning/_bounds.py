@@ -207,11 +207,6 @@ class LossBoundsMixin(MirrorMixin):
         return U
 
     @property
-    def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(W_t), rate times weight times loss before each step, since regret is tracked."""
-        return self._fitted_learner().weighted_loss
-
-    @property
     def _scaled(self) -> bool:
         """Whether the rate is divided by the square of the spread."""
         return self.scale_eta and self.learning_rate != "theory"

@@ -302,11 +302,6 @@ class MatrixBurgRegressor(
         return 1 - _MARGIN if self.n_projected_ else 1.0
 
     @property
-    def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(W_t), rate times weight times loss before each step, since regret is tracked."""
-        return self._fitted_learner().weighted_loss
-
-    @property
     def n_projected_(self) -> int:
         """Rows whose step was projected onto the bound."""
         return self._fitted_learner().geometry.projected

@@ -78,8 +78,3 @@ class MetricRegretMixin(MirrorMixin):
         learner, divergence = self._fitted_learner(), self._divergence
         metrics = Comparators(0.0, np.inf, getattr(divergence, "trace", None), divergence.norm).within(radius)
         return self._optimality_gap(learner, metrics, weighted=weighted, largest_divergence=largest_divergence)
-
-    @property
-    def weighted_loss_(self) -> float:
-        """Sum of eta_t L_t(W_t), rates times losses before each step, since regret is tracked."""
-        return self._fitted_learner().weighted_loss

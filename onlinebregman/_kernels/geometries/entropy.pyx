@@ -462,11 +462,8 @@ cdef class SimplexGeometry(EntropyGeometry):
         if self.needs_backup:
             return
         if work.row.index != NULL and path.shift != 0:
-            if not self.backed_up:
-                self.needs_backup = True
+            if not self.may_move_all():
                 return
-            if self.averaging:
-                self.accumulate_all()
             self.rescale(path.shift, exp(-path.shift), work.row)
         self.total = path.moment[0] + self.outside(work)
         self.steps += work.row.index != NULL
@@ -492,8 +489,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         if not in_range:
             if self.averaging:
                 self.accumulate_all()
-                self.clock = 0.0
-                self.stamp[:] = 0.0
+                self.restart_clock()
             frexp(self.total, &exponent)
             self.rescale(exponent * log(2.0), ldexp(1.0, -exponent), NULL)
         self.total = ob_sum(&self.weights[0], self.weights.shape[0])

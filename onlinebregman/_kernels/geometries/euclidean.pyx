@@ -106,10 +106,7 @@ cdef class EuclideanGeometry(Geometry):
             share = ldexp(self.radius / sqrt(total), -600)
         if share >= 1.0:
             return
-        if not self.backed_up:
-            self.needs_backup = True
+        if not self.may_move_all():
             return
-        if self.averaging:
-            self.accumulate_all()
         for i in range(n):
             self.weights[i] *= share

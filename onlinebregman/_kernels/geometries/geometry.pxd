@@ -116,6 +116,8 @@ cdef class Geometry:
     cdef void renormalise(self, Workspace* work) noexcept nogil
     cdef void accumulate(self, const Row* row) noexcept nogil
     cdef void accumulate_all(self) noexcept nogil
+    cdef bint may_move_all(self) noexcept nogil
+    cdef void restart_clock(self) noexcept nogil
     cdef double averaged_dot(self, const Row* row) noexcept nogil
     cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil
     cdef int moved_vectors(self, double** each) noexcept nogil

@@ -31,19 +31,10 @@ from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport calloc, free, malloc
 
 from onlinebregman._kernels.ops.fields cimport Fields
-from onlinebregman._kernels.ops.fields import aligned, vector_of
+from onlinebregman._kernels.ops.fields import aligned, average_of, vector_of
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather, ob_scatter
 from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_clip, ob_dot, ob_dot_signed
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-
-def average_of(weights, total, time, average_over):
-    """The average of weights over a number of steps, from their sum up to when they last moved, and the time since."""
-    with np.errstate(over="ignore"):
-        average = (total + weights * time) / average_over
-    if not np.isfinite(average).all():  # a sum of large weights overflows, not their average
-        average = total / average_over + weights * (time / average_over)
-    return average
 
 
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
@@ -273,8 +264,7 @@ cdef class Geometry:
             for i in range(n):
                 both[i] = work.x[i]
                 both[n + i] = -work.x[i]
-            work.x = both
-            work.n = 2 * n
+            work.x, work.n = both, 2 * n
         self.fetch_weights(work)
 
     cdef void fetch_weights(self, Workspace* work) noexcept nogil:
@@ -316,6 +306,21 @@ cdef class Geometry:
         cdef Py_ssize_t n = self.weight_blocks * self.n_features
         ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.clock, n)
 
+    @cython.final
+    cdef bint may_move_all(self) noexcept nogil:
+        """Before all weights move in a step: whether they are backed up, otherwise it is repeated when they are."""
+        if not self.backed_up:
+            self.needs_backup = True
+        elif self.averaging:
+            self.accumulate_all()
+        return self.backed_up
+
+    @cython.final
+    cdef void restart_clock(self) noexcept nogil:
+        """Count the time of averaging from 0 again, after `accumulate_all`."""
+        self.clock = 0.0
+        self.stamp[:] = 0.0
+
     cdef double averaged_dot(self, const Row* row) noexcept nogil:
         """The score of a row by `average_sum`; the row need not be loaded."""
         cdef double dot = self.averaged_dot_from(row, 0)
@@ -349,8 +354,7 @@ cdef class Geometry:
         If the geometry has poles there, c may be so near to one that it would lose its digits. Then `work.origin` is
         this end, and `domain`, `evaluate`, `conjugate` and `step` take or return c relative to it.
         """
-        lo[0] = -INFINITY
-        hi[0] = INFINITY
+        lo[0], hi[0] = -INFINITY, INFINITY
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* intercept_xSx) noexcept nogil:

@@ -260,11 +260,8 @@ cdef class PNormGeometry(Geometry):
             return
         total = self.move(work, c, &unit)
         if unit != self.unit:
-            if not self.backed_up:
-                self.needs_backup = True
+            if not self.may_move_all():
                 return
-            if self.averaging:
-                self.accumulate_all()
             self.unit = unit
             self.summed = 0.0  # the old one was in another unit
             if work.row.index != NULL:
@@ -294,10 +291,7 @@ cdef class PNormGeometry(Geometry):
             if self.steps < max(self.n_features, 1024):
                 return
         if self.averaging:
-            if not self.backed_up:
-                self.needs_backup = True
+            if not self.may_move_all():
                 return
-            self.accumulate_all()
-            self.clock = 0.0
-            self.stamp[:] = 0.0
+            self.restart_clock()
         self.sum_powers()

@@ -1,4 +1,4 @@
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Undoable
 
 
 cdef class History:
@@ -19,7 +19,7 @@ cdef struct Totals:
     double rows               # their number
 
 
-cdef class Hedge:
+cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef readonly Py_ssize_t n_experts
     cdef readonly double fixed_rate  # of the weights; NaN where it follows from `gap`
     cdef readonly double share
@@ -28,7 +28,6 @@ cdef class Hedge:
     cdef double neg_log_least  # -ln of it
     cdef double[::1] ratio    # of each prior weight to that of equal ones
     cdef double[::1] neg_log_ratio  # -ln of the same
-    cdef Fields learned       # the following
     cdef Totals totals
     cdef double[::1] losses   # of the experts
     cdef double[::1] costs    # that determine the weights: the losses, or with a share -ln(weight / prior) / rate
@@ -44,5 +43,3 @@ cdef class Hedge:
     cdef void count(self, const double* losses, double loss, double* weights, const double* costs,
                     double cost) noexcept nogil
     cdef bint finite(self) noexcept nogil
-    cdef int save(self, Py_ssize_t n_rows) except -1
-    cdef void restore(self) noexcept

@@ -6,7 +6,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
 from libc.string cimport memcpy, memmove
 
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 from onlinebregman._kernels.ops.hedge cimport (
     ob_costs, ob_least_cost, ob_least_rise, ob_minus_logs, ob_soft_least, ob_weigh, ob_weigh_after
 )
@@ -118,7 +118,7 @@ cdef class History:
             self.rows[...] = self.rows_before
 
 
-cdef class Hedge:
+cdef class Hedge(Undoable):
     """Weights v_k ~ prior_k exp(-rate c_k) of K experts, c_k the costs so far, and a bound on the mixture.
 
     Costs are the experts' losses l_k, or their linear approximations at the mixture (exponentiated gradient). A row
@@ -317,10 +317,9 @@ cdef class Hedge:
         return isfinite(self.totals.loss) and isfinite(self.totals.gap) and isfinite(lo) and not isnan(hi)
 
     cdef int save(self, Py_ssize_t n_rows) except -1:
-        """Save what `restore` restores; the next call has `n_rows` rows."""
         self.history.save(n_rows)
-        return self.learned.save()
+        return Undoable.save(self, n_rows)
 
     cdef void restore(self) noexcept:
-        self.learned.restore()
+        Undoable.restore(self)
         self.history.restore()

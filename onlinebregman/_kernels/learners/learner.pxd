@@ -33,7 +33,7 @@ cdef class Learner(AtomicLearner):
     cdef readonly Geometry geometry
     cdef public Loss loss     # used by the next call
     cdef readonly tuple origin  # weights and intercept at which the regret certificate starts; None without one
-    cdef RunState run
+    cdef readonly RunState run
     cdef Settings settings
     cdef Rule rule
     cdef readonly GradientRate limit  # the rule of update="gradient", kept with all it has seen; None before

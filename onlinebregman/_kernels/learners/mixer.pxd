@@ -9,6 +9,7 @@ cdef class Mixer(AtomicLearner):
     cdef readonly Hedge hedge           # the weights of the experts
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions of numbers, or None
+    cdef tuple undoable                 # those of the three that it has
     cdef double error                   # |target - prediction| of a row, if it is tracked; negative: do not count it
     cdef readonly bint gradient         # whether costs are the gradient of the mixture's loss, not the experts' losses
     cdef double[::1] memory             # of which the following are parts

@@ -19,6 +19,7 @@ from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.fields cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -32,10 +33,12 @@ cdef class Mixer(AtomicLearner):
         if type(self) is Mixer:
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
         self.n_targets = self.target_ndim = self.dense = 1
+        self.undoable = ()
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
+        self.undoable = tuple([part for part in (hedge, self.stack, self.tracker) if part is not None])
         self.memory = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
         self.work = &self.memory[3 * lanes]
@@ -79,22 +82,16 @@ cdef class Mixer(AtomicLearner):
     # --- a call: see `AtomicLearner`, by itself or with the learners of the scores ----------------------------------
 
     cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Undoable part
         AtomicLearner.begin(self, rows, complete)
-        if self.hedge is not None:
-            self.hedge.save(rows.n_rows)
-        if self.stack is not None:
-            self.stack.save(rows.n_rows)
-        if self.tracker is not None:
-            self.tracker.save()
+        for part in self.undoable:
+            part.save(rows.n_rows)
         return 0
 
     cdef int undo(self, Rows rows) except -1:
-        if self.hedge is not None:
-            self.hedge.restore()
-        if self.stack is not None:
-            self.stack.restore()
-        if self.tracker is not None:
-            self.tracker.restore()
+        cdef Undoable part
+        for part in self.undoable:
+            part.restore()
         return AtomicLearner.undo(self, rows)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,

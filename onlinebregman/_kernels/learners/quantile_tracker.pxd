@@ -1,4 +1,4 @@
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Undoable
 
 
 cdef struct Errors:           # absolute errors so far
@@ -6,11 +6,8 @@ cdef struct Errors:           # absolute errors so far
     double mean
 
 
-cdef class QuantileTracker:
-    cdef Fields learned       # the following
+cdef class QuantileTracker(Undoable):  # which learns the errors and quantiles
     cdef Errors errors
     cdef double[::1] quantiles  # of the errors, in units of their mean: one for each of the LEVELS
 
     cdef bint learn(self, double error) noexcept nogil
-    cdef int save(self) except -1
-    cdef void restore(self) noexcept

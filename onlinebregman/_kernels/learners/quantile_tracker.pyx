@@ -20,7 +20,7 @@ from scipy.special import erfinv
 
 from libc.math cimport INFINITY, isfinite
 
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 from onlinebregman._kernels.ops.quantiles cimport ob_move_quantiles
 
 LEVELS = np.append(np.arange(1, 100) / 100, [0.995, 0.999])
@@ -43,7 +43,7 @@ cdef double[::1] RISE = np.exp(STEP * LEVELS)
 cdef double[::1] FALL = np.exp(-STEP * (1 - LEVELS))
 
 
-cdef class QuantileTracker:
+cdef class QuantileTracker(Undoable):
     """Quantiles of absolute errors, each predicted before it was known.
 
     Parameters
@@ -84,10 +84,3 @@ cdef class QuantileTracker:
         logs = np.log(np.maximum.accumulate(self.quantiles))
         beyond = min(at - AT_LEVELS[0], 0.0) + max(at - AT_LEVELS[-1], 0.0)
         return float(np.exp(np.interp(at, AT_LEVELS, logs) + beyond)) * self.errors.mean
-
-    cdef int save(self) except -1:
-        """Save what `restore` restores."""
-        return self.learned.save()
-
-    cdef void restore(self) noexcept:
-        self.learned.restore()

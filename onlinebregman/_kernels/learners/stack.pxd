@@ -1,17 +1,16 @@
 from onlinebregman._kernels.learners.hedge cimport Hedge
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Undoable
 
 cdef struct Residuals:        # of the mixture
     double weight
     double squares
 
 
-cdef class Stack:
+cdef class Stack(Undoable):  # what it learns are the factors and residuals
     cdef readonly Hedge hedge            # of the mixture and the combinations
     cdef readonly double prior           # the mixture's weight at the start
     cdef readonly Py_ssize_t n_experts
     cdef readonly Py_ssize_t n           # combinations
-    cdef Fields learned                  # the following
     cdef double[:, ::1] factors          # of each
     cdef Residuals residuals
 
@@ -19,5 +18,3 @@ cdef class Stack:
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
     cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil
-    cdef int save(self, Py_ssize_t n_rows) except -1
-    cdef void restore(self) noexcept

@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.learners.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.learners.factor import inverse_root, unpacked
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
@@ -31,7 +31,7 @@ LEAST[0], LEAST[1] = least_pivot(COMBINATIONS[0][0]), least_pivot(COMBINATIONS[1
 cdef double ROUNDING = 1e-9
 
 
-cdef class Stack:
+cdef class Stack(Undoable):
     """Combinations of experts, and the weights of the mixture of experts and of the combinations.
 
     Parameters
@@ -113,10 +113,9 @@ cdef class Stack:
         return isfinite(buffer[self.n_experts]) and weight > 0
 
     cdef int save(self, Py_ssize_t n_rows) except -1:
-        """Save what `restore` restores; the next call has `n_rows` rows."""
         self.hedge.save(n_rows)
-        return self.learned.save()
+        return Undoable.save(self, n_rows)
 
     cdef void restore(self) noexcept:
         self.hedge.restore()
-        self.learned.restore()
+        Undoable.restore(self)

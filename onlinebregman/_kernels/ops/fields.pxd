@@ -21,3 +21,10 @@ cdef class Fields:
     cdef int unpack(self, bytes packed) except -1
     cdef dict values(self)
     cdef int continue_from(self, dict saved) except -1
+
+
+cdef class Undoable:          # whose `learned` numbers a call changes
+    cdef Fields learned
+
+    cdef int save(self, Py_ssize_t n_rows) except -1
+    cdef void restore(self) noexcept

@@ -29,6 +29,15 @@ def vector_of(values, size):
     return values
 
 
+def average_of(weights, total, time, average_over):
+    """The average of weights over a number of steps, from their sum up to when they last moved, and the time since."""
+    with np.errstate(over="ignore"):
+        average = (total + weights * time) / average_over
+    if not np.isfinite(average).all():  # a sum of large weights overflows, not their average
+        average = total / average_over + weights * (time / average_over)
+    return average
+
+
 cdef class Fields:
     """Parts of an object's memory that keep their addresses: doubles, structs and arrays of them, and integers.
 
@@ -130,6 +139,18 @@ cdef class Fields:
         for name in self.places:
             self.assign(name, saved)
         return 0
+
+
+cdef class Undoable:
+    """Base class of the parts of learners."""
+
+    cdef int save(self, Py_ssize_t n_rows) except -1:
+        """Save what `restore` restores; the next call has `n_rows` rows."""
+        return self.learned.save()
+
+    cdef void restore(self) noexcept:
+        """Undo the call."""
+        self.learned.restore()
 
 
 cdef type_of(Py_ssize_t size):
