@@ -21,7 +21,7 @@ from onlinebregman._kernels.learners.softmax cimport SoftmaxLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.ops.forward cimport ob_leverage
 from onlinebregman._kernels.ops.vector cimport ob_dot
-from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
+from onlinebregman._kernels.rows.fourier cimport mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:

@@ -8,7 +8,6 @@ from onlinebregman._kernels.learners.rule cimport Rule
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport RunState, Settings
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.rows.rows cimport Rows
 
 
 @cython.final

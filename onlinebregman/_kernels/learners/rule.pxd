@@ -1,4 +1,4 @@
-from libc.math cimport pow, sqrt
+from libc.math cimport sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.learners.solver cimport Score
