@@ -159,8 +159,6 @@ cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, W
             continue
         score_row(learner, scorer, &row, work, work.vectors)
         for k in range(n):
-            total += 0.0 * work.vectors[k]
-        if total != 0:  # its link may be finite: a row with such scores must not seem to have a prediction
-            return False
+            total += 0.0 * work.vectors[k]  # not 0 if one is not finite, whose link may be
         learner.link_row(work.vectors, out + i * width)
-    return True
+    return total == 0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.losses.loss cimport Edge, Loss
 
@@ -66,6 +66,8 @@ cdef class NumPyLoss(Loss):
             return self.call("_slope_at_kink", (kink, y))
 
     cdef double link(self, double a) noexcept nogil:
+        if not isfinite(a):  # there is no prediction
+            return NAN
         with gil:
             return self.call("link", (a,))
 
