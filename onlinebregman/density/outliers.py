@@ -131,7 +131,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     @property
     def t_(self) -> int:
         """Rows learned; rows of weight zero do not count."""
-        return self._fitted_learner().rows
+        return self._fitted_learner().t
 
     def _standardizes(self) -> bool:
         return "_learner" in vars(self) and self._learner.row_map is not None
@@ -164,15 +164,16 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
         if isinstance(self.estimator_, OnlineDensity):
             self.estimator_._check_values(data.X, False)
-            refused = self._learner.learn(data.X, None, data.weights)
-            if refused is not None:
-                raise ValueError(f"The density cannot learn row {refused[1]}: {self.estimator_._refused}")
+            super()._learn(data)
             return
         rows = np.arange(len(data)) if data.weights is None else np.flatnonzero(data.weights)
         scores = np.full((len(data), 1), np.nan)
         for number, row in enumerate(rows.tolist(), self.t_):
             scores[row] = self._learn_row(data, row, scored=number >= UNSCORED)
         self._learner.learn(scores, None, data.weights)
+
+    def _refuse(self, reason: str, row: int, data: Examples) -> NoReturn:
+        raise ValueError(f"The density cannot learn row {row}: {self.estimator_._refused}")
 
     def _score(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # of scalers; the density refuses rows that overflow

@@ -90,6 +90,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
     array([ 1,  8, 21,  6, 19, 84], dtype=int32)
     """
 
+    _takes_sparse = True
     _parameter_constraints: dict = {
         "n_pairs": [Interval(Integral, 0, None, closed="left")],
         "sparse_output": ["boolean"],
@@ -186,7 +187,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def _check(self, call: Call, X: MatrixLike, y: Any = None, sample_weight: None = None) -> Examples:

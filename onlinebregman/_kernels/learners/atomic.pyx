@@ -480,7 +480,10 @@ cdef class AtomicLearner:
         """Prefetch the memory that the scores of sparse row i need."""
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        """Compute the predictions of a row from its scores, which are in a workspace's first vector."""
+        """Compute the predictions of a row from its scores, which are in a workspace's first vector: here the same."""
+        cdef Py_ssize_t k
+        for k in range(self.n_scores):
+            out[k] = scores[k]
 
     cdef object link_error(self):
         """The exception that a link in Python has raised, or None."""

@@ -9,9 +9,9 @@ from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, call_score_row, score_rows_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row
 
 
 cdef class DensityLearner(AtomicLearner):
@@ -66,9 +66,6 @@ cdef class DensityLearner(AtomicLearner):
     def total(self):
         """The sum of weight * (x - origin)."""
         return np.asarray(self.memory)[self.n_features:2 * self.n_features].copy()
-
-    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
-        return score_rows_of(self, rows, scorer, work, False, out, call_score_row)
 
     cdef bint scores_predict(self) noexcept:
         return True

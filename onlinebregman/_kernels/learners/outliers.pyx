@@ -52,7 +52,7 @@ cdef class OutlierLearner(Ensemble):
         self.learned.add("state", &self.state, sizeof(self.state))
 
     @property
-    def rows(self):
+    def t(self):
         return int(self.state.rows)
 
     cdef Rows fitting_rows(self, dict attributes, X):
@@ -113,6 +113,3 @@ cdef class OutlierLearner(Ensemble):
             scores[0] = row.x[0]
         else:
             self.density.score_row(row, work, scores)
-
-    cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        out[0] = scores[0]
