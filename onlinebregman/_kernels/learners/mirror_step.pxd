@@ -7,7 +7,7 @@ from libc.math cimport INFINITY, fabs, isfinite, ldexp
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.learners.solver cimport (
-    Score, implicit_step, importance_step, logistic_step_from, size_of_score
+    Score, find_domain, implicit_step, importance_step, logistic_step_from, size_of_score
 )
 from onlinebregman._kernels.learners.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
@@ -74,7 +74,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
             return OVERFLOWED
     else:
         c = weight * eta * loss.derivative(score.a, y)
-        geometry.domain(work, &lo, &hi)
+        find_domain(geometry, work, &score, fabs(c), &lo, &hi)
         # beyond the end of its domain a weight is infinite, and is projected onto its upper bound
         if not lo < c < hi and not (isfinite(c) and geometry.upper < INFINITY and not geometry.penalised):
             return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
@@ -129,7 +129,7 @@ cdef inline int predict_row(Geometry geometry, const Settings* settings, const R
     if geometry.penalised:
         geometry.catch_up(work)
     score.intercept, score.intercept_xSx = run.intercept, settings.fit_intercept
-    if settings.update == IMPLICIT or settings.update == IMPORTANCE or (geometry.linear and settings.track_regret):
+    if settings.update != EXPLICIT or geometry.has_poles or (geometry.linear and settings.track_regret):
         geometry.evaluate(work, 0.0, &score.a, &score.xSx)
     else:
         score.a = geometry.dot(work)

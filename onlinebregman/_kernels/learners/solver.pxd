@@ -1,3 +1,5 @@
+from libc.math cimport INFINITY
+
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.losses.loss cimport Loss
 
@@ -7,6 +9,18 @@ cdef struct Score:            # a row's score a(c) = w(c).x + intercept - interc
     double intercept_xSx      # the square of the intercept's feature if it moves, too, else 0
     double a                  # the score at c = 0
     double xSx                # x'Sx at c = 0
+
+
+cdef inline void find_domain(Geometry geometry, Workspace* work, Score* score, double most, double* lo,
+                             double* hi) noexcept nogil:
+    """An open interval of c whose ends are those of the domain, unless both are at least twice as far as `most`.
+
+    A divergence with poles is a barrier, whose domain contains Dikin's ellipsoid, c^2 x'Sx < 1.
+    """
+    if geometry.has_poles and work.origin == 0 and score.xSx > 1e-280 and most * most * score.xSx <= 0.25:
+        lo[0], hi[0] = -INFINITY, INFINITY
+    else:
+        geometry.domain(work, lo, hi)
 
 
 cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, double eta, double largest) noexcept nogil

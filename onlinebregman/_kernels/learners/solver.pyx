@@ -73,7 +73,7 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
         return 0.0
     if geometry.linear and loss.linear:
         return -psi / (keep + eta * loss.curvature(a, y) * (slope + score.intercept_xSx))
-    geometry.domain(work, &low_end, &high_end)
+    find_domain(geometry, work, score, fabs(bound), &low_end, &high_end)
     lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
     lo, hi = max(lo, low_end), min(hi, high_end)
     c = newton(geometry, loss, work, score, keep, eta, y, 0.0, a, slope, lo, hi)
