@@ -493,6 +493,7 @@ def stacked(m: Array, p: Array, b: Array) -> Array:
 
     For numbers b follows by `ForwardRegression` of y - m on p - m, in units of the root of the mean of (y - m)^2; for
     classes, where m and p are log odds, by on-line Newton steps, which are ridge regression of b.g + 1 on g = dL/db.
+    Once more for classes with votes as p and m = 0: of probabilities q the votes are q^8 / sum q^8.
     """
     return m + b @ (p - m)
 

@@ -2,7 +2,7 @@
 
 See `stacked_mixers.pyx` and `stack.pyx` for the formulas. With s the members' scores and v their weights: in regression
 p = clip(s + mean), m = v.p, and m + unit * forward prediction for the features (p - m) / unit; in classification
-logits a, p = sum v softmax(a), and softmax(log p + coef.(a - log p)).
+logits a, p = sum v softmax(a), softmax(log p + coef.(a - log p)), and softmax(coef.softmax(8 a)), of votes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .._kernels.learners.mixer import MeanMixer
-from .._kernels.learners.stacked_mixers import LIMITS
+from .._kernels.learners.stacked_mixers import CONSTANTS
 from .scores import Scores
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
 from .weights import check_one_output
 
-TINY, FAR = LIMITS
+TINY, FAR, VOTE_POWER, VOTES = CONSTANTS
 
 
 def mixture(model: Any, dtype: str) -> Any:
@@ -82,8 +82,10 @@ def _two_classes(graph: Graph, model: Any, members: list[str]) -> str:
     log_odds = graph.add("Sub", _log(graph, yes), _log(graph, no))
     x = _clip(graph, graph.add("Sub", logits, log_odds), -FAR, FAR)
     terms = [graph.add("Mul", mixed, u)]
-    for weight, coef in zip(others, model.stacking_coef_, strict=True):
-        score = graph.add("Add", log_odds, graph.add("MatMul", x, _column(coef)))
+    votes = graph.add("Tanh", graph.add("Mul", logits, 0.5 * VOTE_POWER))
+    for j, (weight, coef) in enumerate(zip(others, model.stacking_coef_, strict=True)):
+        score = graph.add("MatMul", votes if j == VOTES else x, _column(coef))
+        score = score if j == VOTES else graph.add("Add", log_odds, score)
         terms.append(graph.add("Mul", of_both(graph, sigmoid, score), weight))
     return _total(graph, terms)
 
@@ -104,7 +106,9 @@ def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
     x = graph.add("Sub", graph.add("Sub", logits, graph.add("ReduceMax", logits, np.array([2]))), log_p)
     x = _clip(graph, x, -FAR, FAR)
     terms = [graph.add("Mul", mixed, u)]
-    for weight, coef in zip(others, model.stacking_coef_, strict=True):
-        scores = graph.add("Add", log_p, graph.sum_of("ReduceSum", graph.add("Mul", x, _column(coef))))
+    votes = graph.add("Softmax", graph.add("Mul", logits, VOTE_POWER), axis=2)
+    for j, (weight, coef) in enumerate(zip(others, model.stacking_coef_, strict=True)):
+        scores = graph.sum_of("ReduceSum", graph.add("Mul", votes if j == VOTES else x, _column(coef)))
+        scores = scores if j == VOTES else graph.add("Add", log_p, scores)
         terms.append(graph.add("Mul", graph.add("Softmax", scores, axis=2), weight))
     return flat(graph, _total(graph, terms))

@@ -31,7 +31,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from .._kernels.learners.mixer import MeanMixer
-from .._kernels.learners.stacked_mixers import LIMITS
+from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
@@ -45,7 +45,7 @@ from .._sklearn_compat import check_feature_names_in
 
 Array = NDArray[np.float64]
 
-TINY, FAR = LIMITS
+TINY, FAR, VOTE_POWER, VOTES = CONSTANTS
 SAMPLE = 256  # values that stand for the distribution of a column
 _ROWS = 256  # that are explained together
 
@@ -306,7 +306,7 @@ def contributions(model: Any, terms: Terms, X: Array) -> Array:
     return out[:, 0] if out.shape[1] == 1 else np.moveaxis(out, 1, 2)
 
 
-def _slope(image: Array, a: Array, at_0: float) -> Array:
+def _slope(image: Array, a: Array, at_0: float | Array) -> Array:
     """image / a, or the limit where a = 0."""
     return np.divide(image, a, out=np.full(np.broadcast(image, a).shape, at_0), where=a != 0)
 
@@ -365,7 +365,7 @@ def _weights_of_logits(model: Any, of_members: Array) -> Array:
 
 
 class _Mixed:
-    """The probabilities of members (p), mixture and combinations (q), and prediction, and the logits of all of them."""
+    """Probabilities of members (p), of mixture and combinations (q) and predicted, logits of all of them, and votes."""
 
     def __init__(self, model: Any, a: Array) -> None:
         self.v, self.u, self.coef = model.weights_, model.stacking_weights_, model.stacking_coef_
@@ -377,9 +377,14 @@ class _Mixed:
         else:
             logits = logits - logits.max(axis=1, keepdims=True)
             self.x = np.clip(a - a.max(axis=2, keepdims=True) - logits[:, np.newaxis], -FAR, FAR)
-        combined = logits[:, np.newaxis] + np.einsum("jk,nkc->njc", self.coef, self.x)
-        self.logits = np.concatenate([logits[:, np.newaxis], combined], axis=1)
-        self.q = np.concatenate([mixed[:, np.newaxis], softmax(combined, axis=2)], axis=1)
+        self.votes = softmax(VOTE_POWER * a, axis=2)
+        parts = [
+            logits[:, np.newaxis],
+            logits[:, np.newaxis] + np.einsum("jk,nkc->njc", self.coef[:VOTES], self.x),
+            np.einsum("jk,nkc->njc", self.coef[VOTES:], self.votes),
+        ]
+        self.logits = np.concatenate(parts, axis=1)
+        self.q = np.concatenate([mixed[:, np.newaxis], softmax(self.logits[:, 1:], axis=2)], axis=1)
         self.prediction = _log(np.einsum("j,njc->nc", self.u, self.q))
 
 
@@ -396,10 +401,13 @@ def _pair_weights(mixed: _Mixed, c: int, d: int) -> Array:
     a, logits, x = between(mixed.a), between(mixed.logits), between(mixed.x)
     of_mixture = _odds_weights(mixed.v * mixed.p[..., [c, d]].sum(axis=2), a, logits[:, 0])
     in_combinations = _odds_weights(mixed.u * mixed.q[..., [c, d]].sum(axis=2), logits, between(mixed.prediction))
+    of_votes = in_combinations[:, 1 + VOTES :] @ mixed.coef[VOTES:]
+    of_votes = of_votes * _slope(between(mixed.votes), a, VOTE_POWER * mixed.votes[..., c])
+    in_combinations = in_combinations[:, : 1 + VOTES]
     # x are the members' distances from the mixture, which clipping shrinks
     shrunk = np.clip(_slope(x, a - logits[:, :1], 1.0), 0.0, 1.0)
-    coef = in_combinations[:, 1:] @ mixed.coef * shrunk
-    return (in_combinations.sum(axis=1) - coef.sum(axis=1))[:, np.newaxis] * of_mixture + coef
+    coef = in_combinations[:, 1:] @ mixed.coef[:VOTES] * shrunk
+    return (in_combinations.sum(axis=1) - coef.sum(axis=1))[:, np.newaxis] * of_mixture + coef + of_votes
 
 
 def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:

@@ -72,20 +72,21 @@ class Calibration:
 
 
 class Combinations:
-    """Two ridge regressions of one target each."""
+    """Ridge regressions of one target each: two for numbers, and one more for classes."""
 
-    def __init__(self, n):
-        self.both = [ForwardRegression(n, 1, 0.1, gamma=0.999), ForwardRegression(n, 1, 10.0)]
+    def __init__(self, n, of_classes=False):
+        self.each = [ForwardRegression(n, 1, 0.1, gamma=0.999), ForwardRegression(n, 1, 10.0)]
+        self.each += [ForwardRegression(n, 1, 1.0)] * of_classes
 
     @property
     def coef(self):
-        return np.array([each.w[:, 0] for each in self.both])
+        return np.array([each.w[:, 0] for each in self.each])
 
     def forward(self, x):
-        return np.array([each.predict(x)[0] for each in self.both])
+        return np.array([each.predict(x)[0] for each in self.each])
 
     def learn(self, xs, ys, weight):
-        for each, x, y in zip(self.both, xs, ys, strict=True):
+        for each, x, y in zip(self.each, xs, ys, strict=True):
             each.learn(x, [y], weight)
 
 
@@ -117,7 +118,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
     alone = [type(model)(**model.get_params()) for model in CLASSIFIERS]
     scales = [Calibration() for _ in alone]
     losses, v, total = np.zeros(4), np.full(4, 0.25), 0.0
-    stack, top = Combinations(4), AdaHedge(3, share, 1.0, [4 / 6, 1 / 6, 1 / 6])
+    stack, top = Combinations(4, True), AdaHedge(4, share, 1.0, [4 / 7, 1 / 7, 1 / 7, 1 / 7])
     for i in range(60):
         x, label = X[i : i + 1], y[i : i + 1]
         if i == 0:  # members have scores of 0 before the first row
@@ -128,8 +129,12 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
         p = v @ np.exp(logs)
         own = logits(np.log(p))
         apart = np.clip(logits(logs) - own, -10, 10)
-        combined = np.array([log_softmax(stacked(own, own + apart, coef)) for coef in stack.coef])
-        u = top.v if stacking else np.array([1.0, 0.0, 0.0])
+        votes = np.exp(8 * logs) / np.exp(8 * logs).sum(axis=1, keepdims=True)
+        votes = votes[:, 1:] - votes[:, :1] if n_classes == 2 else votes
+        features, bases = [apart, apart, votes], [own, own, np.zeros(len(own))]
+        combined = [stacked(m, m + x, b) for x, m, b in zip(features, bases, stack.coef, strict=True)]
+        combined = np.array([log_softmax(a) for a in combined])
+        u = top.v if stacking else np.array([1.0, 0.0, 0.0, 0.0])
         said = u @ np.vstack([p, np.exp(combined)])
         if i:
             assert_allclose(mixture.predict_proba(x)[0], said, rtol=1e-8, atol=1e-12)
@@ -139,7 +144,8 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
         if weights[i] > 0:
             top.learn(-weights[i] * np.append(np.log(p[y[i]]), combined[:, y[i]]), -weights[i] * np.log(said[y[i]]))
             hit = np.arange(n_classes) == y[i]
-            gradients = np.array([apart @ (hit - np.exp(logs))[-apart.shape[1] :] for logs in combined])
+            rises = (hit - np.exp(combined))[:, -len(own) :]
+            gradients = np.array([x @ rise for x, rise in zip(features, rises, strict=True)])
             stack.learn(gradients, (stack.coef * gradients).sum(axis=1) + 1, weights[i])
             cost = -logs[:, y[i]]
             losses += weights[i] * cost
@@ -259,7 +265,7 @@ def test_the_loss_of_a_classifier_is_within_its_bound(seed, n_classes, share, no
     model.partial_fit(X, y, classes=range(n_classes))
     assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_ + 1e-9
     if share == 0:
-        assert model.regret_bound_ == pytest.approx(np.log(4 + 2))  # the members and two combinations of them
+        assert model.regret_bound_ == pytest.approx(np.log(4 + 3))  # the members and three combinations of them
         model.set_params(stacking=False).fit(X, y)
         assert model.regret_bound_ == pytest.approx(np.log(4))
 

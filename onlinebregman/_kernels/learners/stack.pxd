@@ -1,6 +1,10 @@
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.ops.fields cimport Undoable
 
+cdef enum:
+    VOTES = 2                 # the number of the combination of votes, which only classes have
+
+
 cdef struct Residuals:        # of the mixture
     double weight
     double squares
@@ -12,9 +16,9 @@ cdef class Stack(Undoable):  # what it learns are the factors and residuals
     cdef readonly Py_ssize_t n_experts
     cdef readonly Py_ssize_t n           # combinations
     cdef double[:, ::1] factors          # of each
+    cdef double[:, ::1] b                # of each, of classes: those of numbers are never needed alone
     cdef Residuals residuals
 
     cdef double scale(self, double target_range) noexcept nogil
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
-    cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil

@@ -5,7 +5,8 @@ or difference of experts elsewhere. b is learned by ridge regression, see `facto
 on the residuals of the mixture, in units of its mean squared residual so far; for classes, where m and p_k are
 logarithms of probabilities, by on-line Newton steps (Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online
 Convex Optimization", Machine Learning 69, 2007), A <- A + g g', b <- b - A^-1 g, which are ridge regression of b.g - 1
-on g.
+on g. One more combination of classes has m = 0 and votes as p_k, which say what an expert expects, but hardly how
+certain it is: a weighted majority, for labels some of which are wrong however far a row is from the others.
 
 The mixture and the combinations are experts of a further mixture, so that they cost no more than that.
 """
@@ -21,11 +22,10 @@ from onlinebregman._kernels.learners.hedge cimport Hedge, History
 from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
-COMBINATIONS = ((0.1, 0.999), (10.0, 1.0))
-cdef double[2] FORGETTING
-cdef double[2] LEAST
-FORGETTING[0], FORGETTING[1] = COMBINATIONS[0][1], COMBINATIONS[1][1]
-LEAST[0], LEAST[1] = least_pivot(COMBINATIONS[0][0]), least_pivot(COMBINATIONS[1][0])
+# The last is of votes.
+COMBINATIONS = ((0.1, 0.999), (10.0, 1.0), (1.0, 1.0))
+cdef double[VOTES + 1] FORGETTING = [gamma for _, gamma in COMBINATIONS]
+cdef double[VOTES + 1] LEAST = [least_pivot(alpha) for alpha, _ in COMBINATIONS]
 
 # Residuals of the mixture below this part of the range of the targets are rounding errors.
 cdef double ROUNDING = 1e-9
@@ -38,7 +38,7 @@ cdef class Stack(Undoable):
     ----------
     n_experts : int
     rate : float or None
-        Of the `Hedge`; of a fixed one all experts and combinations weigh the same at the start.
+        Of the `Hedge`; None for numbers. Of a fixed one all experts and combinations weigh the same at the start.
     share : float
     hedge : Hedge, default=None
     state : dict, default=None
@@ -49,20 +49,22 @@ cdef class Stack(Undoable):
         cdef Py_ssize_t j, length
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
-        self.n_experts, self.n = n_experts, len(COMBINATIONS)
+        self.n_experts, self.n = n_experts, VOTES if rate is None else VOTES + 1
         length = n_experts * (n_experts + 1) // 2 + n_experts
-        self.factors = np.empty((self.n, length))
+        self.factors, self.b = np.empty((self.n, length)), np.zeros((0 if rate is None else self.n, n_experts))
         self.prior = 1.0 / (1 + self.n) if rate is None else n_experts / <double> (n_experts + self.n)
         self.hedge = Hedge(1 + self.n, rate, share, None, History(1 + self.n, 0)) if hedge is None else hedge
         if self.hedge.n_experts != 1 + self.n:
             raise ValueError(f"hedge must have {1 + self.n} weights; got {self.hedge.n_experts}")
-        for j, (alpha, _) in enumerate(COMBINATIONS):
+        for j, (alpha, _) in enumerate(COMBINATIONS[:self.n]):
             start_factor(&self.factors[j, 0], n_experts, 1, alpha)
             if hedge is None and rate is not None:
                 self.hedge.costs[1 + j] = np.log(n_experts) / rate
         self.learned = Fields(state)
         self.learned.add("factors", &self.factors[0, 0], self.factors.nbytes)
         self.learned.add("residuals", &self.residuals, sizeof(self.residuals))
+        if rate is not None:
+            self.learned.add("b", &self.b[0, 0], self.b.nbytes)
 
     def __reduce__(self):
         rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
@@ -72,9 +74,9 @@ cdef class Stack(Undoable):
     def coef(self):
         """The b_k of each combination, shape (n_combinations, n_experts)."""
         cdef Py_ssize_t j
-        cdef double[:, ::1] coef = np.empty((self.n, self.n_experts))
-        for j in range(self.n):
-            self.solve(j, &coef[j, 0])
+        cdef double[:, ::1] coef = np.array(self.b) if len(self.b) else np.empty((self.n, self.n_experts))
+        for j in range(0 if len(self.b) else self.n):
+            solve_factor(&self.factors[j, 0], self.n_experts, 1, &coef[j, 0])
         return np.asarray(coef)
 
     def inverse_roots(self):
@@ -82,7 +84,7 @@ cdef class Stack(Undoable):
         factors = [unpacked(np.asarray(values), self.n_experts, 1) for values in self.factors]
         return [
             inverse_root(D, U, gamma, alpha)
-            for (D, U, _), (alpha, gamma) in zip(factors, COMBINATIONS, strict=True)
+            for (D, U, _), (alpha, gamma) in zip(factors, COMBINATIONS[:self.n], strict=True)
         ]
 
     def unit(self, double target_range):
@@ -102,14 +104,13 @@ cdef class Stack(Undoable):
         reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &share, 1, FORGETTING[j], LEAST[j])
         return share * (0.0 - buffer[self.n_experts])
 
-    cdef void solve(self, Py_ssize_t j, double* coef) noexcept nogil:
-        solve_factor(&self.factors[j, 0], self.n_experts, 1, coef)
-
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil:
         """Learn x and its target; False on overflow. The buffer has n_experts + 1 numbers."""
         memcpy(buffer, x, self.n_experts * sizeof(double))
         buffer[self.n_experts] = y
         rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, FORGETTING[j], LEAST[j])
+        if self.b.shape[0]:
+            solve_factor(&self.factors[j, 0], self.n_experts, 1, &self.b[j, 0])
         return isfinite(buffer[self.n_experts]) and weight > 0
 
     cdef int save(self, Py_ssize_t n_rows) except -1:

@@ -33,6 +33,6 @@ cdef class ProbabilityMixer(Mixer):
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
                           double* buffer) noexcept nogil
     cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil
-    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
-                      double* out) noexcept nogil
+    cdef void votes(self, const double* scores, double* logits, double* x) noexcept nogil
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* out) noexcept nogil
     cdef void scale(self, const double* scores, double* scaled) noexcept nogil

@@ -12,7 +12,7 @@ Either may have a `stack` of linear combinations of the experts, which are mixed
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, exp, fabs, isfinite, log
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, tanh
 from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
@@ -21,7 +21,7 @@ from onlinebregman._kernels.learners.links cimport (
 )
 from onlinebregman._kernels.learners.mixer cimport Mixer
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
-from onlinebregman._kernels.learners.stack cimport Stack
+from onlinebregman._kernels.learners.stack cimport VOTES, Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
 
@@ -31,7 +31,8 @@ cdef enum:
 
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
-LIMITS = (TINY, FAR)  # for exports and explanations, which compute the same
+cdef double VOTE_POWER = 8.0  # votes are the experts' probabilities to this power, normalised
+CONSTANTS = (TINY, FAR, VOTE_POWER, VOTES)  # for exports and explanations, which compute the same
 
 
 cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:
@@ -243,7 +244,7 @@ cdef class ProbabilityMixer(Mixer):
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
         self.hedge = hedge
         self.allocate(hedge, self.width * hedge.n_experts, n_classes, n_classes + (
-            0 if stack is None else 3 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.buffer_size()
+            0 if stack is None else 2 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.buffer_size()
         ))
         known = "softmax", "logistic", "calibrated"
         self.kinds = np.array([link_of(link, known) for link in self.links], dtype=np.intc)
@@ -268,7 +269,7 @@ cdef class ProbabilityMixer(Mixer):
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)
-        return length if self.stack is None else length + (lanes + 2) * self.width + lanes + self.stack.hedge.lanes
+        return length if self.stack is None else length + (lanes + 2) * self.width + self.stack.hedge.lanes
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
@@ -308,8 +309,7 @@ cdef class ProbabilityMixer(Mixer):
         cdef double* u = buffer   # weights of mixture and combinations, then their losses, then a buffer
         cdef double* losses = u + self.stack.hedge.lanes
         cdef double* t = losses + self.stack.hedge.lanes
-        cdef double* coef = t + self.stack.hedge.lanes
-        cdef double* g = coef + n
+        cdef double* g = t + self.stack.hedge.lanes
         cdef double* z = g + n
         cdef double* p = z + n + 1
         cdef double* rises = p + self.n_classes - width  # derivatives of the log probability by the logits
@@ -321,7 +321,9 @@ cdef class ProbabilityMixer(Mixer):
         self.stack.hedge.weigh(u)
         losses[0] = lost
         for j in range(self.stack.n):
-            self.combine(j, logits, x, coef, a)
+            if j == VOTES:
+                self.votes(scores, logits, x)
+            self.combine(j, logits, x, a)
             losses[1 + j] = -log_softmax(a, width, y)
             for c in range(self.n_classes):
                 p[c] = c == y
@@ -331,7 +333,7 @@ cdef class ProbabilityMixer(Mixer):
                 g[k] = 0.0
                 for c in range(width):
                     g[k] += x[k * width + c] * rises[c]
-                slope += coef[k] * g[k]
+                slope += self.stack.b[j, k] * g[k]
             if not self.stack.learn(j, g, slope, weight, z):
                 return False
         mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
@@ -346,8 +348,7 @@ cdef class ProbabilityMixer(Mixer):
         cdef double* logits = more + max(2 * lanes, self.n_classes)
         cdef double* a = logits + self.width
         cdef double* x = a + self.width
-        cdef double* coef = x + n * self.width
-        cdef double* u = coef + n
+        cdef double* u = x + n * self.width
         out[0] = 1.0
         if self.n_classes > 1:
             self.mixed(scores, buffer, out, more)
@@ -358,7 +359,9 @@ cdef class ProbabilityMixer(Mixer):
         for c in range(self.n_classes):
             out[c] *= u[0]
         for j in range(self.stack.n):
-            self.combine(j, logits, x, coef, a)
+            if j == VOTES:
+                self.votes(scores, logits, x)
+            self.combine(j, logits, x, a)
             add_softmax(a, self.width, u[1 + j], out)
 
     cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil:
@@ -399,16 +402,29 @@ cdef class ProbabilityMixer(Mixer):
                 x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
             x += width
 
-    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* coef,
-                      double* out) noexcept nogil:
-        """Compute the logits of a combination, and its coefficients."""
+    cdef void votes(self, const double* scores, double* logits, double* x) noexcept nogil:
+        """What their combination has instead of `differences`: logits of 0, and the experts' votes."""
+        cdef Py_ssize_t k, c, width = self.width
+        memset(logits, 0, width * sizeof(double))
+        for k in range(self.hedge.n_experts):
+            self.find_logits(k, scores, x)
+            if width == 1:
+                x[0] = tanh(0.5 * VOTE_POWER * x[0])  # the difference of both votes
+            else:
+                for c in range(width):
+                    logits[c], x[c] = VOTE_POWER * x[c], 0.0
+                add_softmax(logits, width, 1.0, x)
+                memset(logits, 0, width * sizeof(double))
+            x += width
+
+    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* out) noexcept nogil:
+        """Compute the logits of a combination."""
         cdef Py_ssize_t k, c
-        self.stack.solve(j, coef)
         for c in range(self.width):
             out[c] = logits[c]
         for k in range(self.hedge.n_experts):
             for c in range(self.width):
-                out[c] += coef[k] * x[k * self.width + c]
+                out[c] += self.stack.b[j, k] * x[k * self.width + c]
 
     cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
         """Compute the experts' logits of two classes."""
