@@ -1,8 +1,9 @@
-"""The base class of the objects of the theory: comparison and repr by parameters; and calls of a divergence."""
+"""The base class of the objects of the theory: comparison and repr by parameters; checks; calls of a divergence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -45,3 +46,10 @@ class ForDivergences(ParametricObject):
 def spell(value: object) -> str:
     """The source code of a parameter's value, for repr."""
     return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+
+
+def check_parameter(value: float, name: str, *, positive: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < np.inf or (positive and value == 0):
+        needed = "> 0" if positive else ">= 0"
+        raise ValueError(f"{name} must be a finite number {needed}; got {value!r}.")
+    return float(value)

@@ -70,45 +70,6 @@ class Constraint(ForDivergences, ABC):
         return f"{name} = {np.asarray(w)} is not in {self!r}"
 
 
-class UpperBound(Constraint):
-    """Weights w <= bound.
-
-    Parameters
-    ----------
-    bound : float or array-like of shape (n,)
-        The largest admissible weights; infinity for none.
-
-    Examples
-    --------
-    >>> from onlinebregman.constraints import UpperBound
-    >>> from onlinebregman.divergences import Burg
-    >>> UpperBound(1.0).project(Burg(), [0.5, 2.0])
-    array([0.5, 1. ])
-    """
-
-    def __init__(self, bound: float | ArrayLike) -> None:
-        self.bound: float | Array = _ends(bound, "bound")
-        if (np.asarray(self.bound) == -np.inf).any():
-            raise ValueError(f"bound must be numbers, or infinity for no bound; got {spell(self.bound)}.")
-
-    @property
-    def upper(self) -> float | Array:
-        """The bound."""
-        return self.bound
-
-    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
-        """argmin of D(u, w) over u <= bound; clipping, where D is a sum over the coordinates."""
-        return self._call(divergence, "project_box", "project on", w, -np.inf, self.bound)
-
-    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Whether w <= bound."""
-        return Box(-np.inf, self.bound).contains(w, tol=tol)
-
-    def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The coordinate that violates the bound most, for error messages."""
-        return _farthest(w, -np.inf, self.bound, name, self)
-
-
 class Box(Constraint):
     """Weights lower <= w <= upper.
 
@@ -145,6 +106,33 @@ class Box(Constraint):
     def why_not(self, w: ArrayLike, name: str = "w") -> str:
         """The coordinate that is farthest outside, for error messages."""
         return _farthest(w, self.lower, self.upper, name, self)
+
+
+class UpperBound(Box):
+    """Weights w <= bound.
+
+    Parameters
+    ----------
+    bound : float or array-like of shape (n,)
+        The largest admissible weights; infinity for none.
+
+    Examples
+    --------
+    >>> from onlinebregman.constraints import UpperBound
+    >>> from onlinebregman.divergences import Burg
+    >>> UpperBound(1.0).project(Burg(), [0.5, 2.0])
+    array([0.5, 1. ])
+    """
+
+    def __init__(self, bound: float | ArrayLike) -> None:
+        self.bound: float | Array = _ends(bound, "bound")
+        if (np.asarray(self.bound) == -np.inf).any():
+            raise ValueError(f"bound must be numbers, or infinity for no bound; got {spell(self.bound)}.")
+
+    @property
+    def upper(self) -> float | Array:
+        """The bound."""
+        return self.bound
 
 
 class Simplex(Constraint):

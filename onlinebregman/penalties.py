@@ -23,7 +23,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ForDivergences
+from ._objects import ForDivergences, check_parameter
 from .divergences import Divergence
 
 __all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "ExplicitElasticNet", "Penalty", "resolve_penalty"]
@@ -106,7 +106,7 @@ class ElasticNet(Penalty):
     """
 
     def __init__(self, alpha: float = 0.0001, l1_ratio: float = 0.15) -> None:
-        self.alpha: float = _check_alpha(alpha)
+        self.alpha: float = check_parameter(alpha, "alpha", positive=False)
         self.l1_ratio: float = l1_ratio
         if isinstance(l1_ratio, bool) or not isinstance(l1_ratio, Real) or not 0 <= l1_ratio <= 1:
             raise ValueError(f"l1_ratio must be a number from 0 (L2) to 1 (L1); got {l1_ratio!r}.")
@@ -153,7 +153,7 @@ class L1(ElasticNet):
     l1_ratio: float = 1.0
 
     def __init__(self, alpha: float = 0.0001) -> None:
-        self.alpha: float = _check_alpha(alpha)
+        self.alpha: float = check_parameter(alpha, "alpha", positive=False)
 
 
 class L2(ElasticNet):
@@ -177,7 +177,7 @@ class L2(ElasticNet):
     l1_ratio: float = 0.0
 
     def __init__(self, alpha: float = 0.0001) -> None:
-        self.alpha: float = _check_alpha(alpha)
+        self.alpha: float = check_parameter(alpha, "alpha", positive=False)
 
 
 class ExplicitElasticNet(ElasticNet):
@@ -261,9 +261,3 @@ def resolve_penalty(
             f"onlinebregman.penalties.L1(alpha=0.01); got {penalty!r}."
         )
     return L1(alpha) if penalty == "l1" else L2(alpha)
-
-
-def _check_alpha(alpha: float) -> float:
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0 <= alpha < np.inf:
-        raise ValueError(f"alpha must be a finite number >= 0; got {alpha!r}.")
-    return float(alpha)

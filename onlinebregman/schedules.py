@@ -6,13 +6,14 @@ classes name them as the theorems do. They call a subclass that defines `__call_
 
 from __future__ import annotations
 
+import inspect
 from numbers import Real
-from typing import Literal, NoReturn, get_args, overload
+from typing import Any, Literal, NoReturn, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ParametricObject
+from ._objects import ParametricObject, check_parameter
 
 __all__ = [
     "LEARNING_RATES",
@@ -81,13 +82,7 @@ class Schedule(ParametricObject):
 
     def __init__(self, scale: float, power: float = 0.0) -> None:
         self.scale: float = _positive(scale, "scale")
-        self.power: float = self._check_power(power, "power")
-
-    @staticmethod
-    def _check_power(power: float, name: str) -> float:
-        if isinstance(power, bool) or not isinstance(power, Real) or not 0 <= power < np.inf:
-            raise ValueError(f"{name} must be a finite number >= 0; got {power!r}.")
-        return float(power)
+        self.power: float = check_parameter(power, "power", positive=False)
 
     @overload
     def __call__(self, t: float) -> float: ...
@@ -136,8 +131,12 @@ class Schedule(ParametricObject):
         """
         return Schedule(factor * self.scale, self.power) if self.is_power_law else _Scaled(self, factor)
 
-    def _parameters(self) -> dict[str, float]:
-        return {"scale": self.scale, "power": self.power} if self.is_power_law else dict(vars(self))
+    def _parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor; if a subclass defines `__call__`, all attributes."""
+        if type(self).__call__ is not Schedule.__call__:
+            return vars(self)
+        arguments = inspect.signature(type(self)).parameters
+        return {name: value for name, value in vars(self).items() if name in arguments}
 
 
 class _Scaled(Schedule):
@@ -220,18 +219,14 @@ class LossSchedule(Schedule):
         return _ScaledLoss(self, factor)
 
 
-class _ScaledLoss(LossSchedule):
-    """The rates of another schedule times a factor."""
+class _ScaledLoss(_Scaled, LossSchedule):
+    """The same for rates that depend on losses."""
 
-    def __init__(self, schedule: LossSchedule, factor: float) -> None:
-        self.schedule = schedule
-        self.factor = factor
+    schedule: LossSchedule
+    __call__ = LossSchedule.__call__
 
     def rate(self, t: float, loss: float) -> float:
         return self.factor * self.schedule.rate(t, loss)
-
-    def __repr__(self) -> str:
-        return f"{self.factor:g} * {self.schedule!r}"
 
 
 class Constant(Schedule):
@@ -257,9 +252,6 @@ class Constant(Schedule):
         self.eta0: float = _positive(eta0, "eta0")
         super().__init__(self.eta0, 0.0)
 
-    def _parameters(self) -> dict[str, float]:
-        return {"eta0": self.eta0}
-
 
 class InverseScaling(Schedule):
     """eta_t = eta0 / t^power_t; power_t = 1/2 has regret O(sqrt T) for every potential.
@@ -284,11 +276,8 @@ class InverseScaling(Schedule):
 
     def __init__(self, eta0: float = 0.1, power_t: float = 0.5) -> None:
         self.eta0: float = _positive(eta0, "eta0")
-        self.power_t: float = self._check_power(power_t, "power_t")
+        self.power_t: float = check_parameter(power_t, "power_t", positive=False)
         super().__init__(self.eta0, self.power_t)
-
-    def _parameters(self) -> dict[str, float]:
-        return {"eta0": self.eta0, "power_t": self.power_t}
 
 
 class StronglyConvex(Schedule):
@@ -313,9 +302,6 @@ class StronglyConvex(Schedule):
     def __init__(self, strong_convexity: float = 1.0) -> None:
         self.strong_convexity: float = _positive(strong_convexity, "strong_convexity")
         super().__init__(1.0 / self.strong_convexity, 1.0)
-
-    def _parameters(self) -> dict[str, float]:
-        return {"strong_convexity": self.strong_convexity}
 
 
 class DiameterOverGradient(Schedule):
@@ -343,9 +329,6 @@ class DiameterOverGradient(Schedule):
         self.diameter: float = _positive(diameter, "diameter")
         self.gradient_bound: float = _positive(gradient_bound, "gradient_bound")
         super().__init__(self.diameter / self.gradient_bound, 0.5)
-
-    def _parameters(self) -> dict[str, float]:
-        return {"diameter": self.diameter, "gradient_bound": self.gradient_bound}
 
 
 class Optimal(Schedule):
@@ -375,9 +358,6 @@ class Optimal(Schedule):
         self.alpha: float = _positive(alpha, "alpha")
         super().__init__(1.0 / self.alpha, 1.0)
         self.offset: float = 1.0 / (np.sqrt(1.0 / np.sqrt(self.alpha)) * self.alpha).item() - 1.0
-
-    def _parameters(self) -> dict[str, float]:
-        return {"alpha": self.alpha}
 
 
 class PassiveAggressive(LossSchedule):

@@ -150,7 +150,7 @@ def _make_adaptive(
         upper, constraint = constraint.bound, None
     geometry = _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())
     if constraint is not None:
-        low, high = -np.inf if isinstance(constraint, UpperBound) else constraint.lower, constraint.upper
+        low, high = constraint.lower, constraint.upper
         geometry.confine(np.broadcast_to(low, weights.shape), np.broadcast_to(high, weights.shape))
     if isinstance(penalty, ElasticNet):
         geometry.penalise(penalty.l1, penalty.l2)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from .._objects import check_parameter
 from .._online.docs import described_by
 
 Stream = (
     tuple[NDArray[np.float64], NDArray[np.float64]]
     | tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 )
-
-
-def _check_number(name: str, value: float, *, positive: bool) -> None:
-    in_range = isinstance(value, Real) and not isinstance(value, bool) and 0 <= value < np.inf
-    if not in_range or (positive and value == 0):
-        raise ValueError(f"{name} must be a finite number {'> 0' if positive else '>= 0'}; got {value!r}.")
 
 
 def _check_shape(n_samples: int, n_features: int) -> None:
@@ -79,7 +74,7 @@ def make_positive_sphere(
     True
     """
     _check_shape(n_samples, n_features)
-    _check_number("noise", noise, positive=False)
+    check_parameter(noise, "noise", positive=False)
     rng = check_random_state(random_state)
     u = np.abs(rng.standard_normal(n_features))
     u /= np.linalg.norm(u)
@@ -144,10 +139,10 @@ def make_scaled_regression(
     explicit False
     """
     _check_shape(n_samples, n_features)
-    _check_number("scale", scale, positive=True)
-    _check_number("noise", noise, positive=False)
+    check_parameter(scale, "scale", positive=True)
+    check_parameter(noise, "noise", positive=False)
     if total is not None:
-        _check_number("total", total, positive=True)
+        check_parameter(total, "total", positive=True)
     rng = check_random_state(random_state)
     w = rng.uniform(size=n_features)
     if total is not None:

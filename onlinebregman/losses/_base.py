@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Real
 from typing import TypeVar
 
 import numpy as np
@@ -18,13 +17,6 @@ EPS, TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 
 def as_pair(a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     return np.asarray(a, dtype=np.float64), np.asarray(y, dtype=np.float64)
-
-
-def check_parameter(value: float, name: str, *, positive: bool) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < np.inf or (positive and value == 0):
-        needed = "> 0" if positive else ">= 0"
-        raise ValueError(f"{name} must be a finite number {needed}; got {value!r}.")
-    return float(value)
 
 
 L = TypeVar("L", bound="Loss")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import Array, Loss, as_pair, check_parameter, named
+from .._objects import check_parameter
+from ._base import Array, Loss, as_pair, named
 
 __all__ = ["HingeLoss", "ModifiedHuberLoss", "SquaredHingeLoss"]
 

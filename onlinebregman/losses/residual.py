@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import Array, Loss, ResidualLoss, as_pair, check_parameter, named
+from .._objects import check_parameter
+from ._base import Array, Loss, ResidualLoss, as_pair, named
 
 __all__ = [
     "AbsoluteLoss",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import Array, as_pair, check_parameter, named
+from .._objects import check_parameter
+from ._base import Array, as_pair, named
 from .matching import PoissonLoss
 
 __all__ = ["TweedieLoss"]
