@@ -71,7 +71,8 @@ class Sources:
             return self.defined[node]
         if isinstance(node, ast.ClassDef):
             bases = tuple(b for b in (self.find(path, base) for base in node.bases) if isinstance(b, type))
-            members = {m.name: self.define(path, m) for m in node.body if isinstance(m, ast.FunctionDef)}
+            functions = (m for m in node.body if isinstance(m, ast.FunctionDef) and m.name != "__init_subclass__")
+            members = {m.name: self.define(path, m) for m in functions}
             value = types.new_class(
                 node.name, bases, exec_body=lambda ns: ns.update(members, __doc__=ast.get_docstring(node))
             )

@@ -82,7 +82,8 @@ class LifeCycleMixin(DocumentedMixin):
 
     # Why models of shards cannot be mixed into one, for the error message of `_merged`
     _unmergeable = "its state is more than weights and sums over rows"
-    _read_at_each_call: tuple[str, ...]  # parameters that may change in mid-stream; if it is missing, all
+    _parameter_constraints: dict = {}  # by which scikit-learn validates parameters
+    _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
     _takes_sparse = False  # whether rows may be sparse
@@ -93,6 +94,14 @@ class LifeCycleMixin(DocumentedMixin):
     _learner: Any  # holds the learned state; usually compiled
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):  # it may not have all parameters of its bases
+            code = cls.__init__.__code__
+            own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            rules = cls._parameter_constraints
+            cls._parameter_constraints = {name: rules[name] for name in rules if name in own}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -237,8 +246,8 @@ class LifeCycleMixin(DocumentedMixin):
     @classmethod
     def _parameters_of_calls(cls) -> tuple[str, ...]:
         """Names of the parameters that each call reads; the others are read when learning starts."""
-        names = getattr(cls, "_read_at_each_call", None)
-        return tuple(cls._get_param_names()) if names is None else names
+        own = cls._get_param_names()
+        return tuple(name for name in getattr(cls, "_read_at_each_call", own) if name in own)
 
     def _parameters_are_valid(self) -> bool:
         """Whether the parameters of calls have not changed since they were last validated."""

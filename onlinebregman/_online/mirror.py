@@ -89,14 +89,13 @@ class MirrorMixin(CountsLossMixin):
         return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
 
     def _configure(self) -> None:
-        parameters = {name: getattr(self, name) for name in self._read_at_each_call}
         self._learner.configure(
             update=self.update,
             schedule=self._schedule(),
             fit_intercept=getattr(self, "fit_intercept", False),
-            average=parameters.get("average", False),
-            track_regret=parameters.get("track_regret", False),
-            intercept_scaling=parameters.get("intercept_scaling", 1.0),
+            average=getattr(self, "average", False),
+            track_regret=getattr(self, "track_regret", False),
+            intercept_scaling=getattr(self, "intercept_scaling", 1.0),
         )
 
     # --- mixing models that learned in parallel ---------------------------------------------------------------------
@@ -149,18 +148,15 @@ class MirrorMixin(CountsLossMixin):
         """The geometry with the weights f^-1(theta)."""
         return self._make_geometry(self._divergence.inverse_mirror(theta))
 
-    def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
-        """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return a_number(self._bound(learner, u, np.float64(intercept)))
-
     def _check_tracked(self, learner: Learner) -> None:
         if learner.origin is None:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
 
-    def _bound(self, learner: Learner, u: np.ndarray, intercept: float) -> float:
-        """`_certificate`, if it does not overflow."""
+    @np.errstate(over="ignore", invalid="ignore")
+    def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
+        """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
         self._check_tracked(learner)
+        intercept = np.float64(intercept)
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
         if learner.geometry.adaptive:
             constant, g, slope = learner.geometry.nearer_by_terms
@@ -171,27 +167,23 @@ class MirrorMixin(CountsLossMixin):
             gap += learner.rate_sum * self._learned_penalty.value(u)
         if not learner.geometry.adaptive:
             gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
-        return float(gap + learner.slack)
+        return a_number(float(gap + learner.slack))
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
     def _unweighted_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
         """A bound on sum weight_t (L_t(w_t) - L_t(u)): the certificate with each row's terms divided by its rate.
 
         As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
         D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
         """
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # rates may underflow, too
-            return a_number(self._unweighted_bound(learner, u, np.float64(intercept), largest))
-
-    def _unweighted_bound(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
-        """`_unweighted_certificate`, if it does not overflow."""
-        weighted = self._certificate(learner, u, intercept)
+        weighted, intercept = self._certificate(learner, u, intercept), np.float64(intercept)
         first, last = map(np.float64, learner.tracked_rates[:2])
         if first == 0:
             return 0.0
         self._check_rates(learner, "regret_certificate")
         slack, rows = learner.unweighted_slack
         if learner.geometry.adaptive:
-            return float((weighted - learner.slack) / first + slack)
+            return a_number(float((weighted - learner.slack) / first + slack))
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
         before = self._divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
         after = self._divergence.divergence(u, end) + (intercept - end_intercept) ** 2 / 2
@@ -199,14 +191,14 @@ class MirrorMixin(CountsLossMixin):
         if self._learned_penalty is not None:
             bound += rows * self._learned_penalty.value(u)
         if first == last:
-            return float(bound)
+            return a_number(float(bound))
         if not max(before, after) <= largest < np.inf:
             raise ValueError(
                 "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
                 f"{max(before, after):g} for this comparator; got {largest}. Within an L2Ball of radius r the squared "
                 "Euclidean divergence is at most (norm_2(coef) + r)^2 / 2."
             )
-        return float(bound + largest * (1 / last - 1 / first))
+        return a_number(float(bound + largest * (1 / last - 1 / first)))
 
     def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
         """D(u, start) - D(u, end) for two positions of the learner."""

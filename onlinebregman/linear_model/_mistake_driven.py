@@ -26,16 +26,6 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         Mistakes of each learner; each caused a step.
     """
 
-    _parameter_constraints: dict = {
-        name: values
-        for name, values in OnlineLinearClassifier._parameter_constraints.items()
-        if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
-    }
-    _read_at_each_call = tuple(
-        name
-        for name in OnlineLinearClassifier._read_at_each_call
-        if name not in ("learning_rate", "power_t", "data_bounds", "update", "track_regret")
-    )
     update: Update = "explicit"
     learning_rate: LearningRate = "constant"
     power_t: float = 0.5

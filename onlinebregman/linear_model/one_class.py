@@ -23,19 +23,6 @@ from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update
 from .mirror_descent import _PARAMETERS, ParametricMirrorMixin
 
-_WITHOUT = (
-    "alpha",
-    "l1_ratio",
-    "data_bounds",
-    "fit_intercept",
-    "intercept_scaling",
-    "track_regret",
-    "standardize",
-    "thresholds",
-    "early_stopping",
-    "validation_fraction",
-)
-
 
 class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinearModel):
     """Outlier detection by a linear one-class support vector machine that learns row by row, in any divergence.
@@ -107,16 +94,13 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     """
 
     _parameter_constraints: dict = {
-        name: values
-        for name, values in {**OnlineLinearModel._parameter_constraints, **_PARAMETERS}.items()
-        if name not in _WITHOUT
-    } | {
+        **OnlineLinearModel._parameter_constraints,
+        **_PARAMETERS,
         "nu": [Interval(Real, 0, 1, closed="right")],
         "penalty": [Penalty, None],
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
     }
-    _read_at_each_call = ("eta0", "learning_rate", "power_t", "update", "average", "handle_new_features")
     data_bounds: None = None
     fit_intercept: bool = True
     track_regret: bool = False

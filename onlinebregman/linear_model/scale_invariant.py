@@ -43,7 +43,6 @@ class ScaleInvariantMixin(MirrorMixin):
     n_features_in_: int
     _alternative: Any
     _terms: Any
-    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average", "early_stopping", "handle_new_features")
     _unmergeable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss
@@ -189,11 +188,6 @@ class ScaleInvariantMixin(MirrorMixin):
     regret_bound_: property = property(_not_tracked)
 
 
-def _without_rates(constraints: dict) -> dict[str, Any]:
-    gone = ("eta0", "learning_rate", "power_t", "data_bounds", "update", "init", "track_regret")
-    return {name: values for name, values in constraints.items() if name not in gone}
-
-
 @list_losses
 class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     """Scale-invariant linear regression without a learning rate (ScInOL2).
@@ -246,7 +240,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     """
 
     _parameter_constraints: dict = {
-        **_without_rates(OnlineLinearRegressor._parameter_constraints),
+        **OnlineLinearRegressor._parameter_constraints,
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
     }
     _alternative = "'absolute_error' or 'huber'"
@@ -322,10 +316,9 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     """
 
     _parameter_constraints: dict = {
-        **_without_rates(OnlineLinearClassifier._parameter_constraints),
+        **OnlineLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
-    _read_at_each_call = (*ScaleInvariantMixin._read_at_each_call, "class_weight", "handle_unknown")
     _alternative = "'log_loss' or 'hinge'"
 
     if TYPE_CHECKING:  # the methods of the mixin, for several learners
