@@ -97,12 +97,15 @@ class PNorm(VectorDivergence):
         # with norm_q(w) = 1, z = norm_q(u)^q - 1 = G + q L: G = sum of the gaps of the power q, L = f(w).(u - w);
         # then D = G/q + ((1 + z)^(2/q) - 1 - 2z/q)/2, two terms that cannot be negative
         move, u, w = (u - w) / norm, u / norm, w / norm
-        ratio = np.divide(move, w, out=np.zeros_like(w), where=w != 0)  # u = w (1 + ratio)
-        same_sign = np.abs(w) ** q * power_gap(np.maximum(ratio, -1.0), q)
-        gaps = np.where(ratio >= -1, same_sign, np.abs(u) ** q + np.abs(w) ** q * (q - 1 - q * (1 + ratio)))
+        with np.errstate(over="ignore"):
+            ratio = np.divide(move, w, out=np.zeros_like(w), where=w != 0)  # u = w (1 + ratio)
+        near, ratio = np.clip(ratio, -1.0, 1e3), np.minimum(ratio, 1e307)
+        close = np.abs(w) ** q * power_gap(near, q)
+        gaps = np.where(ratio == near, close, np.abs(u) ** q + np.abs(w) ** q * (q - 1 - q * (1 + ratio)))
         gap = float(np.where(w == 0, np.abs(u) ** q, gaps).sum())
         z = gap + q * float(self._map(w, q) @ move)
-        return norm**2 * (gap / q + float(power_gap(max(z, -1.0), 2 / q)) / 2)
+        of_unit = gap / q + float(power_gap(max(z, -1.0), 2 / q)) / 2
+        return norm * norm * of_unit if of_unit else 0.0  # infinity on overflow
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         w, x = as_array(w), as_array(x)

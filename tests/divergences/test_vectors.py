@@ -373,6 +373,16 @@ def test_burg_keeps_its_digits_at_any_ratio(ratio):
     assert_allclose(Burg().divergence([ratio], [1.0]), float(exact), rtol=1e-14)
 
 
+@pytest.mark.parametrize("p", [2.0, 3.0, 20.0])
+@pytest.mark.parametrize("small", [1e-300, -1e-300, 1e-160])
+def test_pnorm_of_weights_that_are_far_smaller_than_the_comparators(p, small):
+    """The power of their ratio is more than a float can hold."""
+    div, u = PNorm(p), [0.2, 0.3, 0.5]
+    near_zero = div.potential(u) - div.potential([small, 0.5, 0.5]) - div.mirror([small, 0.5, 0.5]) @ [0.2, -0.2, 0.0]
+    assert_allclose(div.divergence(u, [small, 0.5, 0.5]), near_zero, rtol=1e-12)
+    assert div.divergence([1e200, 0.3], [1e200, 0.3]) == 0.0 < div.divergence([1e200, 0.3], [1e200, 1e199]) == np.inf
+
+
 # --- facts that estimators ask for ------------------------------------------------------------------------------------
 
 
