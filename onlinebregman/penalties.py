@@ -124,7 +124,8 @@ class ElasticNet(Penalty):
     def value(self, w: ArrayLike) -> float:
         """R(w) = l1 sum abs(w) + l2 sum w^2 / 2."""
         w = np.asarray(w, dtype=np.float64)
-        return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w) / 2)
+        l1 = self.l1 * np.abs(w).sum() if self.l1 else 0.0  # a sum that overflows is no NaN if it does not count
+        return float(l1 + (self.l2 * (w @ w) / 2 if self.l2 else 0.0))
 
     def prox(self, divergence: Divergence, w: ArrayLike, eta: float) -> Array:
         """argmin of D(v, w) + eta R(v) over v: `prox_elastic_net` of the divergence."""

@@ -195,6 +195,12 @@ def test_penalties_are_values(penalty):
     assert ElasticNet(0.1, 1.0) != L1(0.1) and penalty != "l1"
 
 
+def test_squares_that_overflow_do_not_count_in_a_penalty_without_them():
+    """They made the objective NaN that `tol` compares."""
+    with np.errstate(over="ignore"):
+        assert L1(2.0).value([1e200, -1.0]) == 2e200 and L2(2.0).value([1e200, 1e308, 1e308]) == np.inf
+
+
 def test_the_elastic_net_is_between_the_two():
     w = np.array([1.0, -2.0, 0.1])
     for divergence in (SquaredEuclidean(), Cosh()):
