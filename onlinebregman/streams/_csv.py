@@ -97,7 +97,7 @@ class CSVBatches(Table):
             n_read = start
             for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
                 try:
-                    self._check_width(batch, len(names), n_read)
+                    self._check_width(batch, names, places if target is None else [*places, target], n_read)
                     texts = self._found_texts(batch, places) if texts is None else texts
                     X = self._rows(batch, places, texts, names, n_read)
                     y = None if target is None else self._parsed(batch, [target], str)[:, 0]
@@ -166,12 +166,13 @@ class CSVBatches(Table):
         missing = np.isin(np.char.lower(np.char.strip(texts)), list(_MISSING))
         return np.where(missing, "nan", texts).astype(np.float64)
 
-    def _check_width(self, lines: list[str], width: int, n_read: int) -> None:
-        """Raise a ValueError for a row with more values than the first line has, unless these are empty."""
+    def _check_width(self, lines: list[str], names: list[Any], places: list[int], n_read: int) -> None:
+        """Raise a ValueError for a row without a value of some place, or with more values than names, not all empty."""
+        width, last = len(names), max(places)
         for row, line in enumerate(lines, n_read):
-            if line.count(self.delimiter) >= width:
+            if '"' in line or line.count(self.delimiter) != width - 1:
                 values = next(csv.reader([line], delimiter=self.delimiter))
-                if "".join(values[width:]).strip():
+                if len(values) <= last or "".join(values[width:]).strip():
                     raise ValueError(
                         f"Rows must have {width} values, as the first line; got {len(values)} in row {row}."
                     )

@@ -172,7 +172,7 @@ def test_empty_targets_are_refused_in_whatever_batch_they_are(batch_size, last, 
 
 @pytest.mark.parametrize("batch_size", [1, 10])
 @pytest.mark.parametrize("header", ["x,y\n", ""])
-def test_rows_with_more_values_than_the_first_line_are_refused(header, batch_size, tmp_path):
+def test_rows_of_another_number_of_values_than_the_first_line_are_refused(header, batch_size, tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text(header + '1,"a, b"\n2,c,\n')  # an empty value at the end is none
     batches = CSVBatches(file, header=bool(header), batch_size=batch_size)
@@ -180,6 +180,11 @@ def test_rows_with_more_values_than_the_first_line_are_refused(header, batch_siz
     file.write_text(header + "1,a\n2,b, c\n")
     with pytest.raises(ValueError, match="must have 2 values, as the first line; got 3 in row 1"):
         list(batches)
+    file.write_text(header + '1,a\n"2, 3"\n')
+    with pytest.raises(ValueError, match="must have 2 values, as the first line; got 1 in row 1"):
+        list(batches)
+    ((X, _),) = CSVBatches(file, None, columns=[0], header=bool(header), text_columns=[0])  # all the values it reads
+    assert X.tolist() == [["1"], ["2, 3"]]
 
 
 def test_a_row_without_any_value_is_no_empty_line(tmp_path):
