@@ -76,7 +76,7 @@ class Combinations:
 
     def __init__(self, n, of_classes=False):
         self.each = [ForwardRegression(n, 1, 0.1, gamma=0.999), ForwardRegression(n, 1, 10.0)]
-        self.each += [ForwardRegression(n, 1, 1.0)] * of_classes
+        self.each += [ForwardRegression(n, 1, 1.0, gamma=0.999)] * of_classes
 
     @property
     def coef(self):

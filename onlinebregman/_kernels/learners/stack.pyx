@@ -23,7 +23,7 @@ from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 # The last is of votes.
-COMBINATIONS = ((0.1, 0.999), (10.0, 1.0), (1.0, 1.0))
+COMBINATIONS = ((0.1, 0.999), (10.0, 1.0), (1.0, 0.999))
 cdef double[VOTES + 1] FORGETTING = [gamma for _, gamma in COMBINATIONS]
 cdef double[VOTES + 1] LEAST = [least_pivot(alpha) for alpha, _ in COMBINATIONS]
 
