@@ -127,23 +127,28 @@ def scores(scorer, learner, record: Record, n_points: int | None) -> dict[str, f
     replay = _replay(last if scorer is getattr(type(last), "score", None) else learner, record)
     ends, skipped = record.ends, record.skipped
 
-    def score(start: int, stop: int) -> float:
-        scored = slice(start - skipped, stop - skipped)
-        weights = {} if record.weights is None else {"sample_weight": record.weights[scored]}
-        return float(scorer(replay, np.arange(start, stop), record.y_true[scored], **weights))
+    def score(rows: np.ndarray) -> float:
+        weights = {} if record.weights is None else {"sample_weight": record.weights[rows - skipped]}
+        return float(scorer(replay, rows, record.y_true[rows - skipped], **weights))
 
     def score_of_few(start: int, stop: int) -> float:
-        """The score of some rows; NaN where the metric is not defined for so few rows, without its warnings."""
+        """The score of some rows; NaN where the metric is not defined for so few rows, without its warnings.
+
+        Those of weight 0 are none of them, or a metric that is not defined would be a quotient of rounding errors.
+        """
+        rows = np.arange(start, stop)
+        if record.weights is not None:
+            rows = rows[record.weights[rows - skipped] > 0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                return score(start, stop)
+                return score(rows)
             except (ValueError, ZeroDivisionError):
                 return np.nan
 
     n_points = min(n_points or len(ends), len(ends))
     points = ends[np.arange(1, n_points + 1) * len(ends) // n_points - 1]
-    total = score(skipped, ends[-1])
+    total = score(np.arange(skipped, ends[-1]))
     return {
         "score": total,
         "curve": np.array([*(score_of_few(skipped, stop) for stop in points[:-1]), total]),

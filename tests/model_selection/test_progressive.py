@@ -310,6 +310,16 @@ def test_a_window_without_weight_has_no_score(scoring):
     assert_array_equal(np.isnan(result.curve), [True, False, False])
 
 
+def test_a_window_of_one_row_with_weight_has_no_r2():
+    """The mean of one target is that target up to rounding, and R^2 was 0 or about -1e32."""
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 1))
+    weights = np.where(np.arange(60) % 3, 0.0, 0.3)
+    result = progressive_val_score(
+        ImplicitGDRegressor(), X.reshape(-1, 1), y.ravel(), sample_weight=weights, n_points=20
+    )
+    assert np.isnan(result.window_scores).all() and np.isfinite(result.curve[2:]).all()
+
+
 def test_weights_that_nobody_takes_are_refused():
     X, y = numbers()
     with pytest.raises(ValueError, match=r"neg_max_error.* does not accept sample_weight"):
