@@ -1,9 +1,8 @@
 """Prediction strategies: the mean mu_t of the member of an exponential family that predicts the next row.
 
 `mean` is that of the prior, mu_1, and k the weight of the prior. `total` is the weighted sum of the rows before,
-`weight` the sum of their weights, `h` the weight of the row itself, `t` the number of rows before; each has one entry
-for each row, so that a block of rows is predicted at once. All but the Bernoulli strategy are unchanged if a vector is
-subtracted from mu_1, the rows and the prediction.
+`weight` the sum of their weights, `t` their number; the row itself has weight h = 1. All but the Bernoulli strategy are
+unchanged if a vector is subtracted from mu_1, the rows and the prediction.
 """
 
 from __future__ import annotations
@@ -18,19 +17,15 @@ class IncrementalOffline:
     def __init__(self, k: float) -> None:
         self.k = k
 
-    def predict(
-        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        return (self.k * mean + total) / (self.k + weight)[:, None]
+    def predict(self, mean: np.ndarray, total: np.ndarray, weight: float, t: int) -> np.ndarray:
+        return (self.k * mean + total) / (self.k + weight)
 
 
 class Forward(IncrementalOffline):
     """The best member if the row itself is included with the value mu_1: k1 = k + 1 for rows of weight 1."""
 
-    def predict(
-        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        return ((self.k + h)[:, None] * mean + total) / (self.k + h + weight)[:, None]
+    def predict(self, mean: np.ndarray, total: np.ndarray, weight: float, t: int) -> np.ndarray:
+        return ((self.k + 1.0) * mean + total) / (self.k + 1.0 + weight)
 
 
 class LastStepBernoulli(IncrementalOffline):
@@ -40,19 +35,16 @@ class LastStepBernoulli(IncrementalOffline):
     N F((k mu_1 + total)/N): -min L_{1..t} after a one minus the same after a zero (W, "Last-step Minimax").
     """
 
-    def predict(
-        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        h = h[:, None]
+    def predict(self, mean: np.ndarray, total: np.ndarray, weight: float, t: int) -> np.ndarray:
         ones = self.k * mean + total
-        zeros = np.maximum(self.k + weight[:, None] - ones, 0.0)
-        return expit(self._growth(ones, h) - self._growth(zeros, h))
+        zeros = np.maximum(self.k + weight - ones, 0.0)
+        return expit(self._growth(ones) - self._growth(zeros))
 
     @staticmethod
-    def _growth(count: np.ndarray, h: np.ndarray) -> np.ndarray:
-        """((count + h) ln(count + h) - count ln count) / h, without cancellation."""
+    def _growth(count: np.ndarray) -> np.ndarray:
+        """(count + 1) ln(count + 1) - count ln count, without cancellation."""
         some = np.maximum(count, 1e-290)  # 0 ln 0 = 0
-        return np.log(count + h) + some / h * np.log1p(h / some)
+        return np.log(count + 1.0) + some * np.log1p(1.0 / some)
 
 
 class GaussianMinimax:
@@ -64,11 +56,9 @@ class GaussianMinimax:
     def __init__(self, horizon: int) -> None:
         self.alpha = minimax_rates(horizon)
 
-    def predict(
-        self, mean: np.ndarray, total: np.ndarray, weight: np.ndarray, h: np.ndarray, t: np.ndarray
-    ) -> np.ndarray:
-        rate = self.alpha[np.minimum(t, len(self.alpha) - 1)]
-        return mean + rate[:, None] * (total - weight[:, None] * mean)
+    def predict(self, mean: np.ndarray, total: np.ndarray, weight: float, t: int) -> np.ndarray:
+        rate = self.alpha[min(t, len(self.alpha) - 1)]
+        return mean + rate * (total - weight * mean)
 
 
 def minimax_rates(horizon: int) -> np.ndarray:

@@ -206,9 +206,8 @@ class OnlineExponentialFamily(OnlineDensity):
     @in_float64
     def expectation_parameters_(self) -> np.ndarray:
         """Mean of the member that predicts the next row (of weight 1), shape (n_features,)."""
-        now, one = self._fitted_learner(), np.ones(1)
-        mean = self._mean - now.origin
-        return now.origin + self._rule.predict(mean, now.total[None], now.weight * one, one, np.array([now.t]))[0]
+        now = self._fitted_learner()
+        return now.origin + self._rule.predict(self._mean - now.origin, now.total, now.weight, now.t)
 
     @read_only
     def natural_parameters_(self) -> np.ndarray:

@@ -103,7 +103,8 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         scores : ndarray of shape (n_samples,)
             `score_samples` of the density.
         """
-        if self._standardizes():
+        learner = vars(self).get("_learner")
+        if learner is not None and learner.row_map is not None:
             return self._predict(X)
         check_learned(self)
         return self._score(check_dense_rows(self, X, reset=False))
@@ -133,8 +134,10 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         """Rows learned; rows of weight zero do not count."""
         return self._fitted_learner().t
 
-    def _standardizes(self) -> bool:
-        return "_learner" in vars(self) and self._learner.row_map is not None
+    @property
+    def _others(self) -> list[Any]:
+        """The density, unless its learner is a part of the detector's."""
+        return [] if isinstance(self.estimator_, OnlineDensity) else [self.estimator_]
 
     def _check(self, call: Call, X: ArrayLike, y: None, sample_weight: ArrayLike | None) -> Examples:
         X = check_dense_rows(self, X, reset=call.first)
@@ -145,7 +148,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         loss = QuantileLoss(self.nu)
         quantile = Learner(make_geometry(NormalizedAdaGrad(), np.zeros(1), loss=loss), make_loss(loss))
         quantile.configure(update="implicit", schedule=Constant(1.0), fit_intercept=True)
-        if not isinstance(self.estimator_, OnlineDensity):
+        if self._others:
             self._learner = OutlierLearner([quantile], quantile)  # of scores
             return
         self.estimator_.partial_fit(data.X[:1], sample_weight=np.zeros(1))  # begins
@@ -155,14 +158,14 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
 
     def _go_on(self, data: Examples, call: Call) -> None:
         super()._go_on(data, call)
-        if not isinstance(self.estimator_, OnlineDensity):
-            (self.estimator_,) = copies_to_learn([self.estimator_], len(data))
+        if self._others:
+            (self.estimator_,) = copies_to_learn(self._others, len(data))
 
     def _learning_in_place(self, data: Examples) -> list[Any]:
-        return [] if isinstance(self.estimator_, OnlineDensity) else reversible([self.estimator_], len(data))
+        return reversible(self._others, len(data))
 
     def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        if isinstance(self.estimator_, OnlineDensity):
+        if not self._others:
             self.estimator_._check_values(data.X, False)
             super()._learn(data)
             return
