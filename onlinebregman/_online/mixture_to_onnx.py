@@ -43,19 +43,11 @@ def _column(weights: np.ndarray) -> np.ndarray:
     return weights[:, np.newaxis].copy()
 
 
-def _clip(graph: Graph, values: str, lo: float, hi: float) -> str:
-    return graph.add("Max", graph.add("Min", values, hi), lo)
-
-
-def _total(graph: Graph, terms: list[str]) -> str:
-    return graph.add("Sum", *terms)
-
-
 def _centred(graph: Graph, model: Any, scores: str) -> str:
     mixer, (u, *others) = model._fitted_mixer(), model.stacking_weights_
     stats, stack = mixer.target_stats, mixer.stack
     lo, hi = stats["lo"], stats["hi"]
-    p = _clip(graph, graph.add("Add", scores, stats["mean"]), lo, hi)
+    p = graph.clip(graph.add("Add", scores, stats["mean"]), lo, hi)
     m = graph.add("MatMul", p, _column(model.weights_))
     unit = 0.0 if stack is None else stack.unit(hi - lo)
     if unit == 0.0:
@@ -64,9 +56,9 @@ def _centred(graph: Graph, model: Any, scores: str) -> str:
     terms = [graph.add("Mul", m, u)]
     for weight, coef, root in zip(others, model.stacking_coef_, stack.inverse_roots(), strict=True):
         step = scores_of(graph, Scores(coef[np.newaxis], np.zeros(1), root=root), x)
-        combined = _clip(graph, graph.add("Add", m, graph.add("Mul", step, unit)), lo, hi)
+        combined = graph.clip(graph.add("Add", m, graph.add("Mul", step, unit)), lo, hi)
         terms.append(graph.add("Mul", combined, weight))
-    return graph.add("Add", _total(graph, terms), stats["origin"])
+    return graph.add("Add", graph.add("Sum", *terms), stats["origin"])
 
 
 def _log(graph: Graph, p: str) -> str:
@@ -80,14 +72,14 @@ def _two_classes(graph: Graph, model: Any, members: list[str]) -> str:
     yes, no = (graph.add("MatMul", sigmoid(graph, a), v) for a in (logits, graph.add("Neg", logits)))
     mixed = graph.add("Concat", no, yes, axis=1)
     log_odds = graph.add("Sub", _log(graph, yes), _log(graph, no))
-    x = _clip(graph, graph.add("Sub", logits, log_odds), -FAR, FAR)
+    x = graph.clip(graph.add("Sub", logits, log_odds), -FAR, FAR)
     terms = [graph.add("Mul", mixed, u)]
     votes = graph.add("Tanh", graph.add("Mul", logits, 0.5 * VOTE_POWER))
     for j, (weight, coef) in enumerate(zip(others, model.stacking_coef_, strict=True)):
         score = graph.add("MatMul", votes if j == VOTES else x, _column(coef))
         score = score if j == VOTES else graph.add("Add", log_odds, score)
         terms.append(graph.add("Mul", of_both(graph, sigmoid, score), weight))
-    return _total(graph, terms)
+    return graph.add("Sum", *terms)
 
 
 def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
@@ -104,11 +96,11 @@ def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
     largest = graph.add("ReduceMax", mixed, np.array([2]))
     log_p = graph.add("Sub", _log(graph, mixed), graph.add("Log", largest))
     x = graph.add("Sub", graph.add("Sub", logits, graph.add("ReduceMax", logits, np.array([2]))), log_p)
-    x = _clip(graph, x, -FAR, FAR)
+    x = graph.clip(x, -FAR, FAR)
     terms = [graph.add("Mul", mixed, u)]
     votes = graph.add("Softmax", graph.add("Mul", logits, VOTE_POWER), axis=2)
     for j, (weight, coef) in enumerate(zip(others, model.stacking_coef_, strict=True)):
         scores = graph.sum_of("ReduceSum", graph.add("Mul", votes if j == VOTES else x, _column(coef)))
         scores = scores if j == VOTES else graph.add("Add", log_p, scores)
         terms.append(graph.add("Mul", graph.add("Softmax", scores, axis=2), weight))
-    return flat(graph, _total(graph, terms))
+    return flat(graph, graph.add("Sum", *terms))

@@ -53,6 +53,10 @@ class Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, names, [output], **attributes))
         return output
 
+    def clip(self, values: str, low: Any, high: Any) -> str:
+        """Values, moved into an interval."""
+        return self.add("Max", self.add("Min", values, high), low)
+
     def sum_of(self, operator: str, *tensors: str) -> str:
         """Of the values of each row, as a column."""
         return self.add(operator, *tensors, np.array([1]), keepdims=1)
@@ -124,7 +128,7 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
     if scores.inverse is not None:
         z = graph.add("Mul", z, scores.inverse)
     if scores.limit is not None:
-        z = graph.add("Max", graph.add("Min", z, scores.limit), -scores.limit)
+        z = graph.clip(z, -scores.limit, scores.limit)
     if scores.rescaled is not None:
         square, sums = scores.rescaled[0] ** 2, scores.rescaled[1]
         z = z if sums.ndim == 1 else graph.add("Unsqueeze", z, np.array([1]))
@@ -184,8 +188,7 @@ def sigmoid(graph: Graph, scores: str) -> str:
 
 def _clipped(graph: Graph, scores: str) -> str:
     """(h + 1) / 2 of the score h clipped to [-1, 1]."""
-    h = graph.add("Max", graph.add("Min", scores, 1.0), -1.0)
-    return graph.add("Mul", graph.add("Add", h, 1.0), 0.5)
+    return graph.add("Mul", graph.add("Add", graph.clip(scores, -1.0, 1.0), 1.0), 0.5)
 
 
 def of_both(graph: Graph, probability: Any, score: str) -> str:
