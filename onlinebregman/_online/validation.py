@@ -192,6 +192,15 @@ def check_learned(estimator) -> None:
         check_is_fitted(estimator)
 
 
+def is_fitted(estimator) -> bool:
+    """Whether an estimator, which may be one of another package, has learned."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
 def check_query(estimator, X, *, finite: bool = True, any_layout: bool = False):
     """Validated rows to predict for; NotFittedError if the estimator has not learned."""
     check_learned(estimator)

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +18,7 @@ from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.validation import is_fitted
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
 from ._weights import Array, WeighsExperts
@@ -147,9 +147,17 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         self.estimators_ = self._fresh_experts()
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._experts_learner: MixtureLearner | None = None
-        self._ready = not self.estimators_ or all(map(_is_fitted, self.estimators_))
+        self._ready = not self.estimators_ or all(map(is_fitted, self.estimators_))
         hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
         self._learner = self._make_mixer(hedge)
+
+    def _n_columns_of_experts(self, n_features: int) -> int:
+        """The number of experts whose forecasts this many columns are."""
+        return n_features
+
+    def _rate(self, n_experts: int) -> float | None:
+        """The learning rate, by default that of Bayes' rule; None: it adapts."""
+        return 1.0
 
     def _make_mixer(self, hedge: Hedge) -> Mixer:
         """The learner of the weights."""
@@ -317,14 +325,6 @@ def _is_pair(pair) -> bool:
     if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
         return False
     return hasattr(pair[1], "get_params") and not isinstance(pair[1], type)
-
-
-def _is_fitted(expert) -> bool:
-    try:
-        check_is_fitted(expert)
-    except NotFittedError:
-        return False
-    return True
 
 
 def _is_compiled(expert) -> bool:

@@ -73,6 +73,3 @@ class BayesMixture(MixtureClassifier):
         handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
         self._set_arguments(locals())
-
-    def _rate(self, n_experts: int) -> float:
-        return 1.0

@@ -156,9 +156,6 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
             rows[chosen == k] = _sample(self.estimators_[k], int((chosen == k).sum()), rng)
         return rows
 
-    def _rate(self, n_experts: int) -> float:
-        return 1.0
-
     def _check(self, call: Call, X, y: None, sample_weight: ArrayLike | None) -> Forecasts:
         X = self._check_rows(X, first=call.first)
         return Forecasts(X, weights=check_weights(sample_weight, X.shape[0], allow_all_zero=call.partial))
@@ -166,9 +163,6 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
     def _check_rows(self, X, *, first: bool):
         # a log-density may be -inf; `_columns` checks them
         return check_rows(self, X, reset=first, finite=bool(self.estimators if first else self.estimators_))
-
-    def _n_columns_of_experts(self, n_features: int) -> int:
-        return n_features
 
     def _make_mixer(self, hedge: Hedge) -> LogMixer:
         return LogMixer(hedge, False, True)

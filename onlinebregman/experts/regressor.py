@@ -192,9 +192,6 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
         return MeanMixer(hedge, make_loss(loss), self.strategy == "eg", None)
 
-    def _n_columns_of_experts(self, n_features: int) -> int:
-        return n_features
-
     def _columns(self, X) -> Array:
         return dense(X, np.float64)
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_regressor
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch, check_scalar
-from sklearn.utils.validation import check_is_fitted
 
+from .._online.validation import is_fitted
 from ._chunks import as_pieces, cut
 from ._scoring import Record, as_scorer, scores, why_no_weights
 
@@ -136,7 +135,7 @@ def progressive_val_score(
             check_scalar(value, name, Integral, min_val=1)
     scorer, methods = as_scorer(scoring, estimator)
     learner = copy.deepcopy(estimator) if warm_start else clone(estimator)
-    started = _is_fitted(learner)
+    started = is_fitted(learner)
     chunks = cut(
         as_pieces(X, y, sample_weight),
         chunk_size or (None if y is None else 1),
@@ -214,14 +213,6 @@ def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], start
         {name: rows.joined() for name, rows in predictions.items()},
         np.frombuffer(ends, np.int64),
     )
-
-
-def _is_fitted(estimator) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
 
 
 def _labels(learner, y, classes, started: bool):

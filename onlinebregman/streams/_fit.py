@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch, check_scalar
 
-from ..model_selection._progressive import _is_fitted, _labels
+from .._online.validation import is_fitted
+from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer
 from ..persistence import full_parameters, load_model, save_model
 from ._batches import Batches
@@ -119,7 +120,7 @@ def fit_stream(
         model, course = _resumed(estimator, path, trusted)
     else:
         model, course = copy.deepcopy(estimator) if warm_start else clone(estimator), _Course()
-    started = _is_fitted(model)
+    started = is_fitted(model)
     labels = _labels(model, None, classes, started)
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
     saved_at, reports = course.n_rows, _Reports(verbose)
