@@ -8,7 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.extmath import svd_flip
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.estimator import Call, Examples, LifeCycleMixin, OnlineEstimator
 from .._online.types import MatrixLike
 from .._online.validation import check_query, check_rows, check_symmetric, finite, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
@@ -23,7 +23,41 @@ class Instances(Examples):
         return len(self.X)
 
 
-class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, OnlineEstimator):
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, LifeCycleMixin):
+    """What learners of a matrix W share that predict z'Wz of rows z."""
+
+    _takes_sparse = True
+    components_: np.ndarray
+
+    @finite("mapping")
+    def transform(self, X: MatrixLike) -> np.ndarray:
+        """Map rows to a space in which their inner product is x'Wz: X @ components_.T.
+
+        The rows of the identity matrix give an embedding of the objects: points whose inner products are the kernel.
+        The columns are sorted by decreasing eigenvalue.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_samples, n_features)
+            The mapped rows.
+        """
+        return check_query(self, X) @ self.components_.T
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_features_in_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # z'Wz lies between 0 and |z|^2, targets need not
+        return tags
+
+
+class KernelLearner(KernelTransformer, OnlineEstimator):
     """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
 
     A subclass defines `_fitted_geometry`.
@@ -46,7 +80,6 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         features, objects out of range, negative distances, asymmetric matrices. The model is then unchanged.
     """
 
-    _takes_sparse = True
     _parameter_constraints: dict = {"init": ["array-like", None]}
 
     @finite("prediction")
@@ -63,24 +96,6 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
             Predictions, >= 0.
         """
         return Rows(check_query(self, X)).dot(self._fitted_geometry().factor)
-
-    @finite("mapping")
-    def transform(self, X: MatrixLike) -> np.ndarray:
-        """Map rows to a space in which their inner product is x'Wz: X @ components_.T.
-
-        The rows of the identity matrix give an embedding of the objects: points whose inner products are the kernel.
-        The columns are sorted by decreasing eigenvalue.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        X_new : ndarray of shape (n_samples, n_features)
-            The mapped rows.
-        """
-        return check_query(self, X) @ self.components_.T
 
     def pairwise_distances(self, *, squared: bool = True) -> np.ndarray:
         """Distances between all objects in the feature space of the kernel.
@@ -115,15 +130,6 @@ class KernelLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regressor
         """L' with W = L L', shape (n_features, n_features); rows are the principal directions, longest first."""
         factor, _ = svd_flip(self._fitted_geometry().factor[:, ::-1], None)
         return factor.T
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_features_in_
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # z'Wz with tr W = 1 lies between 0 and |z|^2, targets need not
-        return tags
 
     def _fitted_geometry(self) -> VonNeumannGeometry:
         """The geometry that holds W."""

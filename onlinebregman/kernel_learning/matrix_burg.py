@@ -6,7 +6,6 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.utils import Tags
 
 from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
@@ -17,10 +16,11 @@ from .._online.factors import factor
 from .._online.mirror import MirrorMixin
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_query, check_rows, check_symmetric, check_weights, dense, finite, read_only
+from .._online.validation import check_query, check_rows, check_symmetric, check_weights, dense, read_only
 from .._sklearn_compat import Interval
 from ..divergences import LogDet
 from ..schedules import Constant, Schedule
+from ._base import KernelTransformer
 
 # Upper bound of the default init: an eigenvalue of 1 would be at the bound.
 _LARGEST_START = 0.9
@@ -42,14 +42,7 @@ class MatrixBurgMirrorMixin(MirrorMixin):
         return MatrixBurgGeometry(init)
 
 
-class MatrixBurgRegressor(
-    MatrixBurgMirrorMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    RegressorMixin,
-    LearnsTargets,
-    EpochEstimator,
-):
+class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTargets, EpochEstimator):
     """Regression of targets y >= 0 on z'Wz, with 0 < W < I, by the matrix Burg gradient algorithm.
 
     Each row (z, y) moves W by the explicit step of the LogDet divergence,
@@ -147,7 +140,6 @@ class MatrixBurgRegressor(
         "track_regret": ["boolean"],
     }
     _read_at_each_call = ("eta0", "track_regret")
-    _takes_sparse = True
 
     def __init__(
         self,
@@ -178,21 +170,6 @@ class MatrixBurgRegressor(
             Predictions, from 0 to z'z.
         """
         return self._predict_validated(dense(check_query(self, X)), ())
-
-    @finite("mapping")
-    def transform(self, X: MatrixLike) -> np.ndarray:
-        """Map rows to a space in which their squared norm is z'Wz: X @ components_.T.
-
-        Parameters
-        ----------
-        {X}
-
-        Returns
-        -------
-        X_new : ndarray of shape (n_samples, n_features)
-            The mapped rows.
-        """
-        return check_query(self, X) @ self.components_.T
 
     @read_only
     def kernel_(self) -> np.ndarray:
@@ -316,14 +293,9 @@ class MatrixBurgRegressor(
         """Rows (t, rate) at which the rate had decreased by a tenth or more, shape (n_changes, 2)."""
         return self._fitted_learner().limit.falls
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_features_in_
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
-        tags.regressor_tags.poor_score = True  # z'Wz lies between 0 and z'z, targets need not
         return tags
 
     def _schedule(self) -> Schedule:
