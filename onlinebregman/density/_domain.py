@@ -52,7 +52,7 @@ class Features:
                 f"Feature {bad} runs from {low[bad]:g} to {high[bad]:g}: its range over- or underflows; scale it."
             )
         self._per_span = np.divide(1.0, self.span, out=np.zeros_like(self.span), where=self.span > 0)
-        self._size = _rows_at_once(values)
+        self._size = max(_BLOCK // values.shape[1], 64)
         self.limits = np.zeros(values.shape[1])
         self.support: np.ndarray | None = None
         while seen is not None:
@@ -123,10 +123,6 @@ class Features:
         if self.support is not None:
             g[~self.support[rows]] = -np.inf
         return g
-
-
-def _rows_at_once(values: np.ndarray) -> int:
-    return max(_BLOCK // values.shape[1], 64)
 
 
 def extremes(values: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -305,18 +305,6 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         self._sparse_coef = False
         return self
 
-    def _learn(
-        self,
-        data: Examples,
-        order: np.ndarray | None = None,
-        *,
-        again: bool = False,
-        scores: np.ndarray | None = None,
-    ) -> float:
-        if scores is not None and not isinstance(self._learner, MultiLearner):
-            scores = scores.ravel()
-        return super()._learn(data, order, scores=scores)
-
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
         row_map, n_weights = self._begin_map(data.X)
         self._slowdown, self._sparse_coef, self._grown = 1.0, False, False
