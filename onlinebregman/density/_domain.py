@@ -112,17 +112,13 @@ class Features:
         out, slopes = np.empty(len(points)), multipliers * self._per_span
         for start in range(0, len(points), self._size):
             some = points[start : start + self._size]
-            out[start : start + self._size] = self._scores(some, self._block(some), slopes) - log_z
+            out[start : start + self._size] = self._block(some) @ slopes - log_z
+        if self.support is not None:
+            out[~self.support[points]] = -np.inf
         return out
 
     def _block(self, rows: slice | np.ndarray) -> np.ndarray:
         return np.subtract(self.values[rows], self.low, dtype=np.float64)
-
-    def _scores(self, rows: slice | np.ndarray, block: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-        g = block @ slopes
-        if self.support is not None:
-            g[~self.support[rows]] = -np.inf
-        return g
 
 
 def extremes(values: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

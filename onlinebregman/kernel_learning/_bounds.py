@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +38,6 @@ class LossBoundsMixin(MirrorMixin):
     n_features_in_: int
     _learned_with: tuple[LearnedWith, ...]
     _first: np.ndarray
-    _check_one_run: Callable[[], None]
 
     @property
     def spread_(self) -> float:

@@ -60,10 +60,6 @@ class CertifiedMixin(MirrorMixin):
         parts = _parts(self._fitted_learner())
         return self._each(lambda number: parts[number].weighted_loss)
 
-    def _linear_certificate(self, number: int, coef: ArrayLike, intercept: float) -> float:
-        """The certificate of one learner against a comparator; ValueError if it does not hold for that."""
-        return self._certificate(*self._run_and_comparator(number, coef, intercept))
-
     def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
         """The bound on the regret itself of one learner."""
         learner, u, intercept = self._run_and_comparator(number, coef, intercept)
@@ -190,7 +186,7 @@ class RegretBoundsMixin(CertifiedMixin):
         ValueError
             If regret was not tracked, or the certificate does not hold for the comparator.
         """
-        return self._each_bound(self._linear_certificate, coef, intercept)
+        return self._each_bound(lambda *each: self._certificate(*self._run_and_comparator(*each)), coef, intercept)
 
     def regret_bound(
         self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None

@@ -59,7 +59,6 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
     # them together get an indicator
     _categorical: tuple[np.ndarray, int] | None = None
-    _fitted_learner: Callable[[], Any]
 
     def _begin_map(self, X) -> tuple[RowMap | None, int]:
         """The map of rows like these, with which learning starts, and the number of columns that are learned."""
