@@ -287,6 +287,8 @@ def check_targets_readable(y, *, labels: bool, multi_output: bool = True):
         raise ValueError("y must be dense; got a sparse matrix. Use y.toarray().")
     y = readable(y, "y", labels=labels)
     values = np.asarray(y)
+    if not labels and values.ndim and values.dtype.kind in "OSU":
+        y = values = _as_numbers(values)
     if values.dtype.kind == "f":  # scikit-learn's message does not name the row
         check_finite(values, "y")
     if not multi_output and values.ndim == 2 and values.shape[1] > 1:
@@ -295,6 +297,23 @@ def check_targets_readable(y, *, labels: bool, multi_output: bool = True):
             "MultiOutputClassifier or MultiOutputRegressor of sklearn.multioutput."
         )
     return y
+
+
+def _as_numbers(y: np.ndarray) -> np.ndarray:
+    """Targets of objects or text as float64, in which None is NaN; a ValueError names the first that is no number."""
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        for row, target in enumerate(y):
+            try:
+                target.astype(np.float64) if isinstance(target, np.ndarray) else float(target)
+            except (TypeError, ValueError):
+                value = np.asarray(target).tolist()
+                raise ValueError(
+                    f"Targets must be numbers: could not convert y = {value!r} in row {row}. Remove or encode it; "
+                    "labels are for classifiers."
+                ) from None
+        raise
 
 
 def dense(X, dtype=None) -> np.ndarray:

@@ -426,8 +426,16 @@ def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, learn,
 def test_targets_of_a_wrong_kind_are_refused_by_regressors(estimator, rows, learn, unchanged):
     X, y = rows
     learn(estimator, X, y)
-    for bad in (["a"] * 40, np.array(["1.0 "] * 39 + ["one"], dtype=object), y.astype(complex)):
-        with unchanged(estimator, "could not convert|[Cc]omplex"):
+    words, missing, unknown = np.array([["1.0 "] * 40, [1.0] * 40, [1.0] * 40], dtype=object)
+    words[7], missing[7], unknown[7] = "one", None, pd.NA
+    for bad, match in [
+        (["a"] * 40, "could not convert y = 'a' in row 0"),
+        (words, "could not convert y = 'one' in row 7"),
+        (missing, r"contains NaN \(row 7\)"),
+        (unknown, "could not convert y = <NA> in row 7"),
+        (y.astype(complex), "[Cc]omplex"),
+    ]:
+        with unchanged(estimator, match):
             estimator.partial_fit(X, bad)
 
 
