@@ -98,7 +98,10 @@ def learn_file(options: argparse.Namespace) -> None:
 
 
 def predict_file(options: argparse.Namespace) -> None:
-    """Predict the rows of a file, one line each. A column of targets is ignored (--target)."""
+    """Predict the rows of a file, one line each. A column of targets is ignored (--target).
+
+    Columns are those of the file that was learned by their places, not by their names.
+    """
     model = load_model(options.model)
     method = "predict_proba" if options.proba else "predict"
     if not hasattr(model, method):
