@@ -162,9 +162,10 @@ class RegretBoundsMixin(CertifiedMixin):
         the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
         steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
         penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its steps. With
-        learning_rate="constant", divide by eta0 to get the regret itself. The left side starts with `weighted_loss_`;
-        the w_t are the weights before averaging. Parameters may change in mid-stream; while `fit_intercept` was False,
-        the comparator must have the intercept that was kept.
+        learning_rate="constant", divide by eta0 to get the regret itself, except in the divergence
+        "normalized_adagrad", whose factor of the rate varies from row to row. The left side starts with
+        `weighted_loss_`; the w_t are the weights before averaging. Parameters may change in mid-stream; while
+        `fit_intercept` was False, the comparator must have the intercept that was kept.
 
         Parameters
         ----------
