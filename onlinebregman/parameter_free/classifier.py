@@ -28,10 +28,11 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
 
         p(y | x) = sum_k v_k p_k(y | x),    then    v_k  <-  v_k p_k(y | x) / p(y | x),
 
-    and then learned by all of them. Two linear combinations of the members' log odds are also learned, and mixed with
-    them (`stacking`); they may be better than the best member. If rows have weights of at most 1 (`sample_weight` times
-    `class_weight`), the log loss is at most that of the best member + ln(K + 3) for K members (ln K without stacking).
-    Larger weights and `share` add costs, and `regret_bound_`, which holds for any rows, includes both.
+    and then learned by all of them. Two linear combinations of the members' log odds and one of their votes are also
+    learned, and mixed with them (`stacking`); they may be better than the best member. If rows have weights of at most
+    1 (`sample_weight` times `class_weight`), the log loss is at most that of the best member + ln(K + 3) for K members
+    (ln K without stacking). Larger weights and `share` add costs, and `regret_bound_`, which holds for any rows,
+    includes both.
 
     Parameters
     ----------

@@ -74,8 +74,11 @@ cdef class Stack(Undoable):
     def coef(self):
         """The b_k of each combination, shape (n_combinations, n_experts)."""
         cdef Py_ssize_t j
-        cdef double[:, ::1] coef = np.array(self.b) if len(self.b) else np.empty((self.n, self.n_experts))
-        for j in range(0 if len(self.b) else self.n):
+        cdef double[:, ::1] coef
+        if self.b.shape[0]:
+            return np.array(self.b)
+        coef = np.empty((self.n, self.n_experts))
+        for j in range(self.n):
             solve_factor(&self.factors[j, 0], self.n_experts, 1, &coef[j, 0])
         return np.asarray(coef)
 

@@ -405,7 +405,6 @@ cdef class ProbabilityMixer(Mixer):
     cdef void votes(self, const double* scores, double* logits, double* x) noexcept nogil:
         """What their combination has instead of `differences`: logits of 0, and the experts' votes."""
         cdef Py_ssize_t k, c, width = self.width
-        memset(logits, 0, width * sizeof(double))
         for k in range(self.hedge.n_experts):
             self.find_logits(k, scores, x)
             if width == 1:
@@ -414,8 +413,8 @@ cdef class ProbabilityMixer(Mixer):
                 for c in range(width):
                     logits[c], x[c] = VOTE_POWER * x[c], 0.0
                 add_softmax(logits, width, 1.0, x)
-                memset(logits, 0, width * sizeof(double))
             x += width
+        memset(logits, 0, width * sizeof(double))
 
     cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* out) noexcept nogil:
         """Compute the logits of a combination."""
