@@ -81,7 +81,9 @@ def learn_file(options: argparse.Namespace) -> None:
     """
     estimator = _estimator(options)
     classes = _given_classes(options) if is_classifier(estimator) else None
-    batches = _batches(options, classes)
+    resumed = options.model.exists() and not options.restart
+    columns = _loaded(options)[1] if resumed else None
+    batches = _batches(options, _has_text_targets(estimator, classes), columns=columns)
     if is_classifier(estimator) and classes is None:
         classes = _found_classes(options, batches)
     result = fit_stream(
@@ -100,16 +102,18 @@ def learn_file(options: argparse.Namespace) -> None:
 def predict_file(options: argparse.Namespace) -> None:
     """Predict the rows of a file, one line each. A column of targets is ignored (--target).
 
-    Columns are those of the file that was learned by their places, not by their names.
+    If the file that was learned had names of columns, as this one has, columns are found by them, in any order.
     """
-    model = load_model(options.model)
+    model, columns = _loaded(options)
     method = "predict_proba" if options.proba else "predict"
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} has no {method}.")
     # targets of files are read as floats, so labels 0 and 1 are 0.0 and 1.0 to the model
     whole = method == "predict" and is_classifier(model) and _are_whole(model.classes_)
     with nullcontext(sys.stdout) if options.output == "-" else open(options.output, "w", encoding="utf-8") as out:
-        for X, _ in _batches(options, categorical=_categorical(model)):
+        if columns is not None:
+            options.target = "none"
+        for X, _ in _batches(options, categorical=_categorical(model), columns=columns):
             predicted = np.asarray(getattr(model, method)(X))
             for row in (predicted.astype(int) if whole else predicted).tolist():
                 print(",".join(map(str, row)) if isinstance(row, list) else row, file=out)
@@ -122,10 +126,13 @@ def _are_whole(labels: np.ndarray) -> bool:
 
 def test_file(options: argparse.Namespace) -> None:
     """Print the mean squared error of a regressor, or the error rate and the log loss of a classifier, on a file."""
-    model = load_model(options.model)
+    model, columns = _loaded(options)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
-    for name, value in _scores(model, _batches(options, getattr(model, "classes_", None), _categorical(model))).items():
+    batches = _batches(
+        options, _has_text_targets(model, getattr(model, "classes_", None)), _categorical(model), columns
+    )
+    for name, value in _scores(model, batches).items():
         print(f"{name} {value:.6g}" if name != "rows" else f"{name} {value}")
 
 
@@ -172,10 +179,19 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, value  # a string without quotes, as shells remove them
 
 
+def _loaded(options: argparse.Namespace) -> tuple[Any, list[str] | None]:
+    """A model, and the names of the columns that it has learned if they and the columns of the file have names."""
+    model, extra = load_model(options.model, return_extra=True)
+    return model, None if options.no_header or not isinstance(extra, dict) else extra.get("feature_names")
+
+
 def _batches(
-    options: argparse.Namespace, classes: np.ndarray | None = None, categorical: np.ndarray | None = None
+    options: argparse.Namespace,
+    text_target: bool | None = None,
+    categorical: np.ndarray | None = None,
+    columns: list[str] | None = None,
 ) -> Batches:
-    """The batches of a file, with targets of the type of `classes`, and text in columns of categories."""
+    """The batches of a file: whether targets are text, which columns are, and the columns if they are found by name."""
     name = options.data.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     kinds = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".parquet": "parquet"}
     kind = options.format or kinds.get(Path(name).suffix, "csv")
@@ -188,15 +204,15 @@ def _batches(
     if isinstance(target, str) and target.lstrip("-").isdigit():
         target = int(target)
     if kind == "parquet":
-        return ParquetBatches(options.data, target)
+        return ParquetBatches(options.data, target, columns=columns)
     delimiter = "\t" if options.delimiter == r"\t" else options.delimiter
-    text = None if classes is None else classes.dtype.kind in "UO"
     return CSVBatches(
         options.data,
         target,
+        columns=columns,
         delimiter=delimiter,
         header=not options.no_header,
-        text_target=text,
+        text_target=text_target,
         text_columns=categorical,
     )
 
@@ -204,6 +220,13 @@ def _batches(
 def _categorical(model: Any) -> np.ndarray | None:
     """Which columns a model has learned as categories; None if it has none, and text is an error."""
     return getattr(model, "is_categorical_", None)
+
+
+def _has_text_targets(model: Any, classes: np.ndarray | None) -> bool | None:
+    """Whether targets are text; None if the file has to tell."""
+    if classes is None:
+        return False if is_regressor(model) else None
+    return classes.dtype.kind in "UO"
 
 
 def _given_classes(options: argparse.Namespace) -> np.ndarray | None:

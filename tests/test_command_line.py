@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer
 
@@ -97,6 +98,58 @@ def test_it_starts_over_on_request(folder, option, n_rows):
     assert load_model("m.zip").t_ == n_rows
 
 
+def test_columns_are_found_by_their_names(folder, capsys):
+    names = [*(f"x{i}" for i in range(30)), "y"]
+    table = pd.DataFrame(np.column_stack([X.astype(object), NAMES[y]]), columns=names)
+    other = table[["x3", "y", *names[:3], *names[4:-1]]].assign(more="text")  # another order, and one column more
+    other[:200].to_csv("other_part.csv", index=False)
+    other.to_csv("other.csv", index=False)
+    other.drop(columns="y").to_csv("rows.csv", index=False)
+    table.to_parquet("table.parquet")
+    other.to_parquet("other.parquet")
+    for learned, part, rows in [
+        ("cells.csv", "other_part.csv", "rows.csv"),
+        ("table.parquet",) + ("other.parquet",) * 2,
+    ]:
+        command = ["-m", f"{learned}.zip", "-e", "ForwardClassifier", "--classes", "benign,malignant", "--quiet"]
+        assert main(["learn", learned, *command]) == 0
+        model = load_model(f"{learned}.zip")
+        expected = ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES))
+        assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+        assert main(["predict", rows, "-m", f"{learned}.zip", "--proba", "-o", "p.csv"]) == 0
+        assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X))
+        capsys.readouterr()
+        assert main(["test", part, "-m", f"{learned}.zip", "-t", "y"]) == 0
+        n = 200 if part == "other_part.csv" else 300
+        assert f"error {(model.predict(X) != NAMES[y])[:n].mean():.6g}" in capsys.readouterr().out
+    command = ["-m", "m.zip", "-e", "ForwardClassifier", "--classes", "benign,malignant", "--quiet"]
+    assert main(["learn", "other_part.csv", "-t", "y", *command]) == 1  # text that is no target
+    cells = pd.read_csv("cells.csv")
+    cells[:200].to_csv("part.csv", index=False)
+    assert main(["learn", "part.csv", *command]) == 0
+    assert main(["learn", "other.csv", "-t", "y", *command]) == 0  # goes on after 200 rows
+    assert np.array_equal(load_model("m.zip").predict_proba(X), expected.predict_proba(X))
+
+
+def test_columns_that_are_not_those_learned_are_refused(folder, capsys):
+    command = ["-m", "m.zip", "-e", "ForwardClassifier", "--quiet"]
+    assert main(["learn", "cells.csv", *command]) == 0
+    table = pd.read_csv("cells.csv")
+    table.drop(columns="x7").to_csv("less.csv", index=False)
+    table[["y", *table.columns[:-1]]].to_csv("first.csv", index=False)
+    assert main(["predict", "less.csv", "-m", "m.zip"]) == 1
+    assert main(["test", "first.csv", "-m", "m.zip"]) == 1  # the last column is x29
+    captured = capsys.readouterr().err
+    assert "less.csv must have a column 'x7'; got x0, x1" in captured
+    assert "must have a target that is not one of the columns of X; got 'x29'. Set target to" in captured
+    assert main(["test", "first.csv", "-m", "m.zip", "-t", "y"]) == 0
+    (folder / "bare.csv").write_text("".join((folder / "cells.csv").read_text().splitlines(keepends=True)[1:]))
+    capsys.readouterr()
+    assert main(["test", "bare.csv", "-m", "m.zip", "--no-header"]) == 0  # by their places
+    error = (load_model("m.zip").predict(X) != NAMES[y]).mean()
+    assert f"error {error:.6g}" in capsys.readouterr().out
+
+
 def test_svmlight(folder):
     dump_svmlight_file(X, y, "cells.svm")
     assert main(["learn", "cells.svm", "-m", "m.zip", "--n-features", "30", "--quiet"]) == 0
@@ -140,7 +193,7 @@ def test_a_test_needs_targets(folder, capsys):
     (folder / "numbers.csv").write_text(text(y))
     assert main(["test", "numbers.csv", "-t", "none", "-m", "m.zip"]) == 1
     captured = capsys.readouterr().err
-    assert "could not convert string to float" in captured
+    assert "Column 'y' must hold numbers; got 'malignant' in row 0." in captured
     assert "test needs a column of targets; got --target none" in captured
 
 

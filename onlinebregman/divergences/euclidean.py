@@ -54,11 +54,7 @@ class SquaredEuclidean(SeparableDivergence):
     def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
         self.check_domain(w)
-        w, total = as_array(w), check_total(total)
-        moved: Array = w - w.max()  # has the same projection, accurate for a total much smaller than w
-        descending = np.sort(moved)[::-1]
-        taus = (np.cumsum(descending) - total) / np.arange(1, len(moved) + 1)
-        return np.maximum(moved - taus[np.flatnonzero(descending > taus)[-1]], 0.0)
+        return _onto_simplex(as_array(w), np.ones(np.shape(w)), check_total(total))
 
     def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over sum abs(u) <= radius: soft thresholds, the absolute values projected on a simplex."""
@@ -145,3 +141,16 @@ class WeightedSquaredEuclidean(SeparableDivergence):
 
     def step(self, w: ArrayLike, x: ArrayLike, c: float) -> Array:
         return as_array(w) - c * as_array(x) / self.weights
+
+    def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
+        """argmin of D(u, w) over u >= 0, sum u = total: max(a w - tau, 0)/a, tau from the sorted a w."""
+        self.check_domain(w)
+        return _onto_simplex(self.mirror(w), self.weights, check_total(total))
+
+
+def _onto_simplex(theta: Array, weights: Array, total: float) -> Array:
+    """max(theta - tau, 0) / weights of this sum."""
+    moved: Array = theta - theta.max()  # has the same projection, accurate for a total much smaller than theta
+    order = np.argsort(-moved)
+    taus = (np.cumsum((moved / weights)[order]) - total) / np.cumsum(1 / weights[order])
+    return np.maximum(moved - taus[np.flatnonzero(moved[order] > taus)[-1]], 0.0) / weights

@@ -35,7 +35,14 @@ class Batches(DocumentedMixin, ABC):
     ----------
     batch_size : int, default=10_000
         Rows of a batch. The learned model does not depend on it.
+
+    Attributes
+    ----------
+    feature_names_ : list of str or None
+        Names of the columns of X, known when the first batch is read; None if they have no names, or some the same.
     """
+
+    feature_names_: list[str] | None = None
 
     def __init__(self, batch_size: int = 10_000) -> None:
         check_scalar(batch_size, "batch_size", Integral, min_val=1)
@@ -126,8 +133,18 @@ class Table(Batches):
         """Numbers of the columns of X, and of the target."""
         target = None if self.target is None else self._place(self.target, names, what)
         if self.columns is None:
-            return [number for number in range(len(names)) if number != target], target
-        return [self._place(column, names, what) for column in self.columns], target
+            places = [number for number in range(len(names)) if number != target]
+        else:
+            places = [self._place(column, names, what) for column in self.columns]
+        if target in places:
+            raise ValueError(
+                f"{what} must have a target that is not one of the columns of X; got {names[target]!r}. Set target to "
+                "the name of the targets' column (--target on the command line)."
+            )
+        chosen = [names[place] for place in places]
+        named = len({name for name in chosen if isinstance(name, str)}) == len(chosen)
+        self.feature_names_ = chosen if named else None
+        return places, target
 
     def _place(self, column: str | int, names: Sequence[Any], what: str) -> int:
         if isinstance(column, Integral) and -len(names) <= column < len(names):
@@ -210,9 +227,26 @@ class SVMLightBatches(Batches):
                 yield X[passed:], y[passed:]
 
     def _parsed(self, zero_based: bool | str, n_features: int | None = None) -> Generator[Batch, None, None]:
+        def parsed(text: bytes) -> Batch:
+            return load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=zero_based)
+
+        n_read = 0
         with opened(self.path, "rb") as file:
             while lines := file.readlines(self.batch_bytes):
-                yield load_svmlight_file(io.BytesIO(b"".join(lines)), n_features=n_features, zero_based=zero_based)
+                try:
+                    batch = parsed(b"".join(lines))
+                except ValueError:
+                    for number, line in enumerate(lines, n_read + 1):
+                        try:
+                            parsed(line)
+                        except ValueError as error:
+                            raise ValueError(
+                                f"{self.path} must have lines `target column:value column:value ...`; got "
+                                f"{line[:50].decode(errors='replace').strip()!r} in line {number} ({error})."
+                            ) from error
+                    raise
+                n_read += len(lines)
+                yield batch
 
     def _counts_from_zero(self) -> bool:
         """Whether columns are counted from 0; reads until that is known."""

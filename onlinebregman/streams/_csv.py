@@ -107,7 +107,7 @@ class CSVBatches(Table):
                             raise ValueError(
                                 f"Targets must not be empty; got none in row {n_read + np.argmax(y == '')}."
                             )
-                        y = y if text else y.astype(np.float64)
+                        y = y if text else self._numbers(batch, [target], names, n_read)[:, 0]
                 except ValueError as error:
                     error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
                     raise
@@ -161,7 +161,7 @@ class CSVBatches(Table):
             if row is not None:
                 raise ValueError(
                     f"Column {names[place]!r} must hold numbers; got {str(column[row])!r} in row {n_read + row}. If it "
-                    "is a column of text, which the first batch does not tell, set text_columns."
+                    "is text, which the first batch does not tell, set text_columns, or text_target for targets."
                 )
         missing = np.isin(np.char.lower(np.char.strip(texts)), list(_MISSING))
         return np.where(missing, "nan", texts).astype(np.float64)

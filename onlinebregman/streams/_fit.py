@@ -94,9 +94,9 @@ def fit_stream(
     Raises
     ------
     ValueError
-        If the estimator has no `partial_fit`; if the checkpoint is of another estimator or of other parameters, or the
-        stream ends before it. An error of the estimator is passed on, with a note that names the rows; the last
-        checkpoint is kept.
+        If the estimator has no `partial_fit`; if the checkpoint is of another estimator, of other parameters or of
+        other names of columns, or the stream ends before it. An error of the estimator is passed on, with a note that
+        names the rows; the last checkpoint is kept.
 
     Examples
     --------
@@ -127,6 +127,7 @@ def fit_stream(
     source = _rest(batches, course.n_rows)
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
         for batch in rest:
+            course.name(getattr(batches, "feature_names_", None), path)
             X, y, *weights = batch
             n = X.shape[0] if hasattr(X, "shape") else len(X)
             if not n:
@@ -167,6 +168,17 @@ class _Course:
         self.curve: list[float] = []
         self.curve_rows: list[int] = []
         self.n_batches, self.every = 0, 1
+        self.feature_names: list[str] | None = None
+
+    def name(self, names: list[str] | None, path: Path | None) -> None:
+        """Columns are learned by their places: those of a checkpoint must have had the same names."""
+        if self.feature_names is None:
+            self.feature_names = names
+        elif names is not None and names != self.feature_names:
+            raise ValueError(
+                f"{path} is a checkpoint of the columns {', '.join(self.feature_names)}; got {', '.join(names)}. Give "
+                "these columns in this order (`columns` of batches), or resume=False to start over."
+            )
 
     def count(self, score: float, n: int) -> None:
         self.total += float(score) * n
@@ -206,7 +218,7 @@ class _Reports:
 def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, _Course]:
     model, extra = load_model(path, trusted=trusted, return_extra=True)
     course = _Course()
-    if not isinstance(extra, dict) or extra.keys() != vars(course).keys():
+    if not isinstance(extra, dict) or extra.keys() | {"feature_names"} != vars(course).keys():
         raise ValueError(
             f"{path} is a model, but not a checkpoint; give another file, or resume=False to overwrite it."
         )

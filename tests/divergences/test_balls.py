@@ -17,6 +17,7 @@ from onlinebregman.divergences import (
     SeparableDivergence,
     SimplexEntropy,
     SquaredEuclidean,
+    WeightedSquaredEuclidean,
 )
 
 
@@ -268,7 +269,7 @@ def test_weights_of_very_different_sizes():
 
 
 def test_simplex_of_large_weights_and_a_tiny_total():
-    for div in (SquaredEuclidean(), PNorm(2.0), PNorm(3.0)):
+    for div in (SquaredEuclidean(), WeightedSquaredEuclidean([2.0, 2.0, 1.0]), PNorm(2.0), PNorm(3.0)):
         assert_allclose(div.project_simplex(np.array([1e12, 1e12, -5.0]), 1e-9), [5e-10, 5e-10, 0.0], rtol=1e-12)
 
 

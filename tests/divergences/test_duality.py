@@ -101,6 +101,17 @@ def test_weighted_squares_are_squares_of_rescaled_coordinates(w, u, seed):
     assert_allclose(weighted.hessian_inverse(w, x), w - weighted.step(w, x, 1.0), rtol=1e-9, atol=1e-12)
 
 
+@given(w=points, seed=st.integers(0, 1000), log_total=st.floats(-20, 20))
+def test_weighted_squares_on_the_simplex(w, seed, log_total):
+    a, total = np.random.default_rng(seed).uniform(0.1, 10.0, size=3), 10.0**log_total
+    u = WeightedSquaredEuclidean(a).project_simplex(w, total)
+    assert (u >= 0).all()
+    assert_allclose(u.sum(), total, rtol=1e-12)
+    tau = a * (w - u)  # the multiplier of the sum where u > 0, no more elsewhere
+    scale = 1e-12 * (np.abs(a * w).max() + total * a.max())
+    assert np.ptp(tau[u > 0]) <= scale and (tau[u == 0] <= tau[u > 0].max() + scale).all()
+
+
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [-1.0], [np.nan], [np.inf], 2.0])
 def test_weights_of_squares_are_positive(weights):
     with pytest.raises(ValueError, match="one positive finite number"):

@@ -144,7 +144,7 @@ def test_what_is_no_number_is_refused_with_its_place(tmp_path):
 def test_targets_of_text_after_numbers_are_refused_with_their_place(tmp_path):
     file = tmp_path / "late.csv"
     file.write_text("x,y\n1,1\n2,0\n3,u\n")
-    with pytest.raises(ValueError, match="could not convert string to float") as raised:
+    with pytest.raises(ValueError, match="Column 'y' must hold numbers; got 'u' in row 2") as raised:
         list(CSVBatches(file, batch_size=2))
     assert raised.value.__notes__ == [f"This was in {file}, rows 2 to 2."]
 
@@ -307,3 +307,27 @@ def test_wrong_sizes_are_refused():
         ArrayBatches(X, y, batch_size=0)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ArrayBatches(X, y[1:])
+
+
+@pytest.mark.parametrize("wrong", ["1 1:a\n", "1 nine:2\n", "1 7:2\n"])
+def test_svmlight_lines_that_are_none_are_named(wrong, tmp_path):
+    file = tmp_path / "rows.txt"
+    file.write_text("1 1:1\n" * 7 + wrong + "0 2:1\n" * 3)
+    with pytest.raises(ValueError, match=rf"must have lines.*; got '{wrong.strip()}' in line 8 \("):
+        list(SVMLightBatches(file, 3, batch_bytes=20, zero_based=False))
+
+
+def test_names_of_columns(tmp_path):
+    file = tmp_path / "named.csv"
+    file.write_text("a,b,b,y\n1,2,3,4\n")
+    for batches, names in [
+        (CSVBatches(file), None),  # two have the same name
+        (CSVBatches(file, columns=["a", "b"]), ["a", "b"]),
+        (CSVBatches(file, "a", columns=["y"]), ["y"]),
+        (CSVBatches(file, header=False, text_columns=[True] * 3), None),
+        (ArrayBatches(X, y), None),
+    ]:
+        assert batches.feature_names_ is None
+        assert list(batches) and batches.feature_names_ == names
+    with pytest.raises(ValueError, match="must have a target that is not one of the columns of X; got 'b'"):
+        list(CSVBatches(file, "b", columns=["a", "b"]))

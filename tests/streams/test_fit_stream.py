@@ -25,7 +25,7 @@ from onlinebregman import (
     ParameterFreeRegressor,
 )
 from onlinebregman.persistence import load_model, save_model
-from onlinebregman.streams import ArrayBatches, fit_stream
+from onlinebregman.streams import ArrayBatches, CSVBatches, fit_stream
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
@@ -111,7 +111,7 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
             import os, signal, sys
             import numpy as np
             from onlinebregman import ForwardRegressor
-            from onlinebregman.streams import ArrayBatches, fit_stream
+            from onlinebregman.streams import ArrayBatches, CSVBatches, fit_stream
 
             rng = np.random.default_rng(0)
             X, y = rng.normal(size=(2000, 3)), rng.normal(size=2000)
@@ -209,6 +209,19 @@ def test_a_checkpoint_of_many_members_one_of_which_is_another(place, tmp_path):
     members[place] = ImplicitGDRegressor(eta0=3.0)
     with pytest.raises(ValueError, match="is a checkpoint of"):
         fit_stream(ParameterFreeRegressor(members=members), batches, **settings)
+
+
+def test_a_checkpoint_of_other_names_of_columns_is_refused(tmp_path):
+    for name, header in [("part", "a,b,y\n"), ("same", "a,b,y\n"), ("other", "b,a,y\n"), ("unnamed", "a,a,y\n")]:
+        (tmp_path / f"{name}.csv").write_text(header + "1,2,3\n4,5,7\n" * (2 if name == "part" else 4))
+    saved = tmp_path / "model.zip"
+    fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "part.csv"), checkpoint=saved)
+    with pytest.raises(ValueError, match=r"is a checkpoint of the columns a, b; got b, a\. Give these columns"):
+        fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "other.csv"), checkpoint=saved)
+    right = fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "other.csv", columns=["a", "b"]), checkpoint=saved)
+    assert right.n_rows == 8
+    assert fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "same.csv"), checkpoint=saved).n_rows == 8
+    assert fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "unnamed.csv"), checkpoint=saved).n_rows == 8
 
 
 def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):
