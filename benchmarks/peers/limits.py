@@ -4,10 +4,11 @@
 
 As in `vectors.py` and `matrices.py`, both sides do the same work in turn, and ratios are the peer's time over ours.
 First calls include validation and the allocation of a model, which take as long as in scikit-learn whatever the number
-of rows; the rows of later calls take what is compared with two limits. `X @ w` reads the data once, and a row that is
-learned has to be read, too. A block in the cache, learned as often as the large one, has no memory to wait for: it
-shows the latency of a row, from the weights to its score, the step and the next weights. The next row has to wait for
-these, as its score by the old weights would be rounded differently, depending on how the stream is cut into calls.
+of rows; the rows of later calls take what is compared with three limits. `X @ w` reads the data once, and a row that is
+learned has to be read, too; `predict` reads the rows one after the other, as learning does. A block in the cache,
+learned as often as the large one, has no memory to wait for: it shows the latency of a row, from the weights to its
+score, the step and the next weights. The next row has to wait for these, as its score by the old weights would be
+rounded differently, depending on how the stream is cut into calls.
 
 Powers of the p-norm are compared with a row of gradient descent, and the geometries with scikit-learn's gradient
 descent, which takes neither exponentials nor quotients. These are vectorised, and limited by arithmetic: a power is a
@@ -48,6 +49,8 @@ def later_calls(repeats):
         name = f"later call, ImplicitGD, d={width}"
         compare(f"{name}: SGDRegressor", learn, on_block(sgd(), X, y), rows, repeats)
         compare(f"{name}: X @ w", learn, lambda X=X, w=ones: X @ w, rows, repeats)
+        model = gradient_descent().partial_fit(X, y)
+        compare(f"{name}: predict", learn, lambda X=X, model=model: model.predict(X), rows, repeats)
         compare(
             f"{name}: {few} rows in the cache",
             learn,
