@@ -52,7 +52,8 @@ torture: $(VENV)/installed-test
 
 # What depends on the versions is what the package calls, and how it is compiled: few examples of each law show it. Texts
 # and their layout do not; neither does how work is distributed, by a dask that is no older here than in `make test`.
-NO_VERSIONS = test_layout test_docstrings test_filled_docstrings test_gallery dask/test_cluster dask/test_faults
+NO_VERSIONS = test_layout test_docstrings test_filled_docstrings test_gallery contracts/test_torture_all dask/test_cluster \
+	dask/test_distributed dask/test_faults
 test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test
 	ONLINEBREGMAN_EXAMPLES=5 $(abspath $(VENV)-lowest)/bin/$(PYTEST) $(NO_VERSIONS:%=--ignore=tests/%.py)
