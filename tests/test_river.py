@@ -100,7 +100,7 @@ def test_dicts_are_rows(given, options):
 
 def test_labels_are_those_of_the_stream():
     words = np.where(LABELS, "yes", "no")
-    model = learned(to_river(MirrorDescentClassifier(), classes=["no", "yes"]), words)
+    model = learned(to_river(MirrorDescentClassifier(), classes=np.array(["no", "yes"])), words)
     expected = MirrorDescentClassifier().partial_fit(X, words, classes=["no", "yes"])
     assert [model.predict_one(x) for x in ROWS] == expected.predict(X).tolist()
     assert list(model.predict_proba_one(ROWS[0])) == ["no", "yes"]
@@ -150,6 +150,27 @@ def test_features_that_appear_later_are_added(given, sparse):
     assert model.columns == announced.columns and model.fitted.n_features_in_ == 4
     found, expected = ([each.predict_one(x) for x in ROWS] for each in (model, announced))
     assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("began", [False, True])
+@pytest.mark.parametrize("given, options", [({}, {"n_features": 9}), ({"handle_new_features": "add"}, {})], ids=str)
+def test_features_of_refused_rows_get_no_column(given, options, began):
+    models = [to_river(MirrorDescentRegressor(**given), **options) for _ in range(2)]
+    if began:
+        for model in models:
+            learned(model, Y[:5], ROWS[:5])
+    refusing, twin = models
+    for wrong in ({"late": "red"}, {"late": np.inf}, {"late": 1.0, "later": 10**400}):
+        with pytest.raises(ValueError, match=r"late|infinity"):
+            refusing.learn_one(ROWS[0] | wrong, 1.0)
+        with pytest.raises(ValueError, match=r"infinity|feature 'later?' .* in row 1"):
+            refusing.learn_many(pd.DataFrame([dict.fromkeys(wrong, 0.0) | ROWS[0], wrong | ROWS[0]]), Y[:2])
+        with pytest.raises(ValueError, match="must be numbers"):
+            refusing.learn_one(ROWS[0] | {"late": 1.0}, "three")
+    for model in models:
+        learned(model, Y[5:], [x | {"new": 1.0} for x in ROWS[5:]])
+    assert pickle.dumps(refusing.columns) == pickle.dumps(twin.columns) and len(twin.columns) == 5
+    assert [refusing.predict_one(x) for x in ROWS] == [twin.predict_one(x) for x in ROWS]
 
 
 def test_missing_features():

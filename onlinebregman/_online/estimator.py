@@ -195,9 +195,7 @@ class LifeCycleMixin(DocumentedMixin):
         predictions = None if learner is None else learner.predict_fast(own, X, *settings)
         if predictions is not None:
             return predictions
-        return self._predict_validated(
-            check_query(self, self._by_name(X, False), finite=False, any_layout=True), settings
-        )
+        return self._predict_validated(check_query(self, X, finite=False, any_layout=True), settings)
 
     def _predict_validated(self, X, settings: tuple) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""

@@ -204,7 +204,7 @@ def is_fitted(estimator) -> bool:
 def check_query(estimator, X, *, finite: bool = True, any_layout: bool = False):
     """Validated rows to predict for; NotFittedError if the estimator has not learned."""
     check_learned(estimator)
-    return check_rows(estimator, X, reset=False, finite=finite, any_layout=any_layout)
+    return check_rows(estimator, estimator._by_name(X, False), reset=False, finite=finite, any_layout=any_layout)
 
 
 def check_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from .._online.types import MatrixLike
+from .._online.weights import check_one_output
 from ._base import Array, Display
 
 _OF_PAIR = 32  # most values of a column of a pair
@@ -152,7 +154,7 @@ class ContributionDisplay(Display):
         """
         cls._pyplot()
         check_explains(estimator)
-        if grid_resolution < 2:
+        if not (isinstance(grid_resolution, Integral) and grid_resolution >= 2):
             raise ValueError(f"grid_resolution must be an integer >= 2; got {grid_resolution!r}.")
         given = feature if isinstance(feature, tuple) else (feature,)
         all_names = [str(name) for name in estimator._explain_rows(np.zeros((0, estimator.n_features_in_))).terms]
@@ -192,6 +194,7 @@ def check_explains(estimator: Any) -> None:
     check_is_fitted(estimator)
     if not hasattr(estimator, "explain"):
         raise ValueError(f"{type(estimator).__name__} has no explain(X); take a parameter-free model.")
+    check_one_output(estimator, ValueError)
 
 
 def _is_numeric(values: np.ndarray) -> bool:
@@ -212,8 +215,8 @@ def _number(feature: int | str, names: list[str]) -> int:
         if feature not in names:
             raise ValueError(f"feature {feature!r} is none of the columns {names}.")
         return names.index(feature)
-    if not 0 <= feature < len(names):
-        raise ValueError(f"feature must be a number from 0 to {len(names) - 1}; got {feature!r}.")
+    if not (isinstance(feature, Integral) and 0 <= feature < len(names)):
+        raise ValueError(f"feature must be a name, or an integer from 0 to {len(names) - 1}; got {feature!r}.")
     return int(feature)
 
 

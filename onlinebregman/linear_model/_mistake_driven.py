@@ -105,7 +105,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
         if intercept != 0 and not fit_intercept:
             raise ValueError(f"intercept must be 0, as this classifier learns none; got {intercept:g}.")
-        X, labels = check_rows(self, X, y=y, reset=False, numeric=False)
+        X, labels = check_rows(self, self._by_name(X, False), y=y, reset=False, numeric=False)
         signed = bool(learner.learners[0].geometry.is_signed)
         position = starting_weights(self._divergence, u, self.n_features_in_, signed, name="coef")
         codes = self._known_codes(labels, "the bound is for rows of these two")

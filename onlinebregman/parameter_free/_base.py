@@ -246,7 +246,7 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
         """Rows with the numbers of categories, and the categories, with new ones; see `Categories.encode`."""
         if issparse(X):
             raise ValueError("Rows with categories must be dense; got a sparse matrix. Use X.toarray().")
-        names = vars(self).get("feature_names_in_")
+        X, names = self._by_name(X, False), vars(self).get("feature_names_in_")
         if names is not None and names.tolist() != list(getattr(X, "columns", ())):
             check_feature_names(self, X, reset=False)
         return known.encode(X, learn)

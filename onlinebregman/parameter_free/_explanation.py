@@ -453,6 +453,8 @@ def _sampler(model: Any) -> Callable[[int, int], Array] | None:
         kept, *_, sample, counted = binned.bins.state
 
         def draw(j: int, n: int) -> Array:
+            if not model.t_:  # rows of weight 0
+                return np.zeros(n)
             missing = round(n * (1 - counted[j] / model.t_))
             places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
             return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import itemgetter
 from struct import error as StructError
 from struct import pack_into
@@ -80,7 +81,11 @@ class RiverAdapter(DocumentedMixin):
         w : float
             Weight of the row.
         """
-        self._learn(self._vector(x, True), y, w)
+        if self._packs(x):
+            self._learn(self._row, y, w)
+        else:
+            with self._growing():
+                self._learn(self._filled(x, True), y, w)
 
     def learn_many(self, X: Any, y: Any = None) -> None:
         """Learn a block of rows, one after the other.
@@ -92,7 +97,8 @@ class RiverAdapter(DocumentedMixin):
         y : series or array-like
             Targets.
         """
-        self._learn(self._rows(X, True), None if y is None else np.asarray(y), 1.0)
+        with self._growing():
+            self._learn(self._rows(X, True), None if y is None else np.asarray(y), 1.0)
 
     def _learn(self, rows: Any, y: Any, w: float) -> None:
         """Let the estimator learn a row, or a block with an array of targets."""
@@ -105,14 +111,37 @@ class RiverAdapter(DocumentedMixin):
             self.fitted.partial_fit(rows, *targets, sample_weight=[w], **options)
         self._began = True
 
-    def _vector(self, x: Features, learning: bool) -> Any:
-        """A row as a vector; a dense one in memory that is used again."""
-        if self._values is not None and len(x) == len(self.columns):
-            try:
-                pack_into(self._format, self._row.data, 0, *self._values(x))
-                return self._row
-            except (KeyError, StructError):
-                pass
+    @contextmanager
+    def _growing(self) -> Iterator[None]:
+        """If rows are refused, their new features get no columns."""
+        before = [(each, vars(each).copy()) for each in (self, self.fitted)]
+        columns = self.columns
+        try:
+            yield
+        except BaseException:
+            if self.columns is not columns:  # the learner, too, is another one if it got features
+                for each, attributes in before:
+                    vars(each).clear()
+                    vars(each).update(attributes)
+                self._row[:] = self.missing
+            raise
+
+    def _vector(self, x: Features) -> Any:
+        """A row to predict for as a vector; a dense one in memory that is used again."""
+        return self._row if self._packs(x) else self._filled(x, False)
+
+    def _packs(self, x: Features) -> bool:
+        """Write a row of all known features into the memory for rows; False if it is not one of numbers."""
+        if self._values is None or len(x) != len(self.columns):
+            return False
+        try:
+            pack_into(self._format, self._row.data, 0, *self._values(x))
+        except (KeyError, StructError, OverflowError):
+            return False
+        return True
+
+    def _filled(self, x: Features, learning: bool) -> Any:
+        """A row of any features as a vector."""
         places = self._places(x, learning)
         values = [_number(x[name], name) for name in places]
         if self.sparse:
@@ -127,14 +156,17 @@ class RiverAdapter(DocumentedMixin):
         """A data frame as an array."""
         names = list(X.columns)
         places = self._places(dict.fromkeys(names), learning)
-        values = np.asarray(X.to_numpy())[:, [name in places for name in names]]
         rows = np.full((len(X), self._row.shape[1]), self.missing)
-        rows[:, [places[name] for name in names if name in places]] = values
+        for name, place in places.items():
+            try:
+                rows[:, place] = X[name].to_numpy()
+            except (TypeError, ValueError, OverflowError):
+                rows[:, place] = [_number(value, name, f" in row {row}") for row, value in enumerate(X[name])]
         return csr_array(rows) if self.sparse else rows
 
     def _places(self, x: Features, learning: bool) -> dict[Any, int]:
         """The columns of the features of a row; new ones get a column if it is learned, and do not count otherwise."""
-        columns = self.columns
+        columns = self.columns  # never changed in place
         new = [name for name in x if name not in columns]
         if new and learning:
             width = self._row.shape[1] if columns else self.n_features or len(new)
@@ -152,18 +184,18 @@ class RiverAdapter(DocumentedMixin):
                 )
             if not columns:
                 self._row = np.full((1, width), self.missing)
-            columns.update(zip(new, range(len(columns), width), strict=False))
+            self.columns = columns = columns | dict(zip(new, range(len(columns), width), strict=False))
             if len(columns) > 1 and not self.sparse:
                 self._values, self._format = itemgetter(*columns), f"{len(columns)}d"
         return {name: columns[name] for name in x if name in columns}
 
 
-def _number(value: Any, name: Any) -> float:
+def _number(value: Any, name: Any, where: str = "") -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
-            f"The feature {name!r} must be a number; got {value!r}. Encode it first, with river's OneHotEncoder."
+            f"The feature {name!r} must be a number; got {value!r}{where}. Encode it first, with river's OneHotEncoder."
         ) from None
 
 
@@ -201,8 +233,11 @@ class RiverRegressor(RiverAdapter, base.MiniBatchRegressor):
 
     def _learn(self, rows: Any, y: Any, w: float) -> None:
         if type(y) is not np.ndarray:
-            self._target[0] = y
-            y = self._target
+            try:
+                pack_into("d", self._target.data, 0, y)
+                y = self._target
+            except (StructError, OverflowError):
+                y = [y]  # which the estimator refuses
         self._partial_fit(rows, w, y)
 
     def predict_one(self, x: Features) -> float:
@@ -218,7 +253,7 @@ class RiverRegressor(RiverAdapter, base.MiniBatchRegressor):
         y : float
             The prediction.
         """
-        return float(self.fitted.predict(self._vector(x, False))[0]) if self._began else 0.0
+        return float(self.fitted.predict(self._vector(x))[0]) if self._began else 0.0
 
     def predict_many(self, X: Any) -> Any:
         """Predict the targets of a block of rows.
@@ -282,7 +317,11 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
     ) -> None:
         super().__init__(estimator, n_features, missing, sparse)
         self.classes = classes
-        self._labels = [False, True] if classes is None and not self._adds else check_classes(classes or []).tolist()
+        self._labels = (
+            [False, True]
+            if classes is None and not self._adds
+            else check_classes([] if classes is None else classes).tolist()
+        )
         self._codes: dict[Any, np.ndarray] = {}
         self._predict_proba = getattr(self.fitted, "predict_proba", None)  # bound once, which takes longer than a call
 
@@ -322,7 +361,7 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
             raise NotImplementedError
         if not self._began:
             return {label: 1.0 / len(self._labels) for label in self._labels}
-        p = self._predict_proba(self._vector(x, False)).tolist()[0]
+        p = self._predict_proba(self._vector(x)).tolist()[0]
         if len(self._labels) != len(p):
             self._labels = self.fitted.classes_.tolist()
         return dict(zip(self._labels, p, strict=True))
@@ -341,7 +380,7 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
             The label.
         """
         if self._began:
-            return self.fitted.predict(self._vector(x, False)).tolist()[0]
+            return self.fitted.predict(self._vector(x)).tolist()[0]
         return self._labels[0] if self._labels else None
 
     def predict_proba_many(self, X: Any) -> Any:
@@ -428,7 +467,7 @@ class RiverAnomalyDetector(RiverAdapter, base.AnomalyDetector):
         score : float
             The score.
         """
-        return -float(self.fitted.score_samples(self._vector(x, False))[0]) if self._began else 0.0
+        return -float(self.fitted.score_samples(self._vector(x))[0]) if self._began else 0.0
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -100,8 +100,9 @@ class CSVBatches(Table):
                     self._check_width(batch, names, places if target is None else [*places, target], n_read)
                     texts = self._found_texts(batch, places) if texts is None else texts
                     X = self._rows(batch, places, texts, names, n_read)
-                    y = None if target is None else self._parsed(batch, [target], str)[:, 0]
-                    if y is not None:
+                    y = None
+                    if target is not None:
+                        y = self._parsed(batch, [target], str)[:, 0]
                         text = _is_text(y) if text is None else text
                         if (y == "").any():
                             raise ValueError(

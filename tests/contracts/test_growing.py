@@ -38,9 +38,14 @@ def test_columns_may_come_in_mid_stream(estimator, rows, learn, learned, output,
         )
     assert learned(start) == learned(whole)
 
-    more = X.assign(e=1.0)
+    more = X.assign(e=1.0)[["e", *NAMES[::-1]]]
     for name, values in output(whole, X).items():
         assert_array_equal(output(whole, more)[name], values, err_msg=name)
+    for name in {"predict_interval", "explain"} & set(dir(whole)):
+        found, expected = (getattr(whole, name)(each) for each in (more, X))
+        if name == "explain":
+            found, expected = found.contributions, expected.contributions
+        assert_array_equal(found, expected, err_msg=name)
     if has_fit_parameter(whole, "sample_weight"):
         before = learned(whole)
         whole.partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))

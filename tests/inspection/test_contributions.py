@@ -3,6 +3,8 @@
 import matplotlib
 
 matplotlib.use("Agg")
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from mixed_rows import mixed
 from numpy.testing import assert_allclose, assert_array_equal
 
 from onlinebregman import ForwardRegressor, ParameterFreeClassifier, ParameterFreeRegressor
-from onlinebregman.inspection import ContributionDisplay
+from onlinebregman.inspection import ContributionDisplay, TermImportanceDisplay
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +84,9 @@ def test_the_contribution_to_the_score_of_a_class():
         ({"feature": "bias"}, "none of the columns"),
         ({"feature": (1, 1)}, "two different"),
         ({"feature": (0, 1, 2)}, "two different"),
+        ({"feature": 1.0}, "integer from 0 to 3; got 1.0"),
         ({"feature": 0, "grid_resolution": 1}, "grid_resolution"),
+        ({"feature": 0, "grid_resolution": 2.5}, "grid_resolution"),
         ({"feature": 0, "target": 3}, "target"),
         ({"feature": 0, "X": np.full((2, 4), np.nan), "target": 1}, "no values"),
     ],
@@ -98,6 +102,10 @@ def test_models_that_explain_nothing_and_wrong_shapes_are_refused():
     X, y = stream()
     with pytest.raises(ValueError, match="no explain"):
         ContributionDisplay.from_estimator(ForwardRegressor().fit(X, y), X, feature=0)
+    several = ParameterFreeRegressor(random_features=0, thresholds=False).fit(X, np.c_[y, y])
+    for draw in (TermImportanceDisplay.from_estimator, partial(ContributionDisplay.from_estimator, feature=0)):
+        with pytest.raises(ValueError, match="has 2 outputs"):
+            draw(several, X)
     for values, contributions in (([[0, 1]], [1.0]), ([[]], []), ([[0, 1], [0]], [1.0, 2.0])):
         with pytest.raises(ValueError, match="shape"):
             ContributionDisplay(names=["a"] * len(values), values=values, contributions=contributions)

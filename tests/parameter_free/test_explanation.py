@@ -37,6 +37,8 @@ MODELS = {
     ),
 }
 
+CLASSES = {ParameterFreeClassifier: {"classes": [0, 1]}}
+
 
 @pytest.fixture(params=MODELS.values(), ids=MODELS)
 def model(request):
@@ -275,3 +277,13 @@ def test_importances_require_a_fitted_model_that_knows_the_columns():
     model = ParameterFreeRegressor().fit(sparse.csr_matrix(X), y)
     with pytest.raises(AttributeError, match="standardize=True"):
         _ = model.feature_importances_
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("kind", [ParameterFreeRegressor, ParameterFreeClassifier])
+def test_rows_of_weight_0_are_explained_by_nothing(kind, standardize):
+    X, y = rows(10)
+    model = kind(random_features=8, standardize=standardize)
+    model.partial_fit(X, (y > 0).astype(int), sample_weight=np.zeros(10), **CLASSES.get(kind, {}))
+    assert_allclose(model.explain(X).contributions.sum(axis=1), 0.0, atol=1e-12)
+    assert_array_equal(model.feature_importances_, 0.0)
