@@ -377,6 +377,8 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
             rows, weights, labels = zip(*found, strict=True)
             if not sum(weights) > 0:
                 raise ValueError("All sample_weight are zero: there is no row to learn from.")
+            ends = np.cumsum(rows).tolist()
+            where = [f"{name} (rows {end - n} to {end - 1})" for name, n, end in zip(where, rows, ends, strict=True)]
             if search:
                 check_classification_targets(classes := np.unique(np.concatenate(labels)))
             yield _Job(run, shards, where, rows, [weight / sum(weights) for weight in weights], classes)
@@ -398,6 +400,12 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         scaled = (len(job.shards), number) if scales else None
         names = [f"{name}, in round {number}" for name in job.where]
         parts = _each(job.run, learn, model, None, scaled, shards=job.shards, where=names)
+        for part, name in zip(parts, job.where, strict=True):
+            if part.n_features_in_ != model.n_features_in_:
+                raise ValueError(
+                    f"Models of shards must have the {model.n_features_in_} features with which they began; "
+                    f"{name} has {part.n_features_in_}. Give all columns from the first call."
+                )
         return model._merged(parts, job.fractions)  # theta = sum n_s theta_s / n
 
     def _pass(self, job: _Job, model: Any, number: int) -> Any:

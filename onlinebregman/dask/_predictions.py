@@ -73,7 +73,7 @@ class PredictMixin:
 
     @available_if(_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
-        """The score of the model: accuracy for a classifier, R^2 for a regressor, mean log-density for a density.
+        """The score of the model: accuracy, R^2 (of several quantiles D^2), or mean log-density.
 
         Parameters
         ----------
@@ -90,6 +90,8 @@ class PredictMixin:
             return self.estimator_.score(X, y)
         if is_classifier(self.estimator_) or is_regressor(self.estimator_):
             y, predicted = dask.compute(y, self.predict(X))
+            if hasattr(self.estimator_, "_quality"):
+                return self.estimator_._quality(y, predicted, None)
             return float((accuracy_score if is_classifier(self.estimator_) else r2_score)(y, predicted))
         return float(self.score_samples(X).mean().compute())
 

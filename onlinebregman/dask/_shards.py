@@ -9,6 +9,8 @@ import numpy as np
 from dask.delayed import Delayed
 from sklearn.utils import check_array, check_consistent_length
 
+from .._online.validation import check_weights
+
 
 class Part(NamedTuple):
     """Consecutive rows, their targets and weights; None if there are none."""
@@ -110,7 +112,8 @@ def shard(number: int, first: int, chunks: list[list[Any]]) -> list[Part]:
 def size(parts: list[Part]) -> tuple[int, float]:
     """The number of rows of a shard, and the sum of their weights."""
     rows = [rows_of(part.X) for part in parts]
-    weights = [n if part.weights is None else np.sum(part.weights) for n, part in zip(rows, parts, strict=True)]
+    given = [check_weights(part.weights, n, allow_all_zero=True) for n, part in zip(rows, parts, strict=True)]
+    weights = [n if values is None else values.sum() for n, values in zip(rows, given, strict=True)]
     return sum(rows), float(sum(weights))
 
 

@@ -26,11 +26,18 @@ def learn(model: Any, classes: Any, scaled: tuple[int, int] | None, parts: list[
     model = copy.deepcopy(model)  # other tasks of this process start from the same object
     if scaled is not None:
         _speed_up(model, *scaled)
+    start = 0
     for part in parts:
         given = {} if part.weights is None else {"sample_weight": part.weights}
         if classes is not None and not hasattr(model, "classes_"):
             given["classes"] = classes
-        model.partial_fit(part.X, part.y, **given)
+        try:
+            model.partial_fit(part.X, part.y, **given)
+        except ValueError as error:
+            if start:
+                error.add_note(f"Its row 0 is row {start} of the shard.")
+            raise
+        start += rows_of(part.X)
     return model
 
 

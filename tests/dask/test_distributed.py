@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -32,6 +33,7 @@ from onlinebregman import (  # noqa: E402
     ScaleInvariantRegressor,
 )
 from onlinebregman.dask import DistributedOnline  # noqa: E402
+from onlinebregman.losses import QuantileLoss  # noqa: E402
 from onlinebregman.persistence import load_model  # noqa: E402
 from onlinebregman.schedules import Constant, Schedule  # noqa: E402
 
@@ -172,6 +174,10 @@ def test_weights_of_rows_are_those_of_shards():
     assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y, weights).coef_, rtol=1e-10)
     with pytest.raises(ValueError, match="All sample_weight are zero"):
         DistributedOnline(ForwardRegressor()).fit(*lazy(X, y, 0 * weights))
+    for wrong, match in ((-1.0, "sample_weight: -1 at row 0"), (np.nan, r"NaN \(row 0\)")):
+        with pytest.raises(ValueError, match=match) as error:
+            DistributedOnline(ForwardRegressor()).fit(*lazy(X, y, np.full(120, wrong)))
+        assert error.value.__notes__ == ["This was shard 0 of 4, at the start."]
 
 
 def test_what_the_model_says_of_dask_collections_is_lazy():
@@ -189,7 +195,6 @@ def test_what_the_model_says_of_dask_collections_is_lazy():
 
 def test_data_frames_keep_their_names():
     dd = pytest.importorskip("dask.dataframe")
-    import pandas as pd
 
     frame = pd.DataFrame(X, columns=list("pqrs")).assign(y=y)
     lazy_frame = dd.from_pandas(frame, npartitions=4)
@@ -204,6 +209,21 @@ def test_data_frames_keep_their_names():
     assert_array_equal(unknown.estimator_.coef_, model.estimator_.coef_)
     in_memory = DistributedOnline(ImplicitGDRegressor(), n_shards=2).fit(frame[list("pqrs")], frame["y"])
     assert in_memory.feature_names_in_.tolist() == list("pqrs")
+
+
+def test_columns_that_only_some_shards_have_are_refused():
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    model = DistributedOnline(ForwardRegressor(handle_new_features="add"), n_shards=2).partial_fit(frame[["p"]], y)
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match=r"must have the 1 features with which .* Shard 0 of 2 \(rows 0 to 59\) has 4"):
+        model.partial_fit(frame, y)
+    assert pickle.dumps(model) == before
+
+
+def test_the_score_of_quantiles_is_that_of_rows_in_memory():
+    several = MirrorDescentRegressor(loss=QuantileLoss([0.2, 0.8]), divergence="squared_euclidean")
+    model = DistributedOnline(several, mixing="mean", n_rounds=1).fit(*lazy(X, y))
+    assert model.score(*lazy(X, y)) == pytest.approx(model.score(X, y))
 
 
 def test_sparse_chunks_and_columns_in_chunks():
@@ -263,8 +283,14 @@ def test_an_error_names_the_shard_and_leaves_the_model():
     bad[45] = np.nan
     with pytest.raises(ValueError, match="NaN") as error:
         model.fit(*lazy(X, bad))
-    assert error.value.__notes__ == ["This was shard 1 of 4, in round 0."]
+    assert error.value.__notes__ == ["This was shard 1 of 4 (rows 40 to 49), in round 0."]
     assert model.estimator_ is before
+    with pytest.raises(ValueError, match="NaN") as error:
+        clone(model).set_params(n_shards=2).fit(*lazy(X, bad))
+    assert error.value.__notes__ == [
+        "Its row 0 is row 40 of the shard.",
+        "This was shard 0 of 2 (rows 0 to 49), in round 0.",
+    ]
 
 
 def test_a_fit_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, learned):

@@ -168,13 +168,13 @@ def test_an_error_that_passes_is_tried_again_and_one_that_stays_names_its_shard(
         assert fitted(Accident(fail, 1, seed=3, once=str(tmp_path / "done"))) == expected
         with pytest.raises(OSError, match="the network is down") as error:
             fitted(Accident(fail, 1, seed=3), retries=1)
-        assert error.value.__notes__ == ["This was shard 3 of 8, in round 1."]
+        assert error.value.__notes__ == ["This was shard 3 of 8 (rows 300 to 399), in round 1."]
 
 
 def test_a_task_that_kills_every_worker_names_its_shard():
     """Or a task that waited on the same workers: the scheduler suspects all of their tasks."""
     one = dask.config.set({"distributed.scheduler.allowed-failures": 1})
-    named = r"Shard \d of 8, in round 0, or a task scheduled with it, killed every worker"
+    named = r"Shard \d of 8 \(rows \d+ to \d+\), in round 0, or a task scheduled with it, killed every worker"
     with one, cluster_of(2), pytest.raises(RuntimeError, match=named):
         fitted(Accident(kill_this, 0, seed=6))
 
