@@ -36,11 +36,11 @@ class Graph:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def constant(self, values: Any) -> str:
-        """The name of a constant."""
+    def constant(self, values: Any, dtype: Any = None) -> str:
+        """The name of a constant, of the dtype of the graph unless another is given if it has fractions."""
         array, name = np.asarray(values), f"constant_{len(self.constants)}"
         if array.dtype.kind == "f":
-            array = array.astype(self.dtype)
+            array = array.astype(dtype or self.dtype)
         elif array.dtype.kind == "U":
             array = array.astype(object)
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
@@ -110,8 +110,10 @@ def linear(model: Any, dtype: str) -> Any:
 
 def linked(graph: Graph, loss: Loss, scores: str) -> str:
     """The link of a loss, applied to scores."""
-    nodes = {"identity": "Identity", "sigmoid": "Sigmoid", "exp": "Exp"}
     link = link_of(loss)
+    if link == "sigmoid":
+        return sigmoid(graph, scores)
+    nodes = {"identity": "Identity", "exp": "Exp"}
     if link not in nodes:
         raise ValueError(f"The link of {loss!r} has no form in ONNX.")
     return graph.add(nodes[link], scores)
@@ -183,7 +185,8 @@ def flat(graph: Graph, column: str) -> str:
 
 
 def sigmoid(graph: Graph, scores: str) -> str:
-    return graph.add("Sigmoid", scores)
+    """Not the operator, by which onnxruntime computes small values as 1 - (1 - p), so that shares of them are lost."""
+    return graph.add("Reciprocal", graph.add("Add", graph.add("Exp", graph.add("Neg", scores)), 1.0))
 
 
 def _clipped(graph: Graph, scores: str) -> str:
@@ -230,4 +233,5 @@ def _classified(graph: Graph, model: Any, scores: str, of_two: bool, probabiliti
 def label(graph: Graph, model: Any, number: str) -> Output:
     """The output of the labels of these numbers."""
     classes = model.classes_
-    return graph.add("Gather", classes, number), classes.dtype if classes.dtype.kind in "biuf" else object, []
+    labels = graph.constant(classes, classes.dtype)
+    return graph.add("Gather", labels, number), classes.dtype if classes.dtype.kind in "biuf" else object, []

@@ -66,7 +66,8 @@ def _set_names(first: Any, model: Any) -> None:
     while isinstance(first, Pipeline):
         first = first.steps[0][1]
     names = vars(model).get("feature_names_in_")
-    _set(getattr(first, "regressor_", first), **({} if names is None else {"feature_names_in_": names}))
+    for each in (getattr(first, "regressor_", first), *getattr(first, "estimators_", ())):
+        _set(each, **({} if names is None else {"feature_names_in_": names}))
 
 
 def _scaler(mean: np.ndarray | None, inverse: np.ndarray, n_rows: float) -> StandardScaler:
@@ -121,15 +122,14 @@ def _linear_classifier(model: Any, coef: np.ndarray, intercept: np.ndarray) -> B
     fitted = {"classes_": model.classes_, "n_features_in_": coef.shape[1], "n_iter_": 1}
     if not model._multilabel:
         return _set(classifier, coef_=coef, intercept_=intercept, **fitted)
-    fitted["classes_"] = np.arange(2)
+    of_each = fitted | {"classes_": np.arange(2)}
     several = [
-        _set(clone(classifier), coef_=coef[k : k + 1], intercept_=intercept[k : k + 1], **fitted)
+        _set(clone(classifier), coef_=coef[k : k + 1], intercept_=intercept[k : k + 1], **of_each)
         for k in range(len(coef))
     ]
     labels = LabelBinarizer().fit(np.eye(len(coef), dtype=np.int64))
-    return _set(
-        OneVsRestClassifier(classifier), estimators_=several, label_binarizer_=labels, n_features_in_=coef.shape[1]
-    )
+    del fitted["n_iter_"]
+    return _set(OneVsRestClassifier(classifier), estimators_=several, label_binarizer_=labels, **fitted)
 
 
 def _one_class(model: Any, coef: np.ndarray, intercept: np.ndarray) -> SGDOneClassSVM:

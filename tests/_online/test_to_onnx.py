@@ -13,6 +13,7 @@ from onlinebregman import (
     MirrorDescentRegressor,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
+    PNormClassifier,
     WinnowClassifier,
 )
 from onlinebregman.losses import LogisticLoss
@@ -65,11 +66,24 @@ def test_several_targets():
     assert_allclose(outputs(model, X)["prediction"], model.predict(X), rtol=1e-9)
 
 
-@pytest.mark.parametrize("classes", [[0, 7], [-1.0, 2.0], [False, True]], ids=str)
-def test_labels_keep_their_type(classes):
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "classes", [[0, 7], [-1.0, 2.0**24 + 1], np.array([-1.0, 2.0], np.float32), [False, True]], ids=str
+)
+def test_labels_keep_their_type(classes, dtype):
     model = WinnowClassifier().fit(X, np.array(classes)[LABELS % 2])
-    label = outputs(model, X)["label"]
+    label = outputs(model, X.astype(dtype), dtype=dtype)["label"]
     assert label.dtype == model.classes_.dtype and (label == model.predict(X)).all()
+
+
+def test_small_probabilities_keep_their_digits():
+    """The score of each class is far below 0, so that its share depends on digits that 1 - (1 - p) does not have."""
+    model = PNormClassifier(fit_intercept=False).fit(X, LABELS)
+    far = 50.0 * X[(model.decision_function(50.0 * X) < -40.0).all(axis=1)]
+    assert len(far)
+    assert_allclose(outputs(model, far)["probabilities"], model.predict_proba(far), rtol=1e-9)
+    regressor = MirrorDescentRegressor(loss="log_loss").fit(X, LABELS / 2)
+    assert_allclose(outputs(regressor, 50.0 * X)["prediction"], regressor.predict(50.0 * X), rtol=1e-9)
 
 
 def test_mixtures_without_combinations_and_with_calibrated_members():

@@ -1,6 +1,9 @@
 """Models as estimators of scikit-learn: which ones, and what they are where it has no such step."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
@@ -56,6 +59,16 @@ def test_weights_can_be_read_and_learned_further():
     converted = model.to_sklearn()
     assert_allclose(converted.coef_, model.coef_)
     assert not np.array_equal(converted.partial_fit(X, LABELS).coef_, model.coef_)
+
+
+def test_several_labels_of_data_frames():
+    frame, several = pd.DataFrame(X, columns=list("abcd")), np.eye(3, dtype=int)[LABELS]
+    model = ForwardClassifier().fit(frame, several)
+    converted = model.to_sklearn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # about names of features
+        assert (converted.predict(frame) == model.predict(frame)).all()
+    assert converted.classes_.tolist() == [0, 1, 2]
 
 
 @clips
