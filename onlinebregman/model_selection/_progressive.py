@@ -16,7 +16,7 @@ from sklearn.utils import Bunch, check_scalar
 
 from .._online.validation import is_fitted
 from ._chunks import as_pieces, cut
-from ._scoring import Record, as_scorer, scores, why_no_weights
+from ._scoring import Record, _last_step, as_scorer, scores, why_no_weights
 
 
 def progressive_val_score(
@@ -59,7 +59,8 @@ def progressive_val_score(
         Weights of the rows, for `partial_fit` and for the metric. With an iterable they are part of its chunks.
     classes : array-like of shape (n_classes,), default=None
         All labels, for the first `partial_fit` of a classifier. None: those in `y`. Required for an iterable, whose
-        first chunk may lack some labels, unless the classifier continues with `warm_start`.
+        first chunk may lack some labels, unless the classifier continues with `warm_start`, or adds labels that appear
+        later (`handle_unknown="add"`).
     warm_start : bool, default=False
         False: an unfitted clone learns the stream, and its first chunk is learned without being predicted. True: the
         copy continues from the state of `estimator`, and every row is predicted if that is fitted.
@@ -224,6 +225,8 @@ def _labels(learner, y, classes, started: bool):
     if classes is not None or started:
         return list(classes) if isinstance(classes, Set) else classes
     if y is None:
+        if getattr(_last_step(learner), "handle_unknown", "error") == "add":
+            return None
         raise ValueError(
             f"classes must be given for an iterable, as its first chunk may lack labels that {type(learner).__name__} "
             "will see; give all labels of the stream."

@@ -173,7 +173,11 @@ def opened(path: str | os.PathLike[str], mode: str = "rt") -> Iterator[Any]:
     try:
         with unpack.get(os.path.splitext(path)[1].lower(), open)(path, mode, encoding=encoding) as file:
             yield file
-    except (EOFError, zlib.error, lzma.LZMAError) as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be text in UTF-8: {error}. Convert it, for instance with iconv.") from error
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # such as a file that does not exist
+            raise
         raise ValueError(f"{path} is damaged: {error}.") from error
 
 

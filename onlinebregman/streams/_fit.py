@@ -52,7 +52,7 @@ def fit_stream(
         (X, y) or (X, y, sample_weight) or (X, None): those of this module, a list, or a generator. The next batches are
         read in a thread while one is learned.
     classes : array-like of shape (n_classes,), default=None
-        All labels, for a classifier.
+        All labels, for a classifier; not needed with `handle_unknown="add"`.
     scoring : str, callable or None, default=None
         Progressive validation: every batch is predicted before it is learned, and the score is the mean over batches,
         weighted by rows; for means over rows (accuracy, squared error, log loss) this is the score of all predictions.
@@ -234,10 +234,23 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
 def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:
     """The batches after this many rows."""
     if isinstance(batches, Batches):
-        yield from batches.read(n_rows)
+        batch = None
+        for batch in batches.read(n_rows):
+            yield batch
+        again = getattr(batches, "path", None) != "-"  # standard input is read once
+        if n_rows and batch is None and again and next(batches.read(n_rows - 1), None) is None:
+            raise ValueError(
+                f"The stream has fewer rows than the {n_rows} after which the checkpoint was written; it may be a "
+                "different stream."
+            )
         return
     passed = 0
-    for batch in batches:
+    for number, batch in enumerate(batches):
+        if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+            raise ValueError(
+                f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight); got {type(batch).__name__}"
+                + (f" of length {len(batch)}." if isinstance(batch, tuple) else ". Give a list of such tuples.")
+            )
         n = batch[0].shape[0] if hasattr(batch[0], "shape") else len(batch[0])
         skip = min(max(n_rows - passed, 0), n)
         passed += n

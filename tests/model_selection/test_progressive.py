@@ -19,7 +19,7 @@ from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
+from onlinebregman import BurgRegressor, EGRegressor, ForwardClassifier, ImplicitGDRegressor
 from onlinebregman.model_selection import progressive_val_score
 
 REGRESSORS = [ImplicitGDRegressor(), EGRegressor(), BurgRegressor(), SGDRegressor(random_state=0)]
@@ -359,6 +359,10 @@ def test_classes_are_those_of_the_whole_stream():
     assert told == [[0, 1, 2], None, None, None]
     with pytest.raises(ValueError, match="classes must be given for an iterable"):
         progressive_val_score(model, chunks)
+    growing = ForwardClassifier(handle_unknown="add")
+    for first, rest in ((y[:30], y[30:]), (np.zeros(30), np.ones(30))):
+        result = progressive_val_score(growing, [(X[:30], first), (X[30:60], rest[:30])])
+        assert_array_equal(result.estimator.classes_, np.unique([*first, *rest[:30]]))
     started = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2])
     assert progressive_val_score(started, chunks[1:], warm_start=True).n_scored == 30
     with pytest.raises(

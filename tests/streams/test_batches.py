@@ -298,7 +298,17 @@ def test_damaged_files_are_named(package, ending, tmp_path):
     with pytest.raises(ValueError, match=r"rows\.csv\..* is damaged"):
         list(CSVBatches(file))
     file.write_bytes(package.compress(lines().encode())[:40] + bytes(range(256)))
-    with pytest.raises((ValueError, OSError)):
+    with pytest.raises(ValueError, match=r"rows\.csv\..* (is damaged|must be text in UTF-8)"):
+        list(CSVBatches(file))
+    file.write_text(lines())
+    with pytest.raises(ValueError, match=r"rows\.csv\..* is damaged"):
+        list(CSVBatches(file))
+
+
+def test_text_in_another_encoding_names_the_file(tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_bytes("a,y\n1,Zürich\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"rows\.csv must be text in UTF-8: .* Convert it"):
         list(CSVBatches(file))
 
 

@@ -100,6 +100,15 @@ def test_batches_without_random_access_are_skipped(tmp_path):
     assert np.array_equal(resumed.estimator.coef_, ImplicitGDRegressor().partial_fit(X, y).coef_)
     with pytest.raises(ValueError, match="The stream has only 90 rows, but the checkpoint was written after 200"):
         fit_stream(ImplicitGDRegressor(), parts[:3], **settings)
+    with pytest.raises(ValueError, match="The stream has fewer rows than the 200 after which the checkpoint"):
+        fit_stream(ImplicitGDRegressor(), ArrayBatches(X[:90], y[:90]), **settings)
+    assert fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y), **settings).n_rows == 200
+
+
+@pytest.mark.parametrize("batches", [[(X,)], [X], (X, y)], ids=["one", "rows", "arrays"])
+def test_batches_are_tuples(batches):
+    with pytest.raises(ValueError, match=r"Batch 0 must be a tuple \(X, y\)"):
+        fit_stream(ImplicitGDRegressor(), batches)
 
 
 def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
