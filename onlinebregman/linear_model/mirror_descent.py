@@ -39,6 +39,7 @@ _PARAMETERS: dict = {
         *OnlineLinearModel._parameter_constraints["learning_rate"],
         StrOptions({"auto", *get_args(AggressiveRate)}),
     ],
+    "n_jobs": N_JOBS,
 }
 
 
@@ -100,6 +101,11 @@ class ParametricMirrorMixin(MirrorMixin):
         The intercept is learned as the weight of a feature of this constant value, so that its rate is
         intercept_scaling^2 eta; a smaller value prevents it from oscillating where rows are sparse. Divergences that
         adapt the rate of the intercept, as that of all weights, require 1, and so do certificates.
+    n_jobs : int or None
+        Threads among which several outputs, or the classes of "ovr", are divided, if the block of rows is large enough,
+        the loss is "log_loss" or "squared_error", steps are implicit, and the divergence is "squared_euclidean" or an
+        adaptive one. -1: one for each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not
+        depend on it.
     """
 
     divergence: str | Divergence
@@ -113,7 +119,8 @@ class ParametricMirrorMixin(MirrorMixin):
     coef_: np.ndarray
     _falling_rate: float  # default eta0 of a decreasing rate
     intercept_scaling: float = 1.0  # of estimators without this parameter
-    _at_each_call = ("penalty", "alpha", "l1_ratio", "intercept_scaling")
+    n_jobs: int | None = None  # likewise
+    _at_each_call = ("penalty", "alpha", "l1_ratio", "intercept_scaling", "n_jobs")
 
     @property
     def _signed(self) -> bool:
@@ -138,6 +145,8 @@ class ParametricMirrorMixin(MirrorMixin):
         self._check_certified()
         self._check_aggressive()
         super()._configure()
+        if isinstance(self._learner, MultiLearner):
+            self._learner.n_jobs = self.n_jobs
 
     def _check_certified(self) -> None:
         """Check that certificates are not asked for of steps that have none."""
@@ -223,7 +232,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol, n_iter_no_change, early_stopping}
     {validation_fraction, shuffle}
-    {average, track_regret, warm_start, handle_new_features, random_state, verbose}
+    {average, track_regret, warm_start, handle_new_features, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -308,6 +317,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         track_regret: bool = False,
         warm_start: bool = False,
         handle_new_features: Literal["error", "add"] = "error",
+        n_jobs: int | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
@@ -342,12 +352,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     {signed, constraint, penalty, alpha, l1_ratio, eta0, learning_rate, power_t, data_bounds, update, init}
     {class_weight, handle_unknown, fit_intercept, intercept_scaling, standardize, thresholds, max_iter, tol}
     {n_iter_no_change, early_stopping, validation_fraction, shuffle, average, track_regret}
-    {warm_start, handle_new_features}
-    n_jobs : int or None
-        Threads among which the classes of "ovr" are divided, if the block of rows is large enough, the loss is
-        "log_loss" or "squared_error", steps are implicit, and the divergence is "squared_euclidean" or an adaptive one.
-        -1: one for each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
-    {random_state, verbose}
+    {warm_start, handle_new_features, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -385,10 +390,9 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         **_PARAMETERS,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
         "multi_class": [StrOptions({"ovr", "multinomial"})],
-        "n_jobs": N_JOBS,
     }
     _falling_rate = 1.0
-    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call, "n_jobs")
+    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call)
 
     def __init__(
         self,
@@ -428,8 +432,3 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    def _configure(self) -> None:
-        super()._configure()
-        if isinstance(self._learner, MultiLearner):
-            self._learner.n_jobs = self.n_jobs

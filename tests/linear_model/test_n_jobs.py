@@ -1,4 +1,4 @@
-"""Classes divided among threads: the same numbers, and the same errors."""
+"""Classes and outputs divided among threads: the same numbers, and the same errors."""
 
 import pickle
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from onlinebregman import MirrorDescentClassifier
+from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 
 N, D = 6000, 40  # enough for several threads, and for several chunks
 
@@ -66,3 +66,18 @@ def test_a_refused_row_is_reported_and_nothing_learned(row, rows):
         messages.append(str(error.value))
         assert numbers(model, X) == before
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"divergence": "squared_euclidean"}, {"loss": "huber"}])
+def test_outputs_are_divided(parameters, rows):
+    X, _ = rows
+    Y = X @ np.random.default_rng(2).normal(size=(D, 6))
+    found = []
+    for n_jobs in (1, 2, 3):
+        model = MirrorDescentRegressor(**parameters, n_jobs=n_jobs).partial_fit(X[:100], Y[:100])
+        scores = np.empty((N, 6))
+        model._partial_fit(X, Y, scores=scores)
+        found.append([*model.coef_.ravel(), *model.intercept_, model.cumulative_loss_, *scores.ravel()])
+        assert model._learner.n_jobs == n_jobs
+        assert len(model._learner.locksteps) == (n_jobs if n_jobs > 1 and "loss" not in parameters else 0)
+    assert found[0] == found[1] == found[2]

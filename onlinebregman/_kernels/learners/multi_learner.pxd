@@ -20,7 +20,7 @@ cdef struct Part:             # learners that one thread learns a chunk with, in
 
 cdef class MultiLearner(Ensemble):
     cdef public object n_jobs  # number of threads, as the parameter was given
-    cdef tuple locksteps      # of the parts
+    cdef readonly tuple locksteps  # of the parts
     cdef Part[MAX_PARTS] parts
     cdef Py_ssize_t n_parts   # 0: all learn in this thread
     cdef ThreadPool thread_pool
