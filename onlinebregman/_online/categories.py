@@ -190,10 +190,10 @@ def _has_categories(column) -> bool:
 def _listed(column) -> list[Any]:
     """The values of a column as Python objects, None for missing ones."""
     values = column.to_list() if hasattr(column, "to_list") else column.tolist()
-    return [None if _is_missing(value) else value for value in values]
+    return [None if is_missing(value) else value for value in values]
 
 
-def _is_missing(value) -> bool:
+def is_missing(value) -> bool:
     """Whether a value is None, NaN, or pandas' NA or NaT, which do not equal themselves or cannot tell."""
     if value is None:
         return True

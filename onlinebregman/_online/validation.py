@@ -16,6 +16,7 @@ from .._kernels.rows.arrays import all_finite
 from .._kernels.rows.columns import Columns
 from .._kernels.rows.rows import with_sorted_columns
 from .._sklearn_compat import Method
+from .categories import is_missing
 from .containers import check_kind, columns_of_numbers, readable
 
 FLOATS = (np.float64, np.float32)
@@ -287,7 +288,9 @@ def check_targets_readable(y, *, labels: bool, multi_output: bool = True):
         raise ValueError("y must be dense; got a sparse matrix. Use y.toarray().")
     y = readable(y, "y", labels=labels)
     values = np.asarray(y)
-    if not labels and values.ndim and values.dtype.kind in "OSU":
+    if labels and values.ndim:
+        y = _as_labels(y, values)
+    elif values.ndim and values.dtype.kind in "OSU":
         y = values = _as_numbers(values)
     if values.dtype.kind == "f":  # scikit-learn's message does not name the row
         check_finite(values, "y")
@@ -296,6 +299,22 @@ def check_targets_readable(y, *, labels: bool, multi_output: bool = True):
             f"y should be a 1d array, got an array of shape {values.shape} instead. Use a model for each column: "
             "MultiOutputClassifier or MultiOutputRegressor of sklearn.multioutput."
         )
+    return y
+
+
+def _as_labels(y: Any, values: np.ndarray) -> Any:
+    """Labels, integers of pandas' own dtypes as such, not as float64; a ValueError names one that is missing."""
+    if values.dtype != object:
+        return values if values.dtype.kind in "iub" else y
+    labels = values.ravel().tolist()
+    for place, label in enumerate(labels):
+        row = place // (len(labels) // len(values))
+        if is_missing(label):
+            raise ValueError(f"Input y contains a missing label, {label!r} (row {row}). Remove such rows.")
+        if isinstance(label, str) != isinstance(labels[0], str):
+            raise ValueError(
+                f"Labels must be of one kind: got y = {label!r} in row {row} after {labels[0]!r}. Give all as text."
+            )
     return y
 
 

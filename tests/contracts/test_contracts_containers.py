@@ -339,3 +339,33 @@ def test_invalid_classes_are_refused(estimator, rows, learn, unchanged):
         for model in (estimator, stream):
             with unchanged(model, message):
                 model.partial_fit(X, y, classes=classes)
+
+
+def test_labels_keep_their_kind_in_the_own_dtypes_of_pandas(estimator, rows, learn):
+    if not is_classifier(estimator):
+        pytest.skip("has no classes")
+    X, y = rows
+    y = y + 2**53  # floats have no odd ones
+    model = clone(estimator).partial_fit(X, pd.Series(y, dtype="Int64"), classes=np.unique(y))
+    assert model.classes_.dtype == y.dtype and (model.classes_ == np.unique(y)).all()
+    assert clone(estimator).fit(X, pd.Series(y == y[0], dtype="boolean")).classes_.dtype == bool
+
+
+def test_missing_labels_and_those_of_two_kinds_are_refused_by_row(estimator, rows, learn, unchanged):
+    if not is_classifier(estimator):
+        pytest.skip("has no classes")
+    X, y = rows
+    words = np.array(["a", "bc", "d"], dtype=object)[y]
+    model = clone(estimator).partial_fit(X, words, classes=np.unique(words))
+    for label, match in (
+        (None, r"missing label, None \(row 7\)"),
+        (pd.NA, "<NA>"),
+        (np.nan, "nan"),
+        (1, "y = 1 in row 7"),
+    ):
+        bad = words.copy()
+        bad[7] = label
+        with unchanged(model, match):
+            model.partial_fit(X, bad)
+        with pytest.raises(ValueError, match=match):
+            clone(estimator).fit(X, bad)

@@ -350,7 +350,7 @@ def test_labels_may_come_in_mid_stream(unchanged):
         model = pickle.loads(pickle.dumps(model))
     assert model.classes_.tolist() == list("abcde") and model.y_.tolist() == y[-40:].tolist()
     assert_array_equal(model.predict_proba(X), announced.predict_proba(X))
-    for bad, labels, message in ((X[:2], ["z", 3], "strings and numbers"), (np.full((1, 3), np.nan), ["z"], "NaN")):
+    for bad, labels, message in ((X[:2], ["z", 3], "be of one kind"), (np.full((1, 3), np.nan), ["z"], "NaN")):
         with unchanged(model, message):
             model.partial_fit(bad, np.array(labels, dtype=object))
     assert model.partial_fit(X[:1], ["z"], classes=["q"]).classes_.tolist() == list("abcdeqz")
