@@ -2,24 +2,30 @@
 
     python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
 
-The default members of the parameter-free mixtures on rows of 20 and 100 columns, and one-vs-rest classifiers of 10 and
-40 classes. Microseconds a row, with one thread and with several, and their
-ratio, the minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several threads
-over that of one, which depends less on other load.
+The default members of the parameter-free mixtures on rows of 20 and 100 columns, one-vs-rest classifiers of 10 and 40
+classes, and regressions of as many outputs. Microseconds a row, with one thread and with several, and their ratio, the
+minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several threads over that of
+one, which depends less on other load.
 """
 
 import argparse
 import time
 
 import numpy as np
+from sklearn.base import is_classifier
 
-from onlinebregman import MirrorDescentClassifier, ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman import (
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+)
 
 
 def learned(kind, X, y, n_jobs):
     """Seconds, CPU seconds, and the predictions afterwards."""
-    extra = {} if kind is ParameterFreeRegressor else {"classes": range(int(y.max()) + 1)}
-    model = kind(n_jobs=n_jobs).partial_fit(X[:2], y[:2], **extra)
+    model = kind(n_jobs=n_jobs)
+    model.partial_fit(X[:2], y[:2], **({"classes": range(int(y.max()) + 1)} if is_classifier(model) else {}))
     cpu, wall = time.process_time(), time.perf_counter()
     model.partial_fit(X[2:], y[2:])
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -38,9 +44,9 @@ def main():
         X = rng.normal(size=(options.rows + 2, d))
         numbers = X @ rng.normal(size=d) + rng.normal(size=len(X))
         tasks = [(ParameterFreeClassifier, (numbers > 0).astype(int)), (ParameterFreeRegressor, numbers)]
-        for n_classes in (10, 40):
-            truth = rng.normal(size=(d, n_classes))
-            tasks.append((MirrorDescentClassifier, (X @ truth).argmax(axis=1)))
+        for n in (10, 40):
+            scores = X @ rng.normal(size=(d, n))
+            tasks += [(MirrorDescentClassifier, scores.argmax(axis=1)), (MirrorDescentRegressor, scores)]
         for kind, y in tasks:
             runs = {n: [] for n in (1, options.jobs)}
             for _ in range(options.repeats):
@@ -50,7 +56,8 @@ def main():
             (one, cpu), (several, cpu_all) = (
                 tuple(min(run[k] for run in found) / options.rows * 1e6 for k in (0, 1)) for found in runs.values()
             )
-            name = kind.__name__ + (f", {y.max() + 1}" if kind is MirrorDescentClassifier else "")
+            several_models = {MirrorDescentClassifier: y.max() + 1, MirrorDescentRegressor: y[0].size}
+            name = kind.__name__ + (f", {several_models[kind]:.0f}" if kind in several_models else "")
             print(f"{name:28}{d:8}{one:8.1f}{several:9.1f}{one / several:7.2f}{cpu_all / cpu:7.2f}", flush=True)
 
 
