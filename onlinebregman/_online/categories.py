@@ -151,20 +151,20 @@ def like_frame(X, values: np.ndarray):
 
 def check_no_text(X) -> None:
     """Raise an error that names the first text in rows of numbers."""
-    if not _may_hold_text(X):
+    if issparse(X) or not (hasattr(X, "columns") or np.ndim(X) == 2):
         return
     names = getattr(X, "columns", None)
     for j, column in enumerate(columns_of(X)):
-        if _has_categories(column):
-            for row, value in enumerate(_listed(column)):
-                if isinstance(value, str):
-                    _refuse(value, row, j if names is None else names[j])
+        for row, value in enumerate(_listed(column) if _has_categories(column) else ()):
+            if isinstance(value, str) and not _is_number(value):
+                _refuse(value, row, j if names is None else names[j])
 
 
 def _refuse(value, row: int, name) -> NoReturn:
     raise ValueError(
-        f"Column {name!r} must hold numbers; got {value!r} in row {row}. If its values are categories, say so before "
-        "the first row, by their dtype in a data frame or by categorical_features."
+        f"Column {name!r} must hold numbers; got {value!r} in row {row}. If its values are categories, encode them "
+        "(sklearn.preprocessing.OneHotEncoder), or let a parameter-free model know before its first row, by their "
+        "dtype in a data frame or by categorical_features."
     )
 
 
@@ -201,6 +201,14 @@ def is_missing(value) -> bool:
         return bool(value != value)
     except (TypeError, ValueError):
         return type(value).__name__ == "NAType"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_hashable(value) -> bool:

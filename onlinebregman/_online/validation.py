@@ -16,7 +16,7 @@ from .._kernels.rows.arrays import all_finite
 from .._kernels.rows.columns import Columns
 from .._kernels.rows.rows import with_sorted_columns
 from .._sklearn_compat import Method
-from .categories import is_missing
+from .categories import check_no_text, is_missing
 from .containers import check_kind, columns_of_numbers, readable
 
 FLOATS = (np.float64, np.float32)
@@ -173,10 +173,19 @@ def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
         X = plain.astype(np.float64, copy=False)
         check_finite(X)
         return X
-    X = validate_data(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
+    X = _validated(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
     X = np.require(X, requirements=["C", "A"])
     check_finite(X)
     return X
+
+
+def _validated(estimator, X, *given, **options):
+    """scikit-learn's `validate_data`, with an error that names text by row and column."""
+    try:
+        return validate_data(estimator, X, *given, **options)
+    except (TypeError, ValueError):
+        check_no_text(X)
+        raise
 
 
 def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarray:
@@ -253,7 +262,7 @@ def check_rows(
         kwargs |= {"y_numeric": numeric, "multi_output": multi_output}
     columns = columns_of_numbers(X) if any_layout else None
     if columns is None:
-        X = validate_data(estimator, X, *given, reset=reset, **kwargs)
+        X = _validated(estimator, X, *given, reset=reset, **kwargs)
         X, y = X if given else (X, y)
     else:
         validate_data(estimator, X, *given, reset=reset, skip_check_array=True)

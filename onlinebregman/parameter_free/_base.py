@@ -17,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import parts_of_pairs
-from .._online.categories import FROM_DTYPE, Categories, check_no_text, find_categorical
+from .._online.categories import FROM_DTYPE, Categories, find_categorical
 from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.new_features import GrowsFeatures
@@ -226,12 +226,8 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
             self._categories = None if found is None else Categories(found)
         known = self._categories
         if known is None:
-            try:
-                return self._check_encoded(call, X, y, sample_weight, *classes)
-            except (TypeError, ValueError):
-                check_no_text(X)
-                raise
-        rows, self._categories = self._encode_rows(known, X)
+            return self._check_encoded(call, X, y, sample_weight, *classes)
+        rows, self._categories = known.encode(X) if call.first else self._encode_rows(known, X)
         data = self._check_encoded(call, rows, y, sample_weight, *classes)
         if data.weights is not None and not data.weights.all():  # rows of weight 0 bring no categories
             rows, self._categories = known.encode(X, data.weights > 0)
@@ -253,13 +249,7 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
 
     def _predict(self, X, settings: tuple = ()) -> Any:
         known = self._categories
-        if known is not None:
-            return super()._predict(self._encode_rows(known, X, False)[0], settings)
-        try:
-            return super()._predict(X, settings)
-        except (TypeError, ValueError):
-            check_no_text(X)
-            raise
+        return super()._predict(X if known is None else self._encode_rows(known, X, False)[0], settings)
 
     @read_only
     def is_categorical_(self) -> np.ndarray | None:

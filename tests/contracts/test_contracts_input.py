@@ -291,7 +291,7 @@ BAD = {  # changes of (X, y), and the error message
     "y too short": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
     "y too long": (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
     "y in two columns": (lambda X, y: (X, np.c_[y, y]), r"1d array|should be 1d"),
-    "X of words": (lambda X, y: (np.full(X.shape, "a"), y), "could not convert|not convertible|dtype"),
+    "X of words": (lambda X, y: (np.full(X.shape, "a"), y), "Column 0 must hold numbers; got 'a' in row 0"),
     "X complex": (lambda X, y: (X + 1j, y), "[Cc]omplex"),
     "X missing": (lambda X, y: (None, y), "Expected 2D array|NoneType|array"),
     "y missing": (lambda X, y: (X, None), "y"),

@@ -219,3 +219,11 @@ def test_what_does_not_fit_the_columns_is_named(model):
     with pytest.raises(ValueError, match="require dense rows"):
         learn(clone(model).set_params(categorical_features=[0]), sparse.csr_array(np.ones((4, 5))), y[:4])
     learn(clone(model).set_params(categorical_features=None), X[["size", "sold"]], y)  # False and True are 0 and 1
+
+
+@pytest.mark.parametrize("given", [{}, {"handle_new_features": "add"}], ids=str)
+def test_a_new_fit_may_have_other_columns(model, given, learned):
+    X, y = mixed(60)
+    model.set_params(**given)
+    expected = learned(clone(model).fit(X, y))
+    assert learned(model.fit(X[["shape", "size"]], y).fit(X, y)) == expected

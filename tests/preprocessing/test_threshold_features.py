@@ -95,7 +95,10 @@ def test_missing_values_are_nan_in_dense_rows():
     X = stream()
     features = ThresholdFeatures().fit(X)
     before = features.transform(X)
-    for wrong, message in ((np.inf, "row 0, column 1.*Give NaN for missing values"), ("a", "could not convert")):
+    for wrong, message in (
+        (np.inf, "row 0, column 1.*Give NaN for missing values"),
+        ("a", "Column 1 must hold numbers; got 'a' in row 0"),
+    ):
         bad = X[:2].astype(object)
         bad[0, 1] = wrong
         for call in (features.partial_fit, features.fit, features.transform):
