@@ -139,6 +139,12 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
     except _NotTrustedError:
         raise
     except Exception as error:  # and so can its contents
+        written_by, own = tree.get("onlinebregman"), version("onlinebregman")
+        if written_by != own:
+            raise ValueError(
+                f"{path} was written by onlinebregman {written_by}, and cannot be read by {own} ({error!r}): read it "
+                "with that version, or learn again."
+            ) from error
         raise ValueError(f"{path} is damaged: {error!r}.") from error
     return (model, extra) if return_extra else model
 
@@ -339,7 +345,7 @@ class _Reader:
         if module.partition(".")[0] in ("onlinebregman", "sklearn"):
             found = importlib.import_module(module)
             for part in qualified.split("."):
-                found = vars(found).get(part)
+                found = vars(found)[part]
         own = isinstance(found, type) and found.__module__.partition(".")[0] == "onlinebregman"
         if not own and not (isinstance(found, type) and issubclass(found, BaseEstimator)):
             raise _NotTrustedError(

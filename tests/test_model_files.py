@@ -105,6 +105,17 @@ def test_a_file_of_another_format_is_refused(file):
         load_model(file)
 
 
+def test_what_only_another_version_has_is_said_to_be_of_that_version(file):
+    save_model(MirrorDescentRegressor(), file)
+    for name in ("onlinebregman.linear_model:NoSuchRegressor", "onlinebregman.no_such_module:Regressor"):
+        rewritten(file, lambda tree, name=name: tree["model"].update({"new": name}))
+        with pytest.raises(ValueError, match=r"model\.zip is damaged: .*no_such_module|NoSuchRegressor"):
+            load_model(file)
+    rewritten(file, lambda tree: tree.update(onlinebregman="99.0"))
+    with pytest.raises(ValueError, match=r"was written by onlinebregman 99\.0, and cannot be read by"):
+        load_model(file)
+
+
 def test_flipped_bits_are_noticed(file):
     """For every byte: the file is refused, or the model is unchanged (some bytes of an archive have no meaning)."""
     model = LogDetMetricLearner(random_state=0).partial_fit(X, y > 0)
