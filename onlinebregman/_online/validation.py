@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from .._kernels.learners.atomic import are_positive
@@ -194,6 +196,12 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
         readable(values, name), dtype=dtype, order="C", ensure_all_finite=False, input_name=name, **options
     )
     return np.require(values, requirements=["C", "A"])
+
+
+def check_draws(n_samples: int, random_state) -> np.random.RandomState:
+    """The generator of samples, whose number is checked."""
+    check_scalar(n_samples, "n_samples", Integral, min_val=0)
+    return check_random_state(random_state)
 
 
 def check_learned(estimator) -> None:

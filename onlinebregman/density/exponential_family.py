@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 
 from .._kernels.learners.density import DensityLearner
 from .._kernels.learners.exponential_family import ExponentialFamilyLearner
 from .._online.estimator import Examples
 from .._online.merging import total
-from .._online.validation import check_finite, check_learned, dense, read_only
+from .._online.validation import check_draws, check_finite, check_learned, dense, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
 from ._base import OnlineDensity, in_float64, refuse_log_density
@@ -200,7 +200,7 @@ class OnlineExponentialFamily(OnlineDensity):
             Independent rows.
         """
         check_learned(self)
-        return self._family.sample(check_random_state(random_state), self.expectation_parameters_, n_samples)
+        return self._family.sample(check_draws(n_samples, random_state), self.expectation_parameters_, n_samples)
 
     @read_only
     @in_float64

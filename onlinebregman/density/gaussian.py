@@ -8,12 +8,11 @@ from typing import Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .._kernels.learners.density import DensityLearner
 from .._online.estimator import Examples
 from .._online.merging import Moments, pooled
-from .._online.validation import check_learned, read_only
+from .._online.validation import check_draws, check_learned, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Conjugate, Divergence
 from ._base import OnlineDensity, in_float64, refuse_log_density
@@ -185,7 +184,7 @@ class OnlineGaussian(OnlineDensity):
             If the covariance is singular in float64.
         """
         check_learned(self)
-        white = check_random_state(random_state).normal(size=(n_samples, len(self.location_)))
+        white = check_draws(n_samples, random_state).normal(size=(n_samples, len(self.location_)))
         return self.location_ + self._scatter.colour(white, self.covariance_)
 
     @read_only

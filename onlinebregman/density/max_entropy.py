@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from .._kernels.learners.max_entropy import observe
 from .._online.containers import unmasked
@@ -19,6 +18,7 @@ from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
 from .._online.validation import (
     FLOATS,
     check_dense_rows,
+    check_draws,
     check_finite,
     check_learned,
     check_numbers,
@@ -52,7 +52,8 @@ class MaxEntDensity(Density, OnlineEstimator):
     Parameters
     ----------
     domain : array-like of shape (n_points, n_features)
-        The points, float64 or float32 without a copy. None: the distinct rows seen so far.
+        The points, float64 or float32 without a copy; equal rows are different points, each with its probability. None:
+        the distinct rows seen so far.
     features : transformer
         Features of the points: a scikit-learn transformer, fitted on the domain. None: the columns of the domain.
     alpha : float
@@ -246,7 +247,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         """
         check_learned(self)
         domain, q = self._solved[0], self.probabilities_
-        return domain[check_random_state(random_state).choice(len(q), size=n_samples, p=q / q.sum())]
+        return domain[check_draws(n_samples, random_state).choice(len(q), size=n_samples, p=q / q.sum())]
 
     @read_only
     def probabilities_(self) -> np.ndarray:

@@ -9,14 +9,13 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsRows
 from .._online.types import MatrixLike
-from .._online.validation import check_learned, check_rows, check_weights, dense
+from .._online.validation import check_draws, check_learned, check_rows, check_weights, dense
 from ..density._base import Density, OnlineDensity
 from ._base import ExpertMixture, Forecasts
 from ._weights import Array
@@ -149,7 +148,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         for k, expert in enumerate(self.estimators_):
             if not hasattr(expert, "sample"):
                 raise ValueError(f"Expert {self._name(k)} must have the method sample; got a {type(expert).__name__}.")
-        rng = check_random_state(random_state)
+        rng = check_draws(n_samples, random_state)
         chosen = rng.choice(len(self.estimators_), size=n_samples, p=self.weights_)
         rows = np.empty((n_samples, self.n_features_in_))
         for k in np.unique(chosen):

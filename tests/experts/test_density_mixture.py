@@ -18,7 +18,13 @@ from sklearn.neighbors import KernelDensity
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
-from onlinebregman import DensityMixture, ImplicitGDRegressor, OnlineExponentialFamily, OnlineGaussian
+from onlinebregman import (
+    DensityMixture,
+    ImplicitGDRegressor,
+    MaxEntDensity,
+    OnlineExponentialFamily,
+    OnlineGaussian,
+)
 from onlinebregman.reference import bayes_mixture
 
 SLACK = 1e-9
@@ -267,6 +273,18 @@ def test_samples_of_scikit_learns_densities_follow_the_random_state(expert, stat
     assert state(model) == before
     assert_allclose(rows.mean(axis=0), X.mean(axis=0), atol=4 * 1.1 / np.sqrt(500))
     assert model.sample().shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "model", [DensityMixture([("g", OnlineGaussian())]), OnlineGaussian(), OnlineExponentialFamily(), MaxEntDensity()]
+)
+def test_the_number_of_samples_is_checked(model):
+    model = clone(model).fit([[0.0, 1.0], [1.0, 3.0], [2.0, 0.0]])
+    assert model.sample(np.int64(2)).shape == (2, 2)
+    with pytest.raises(ValueError, match="n_samples == -1, must be >= 0"):
+        model.sample(-1)
+    with pytest.raises(TypeError, match="n_samples must be an instance of int"):
+        model.sample(2.5)
 
 
 def test_there_is_nothing_to_draw_from_columns_and_from_experts_without_sample():
