@@ -117,6 +117,7 @@ class ExplainedMixin(DocumentedMixin):
             X = self._encode_rows(self._categories, X, False)[0]
         return np.ascontiguousarray(dense(check_query(self, X), np.float64))
 
+    @np.errstate(over="ignore")  # squares of numbers far beyond those that were learned
     def _explain_rows(self, rows: Array) -> Bunch:
         """`explain`, of rows that were read."""
         predicted, terms = self._predict_validated(rows, ()), Terms(self)

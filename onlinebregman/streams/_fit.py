@@ -189,7 +189,8 @@ class _Course:
         self.n_rows += n
         loss = getattr(model, "cumulative_loss_", None)
         if loss is not None and np.ndim(loss) == 0:
-            self.mean = float(loss) / max(getattr(model, "t_", self.n_rows), 1)
+            rows = getattr(model, "t_", self.n_rows)
+            self.mean = float(loss) / rows if rows else float("nan")
         self.n_batches += 1
         if self.n_batches % self.every == 0:
             self.curve.append(self.mean)

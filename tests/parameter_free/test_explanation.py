@@ -108,6 +108,14 @@ def test_scores_far_from_zero_add_up_to_their_digits():
     assert_adds_up(ParameterFreeRegressor(random_features=16).fit(X, 1e6 + 1e3 * y), X)
 
 
+@pytest.mark.parametrize("kind", [ParameterFreeRegressor, ParameterFreeClassifier])
+def test_rows_far_beyond_those_learned_are_explained(kind):
+    X, y = rows(100)
+    model = kind(random_features=0, standardize=False).fit(X, y)
+    X[:3, :2] = [[1e200, 0.0], [-1e200, 1e200], [0.0, 1e300]]
+    assert_allclose(model.explain(X).contributions.sum(axis=1), scores_of(model, X), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("model", [MODELS["regressor"], MODELS["classifier"]])
 def test_sparse_rows_are_explained_as_dense_ones(model):
     X, y = rows()

@@ -105,6 +105,11 @@ def test_batches_without_random_access_are_skipped(tmp_path):
     assert fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y), **settings).n_rows == 200
 
 
+def test_rows_of_weight_0_have_no_score():
+    result = fit_stream(ImplicitGDRegressor(), [(X[:5], y[:5], np.zeros(5)), (X, y)])
+    assert np.isnan(result.curve[0]) and result.score == result.curve[1] > 0
+
+
 @pytest.mark.parametrize("batches", [[(X,)], [X], (X, y)], ids=["one", "rows", "arrays"])
 def test_batches_are_tuples(batches):
     with pytest.raises(ValueError, match=r"Batch 0 must be a tuple \(X, y\)"):
