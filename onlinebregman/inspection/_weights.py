@@ -145,6 +145,11 @@ class ExpertWeightsDisplay(Display):
             remedy = " set history > 0 before it learns" if "history" in estimator.get_params() else " take a mixture"
             raise ValueError(f"{type(estimator).__name__} has stored no weights over time;{remedy}.")
         weights = estimator.weights_history_
+        if weights.ndim == 3:
+            raise ValueError(
+                f"This {type(estimator).__name__} has {len(weights)} outputs, each with weights of its own; give one "
+                "of weights_history_ to the constructor, with weights_history_t_ as n_rows."
+            )
         if not len(weights):
             raise ValueError(f"{type(estimator).__name__} has not stored any weights yet; let it learn more rows.")
         last = estimator.t_

@@ -29,6 +29,7 @@ from onlinebregman import (
     MirrorDescentRegressor,
     OnlineExponentialFamily,
     ParameterFreeClassifier,
+    ParameterFreeRegressor,
     PerceptronClassifier,
     ScaleInvariantRegressor,
 )
@@ -389,6 +390,13 @@ def test_areas_are_stacked(ax):
 def test_weights_that_cannot_be_drawn_are_refused(model, more, match):
     with pytest.raises(ValueError, match=match):
         ExpertWeightsDisplay.from_estimator(model.fit(*stream(n=10)), **more)
+
+
+def test_weights_of_several_outputs_are_drawn_one_after_the_other():
+    X, y = stream(n=10)
+    model = ParameterFreeRegressor(random_features=0, thresholds=False).fit(X, np.c_[y, -y])
+    with pytest.raises(ValueError, match="has 2 outputs, each with weights of its own; give one of weights_history_"):
+        ExpertWeightsDisplay.from_estimator(model)
 
 
 def test_a_mixture_without_a_row_is_refused():
