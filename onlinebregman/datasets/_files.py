@@ -155,6 +155,8 @@ def _read_columns(path: Path) -> tuple[list[str], list[tuple[str, ...]]]:
         names = next(reader, [])
         if not names or names == ["target"]:
             raise ValueError(f"{path}: line 1 must name the columns, at least one of them a feature.")
+        if twice := [name for number, name in enumerate(names) if name in names[:number]]:
+            raise ValueError(f"{path}: line 1 names two columns {twice[0]!r}.")
         rows = []
         for row in reader:
             if len(row) != len(names):

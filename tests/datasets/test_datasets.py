@@ -260,6 +260,7 @@ def test_empty_folder(tmp_path):
     [
         ("", "line 1 must name the columns"),
         ("target\n1\n", "line 1 must name the columns"),
+        ("a,b,a,target\n1,2,3,4\n", "line 1 names two columns 'a'"),
         ("a,target\n", "has a header and no rows"),
         ("a,target\n1,2\n1\n", "line 3 has 1 fields, the header has 2"),
         ("a,target\n1,2\n1,\n", "row 2 of the data has no target"),
