@@ -16,12 +16,13 @@ from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._kernels.rows.row_map import RowMap
 from .copies import OwnCopyMixin
-from .estimator import Call, Examples, LifeCycleMixin
+from .estimator import Call, Examples
+from .new_features import GrowsFeatures
 from .validation import check_rows, fitted, read_only
 from .weights import WeightsMixin
 
 
-class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
+class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
     """Models that learn the same rows: each row is read once and learned by all; a call learns all rows or none.
 
     A subclass makes the models and the mixer of their scores. The models are fitted estimators, which share their
@@ -104,6 +105,15 @@ class SideBySideMixin(LifeCycleMixin, OwnCopyMixin, BaseEstimator):
 
     def _copy_learner(self) -> None:
         self.estimators_, self._learner = copy.deepcopy((self.estimators_, self._learner))
+
+    def _add_features(self, m: int) -> None:
+        """All models get the features, and keep their weights in the mixture."""
+        self._copy_learner()
+        for estimator in self.estimators_:
+            estimator._add_features(m)
+        self.n_features_in_ = m
+        self._bind_learners(self._learner.mixer)
+        self._configure()
 
     def _with_classes(self, numbers: list[int]) -> MixtureLearner:
         """See `GrowsClasses`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from .._online.intervals import ConformalMixin
 from .._online.labels import GrowsClasses, check_classes
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.types import MatrixLike
-from .._online.validation import check_learned, check_rows, finite, read_only
+from .._online.validation import check_learned, check_query, finite, read_only
 from .._sklearn_compat import Interval, available_if
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel
@@ -126,6 +126,11 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         own = vars(self)
         return "classes_" in own if "estimators_" in own else is_classifier(self._kind())
 
+    @property
+    def handle_new_features(self) -> Literal["error", "add"]:
+        """That of the models."""
+        return self._kind().handle_new_features
+
     def _rates(self) -> list[float]:
         """The rates in increasing order; by default powers of two times that of the estimator."""
         if isinstance(self.eta0s, Integral):
@@ -207,7 +212,7 @@ class LearningRatePath(_LearningRates):
         y : ndarray of shape (n_samples,)
             Predictions.
         """
-        return self._best().predict(check_rows(self, X, reset=False))
+        return self._best().predict(check_query(self, X))
 
     @available_if(lambda self: hasattr(self._kind(), "decision_function"))
     def decision_function(self, X: MatrixLike) -> np.ndarray:
@@ -222,7 +227,7 @@ class LearningRatePath(_LearningRates):
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores.
         """
-        return self._best().decision_function(check_rows(self, X, reset=False))
+        return self._best().decision_function(check_query(self, X))
 
     @available_if(lambda self: hasattr(self._kind(), "predict_proba"))
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
@@ -237,7 +242,7 @@ class LearningRatePath(_LearningRates):
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities.
         """
-        return self._best().predict_proba(check_rows(self, X, reset=False))
+        return self._best().predict_proba(check_query(self, X))
 
     def _make_mixer(self) -> Unmixed:
         return Unmixed(sum(estimator._learner.n_scores for estimator in self.estimators_))

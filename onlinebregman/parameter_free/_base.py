@@ -20,7 +20,6 @@ from .._kernels.rows.thresholds import parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, find_categorical
 from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
-from .._online.new_features import GrowsFeatures
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
 from .._online.types import RandomState
@@ -39,7 +38,7 @@ PER_COLUMN = 8
 MORE_PER_COLUMN = 64
 
 
-class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
+class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters
@@ -121,15 +120,6 @@ class ParameterFree(GrowsFeatures, ExplainedMixin, ToOnnxMixin, HedgedMixin):
 
     def _configure(self) -> None:
         self._learner.n_jobs = self.n_jobs
-
-    def _add_features(self, m: int) -> None:
-        """All members get the features, and keep their weights in the mixture."""
-        self._copy_learner()
-        for member in self.estimators_:
-            member._add_features(m)
-        self.n_features_in_ = m
-        self._bind_learners(self._learner.mixer)
-        self._configure()
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         """The default set, with or without second-order models, for sparse or dense rows."""

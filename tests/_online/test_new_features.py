@@ -18,6 +18,8 @@ from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     OneClassMirrorDescent,
@@ -120,6 +122,22 @@ def test_columns_are_identified_by_name_and_calls_are_all_or_none(model, unchang
     fitted.set_params(handle_new_features="add")
     assert_array_equal(fitted.predict(X), fitted.predict(X[["b", "a"]]))  # which ignores the others
     assert fitted.partial_fit(X.iloc[30:], y[30:]).n_features_in_ == 5
+
+
+@pytest.mark.parametrize("kind", [LearningRatePath, LearningRateMixture])
+@pytest.mark.parametrize(
+    "one", [ImplicitGDRegressor(standardize=True, **ADD), PerceptronClassifier(handle_unknown="add", **ADD)]
+)
+def test_models_of_many_rates_grow_together(kind, one, unchanged):
+    X, y = stream(one)
+    model = learned(kind(one, eta0s=4), X, y)
+    alone = learned(clone(one).set_params(eta0=model.eta0s_[1]), X, y)
+    assert_array_equal(model.estimators_[1].coef_, alone.coef_)
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    assert_array_equal(learned(kind(one, eta0s=4), X, y, cuts=(3, 21, 22, 60)).predict(X), model.predict(X))
+    assert_array_equal(model.predict(X.assign(f=1.0)[["f", "e", "d", "c", "b", "a"]]), model.predict(X))
+    with unchanged(model, "infinity"):
+        model.partial_fit(X.assign(f=np.inf), y)
 
 
 @pytest.mark.parametrize("signed", [False, True])
