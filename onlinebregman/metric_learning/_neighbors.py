@@ -20,7 +20,7 @@ from .._online.examples import LearnsUnweighted
 from .._online.export import ToSklearnMixin
 from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_query, dense, fitted
+from .._online.validation import check_query, dense, fitted, is_finite
 from .._sklearn_compat import Interval, StrOptions, for_other_rows
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
 from ._window import Window
@@ -204,7 +204,15 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         for number, metric in enumerate(self.metric_learners_):
             queries = _map(metric, X)
             searcher = self._searcher(number, metric, queries.shape[1], window)
-            found.append((searcher, getattr(searcher, predict)(queries)))
+            with np.errstate(over="ignore", invalid="ignore"):
+                means = getattr(searcher, predict)(queries)
+            if not is_finite(means):
+                row = int(np.argwhere(~np.isfinite(means))[0, 0])
+                raise ValueError(
+                    f"The mean of the neighbors of row {row} is not finite: scale the targets, or use weights that are "
+                    f"finite and not all 0; weights={self.weights!r}."
+                )
+            found.append((searcher, means))
         return found
 
     def _searcher(self, number: int, metric: BaseEstimator, width: int, window: Window) -> Any:

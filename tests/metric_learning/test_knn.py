@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier
+from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, MetricKNeighborsRegressor
 from onlinebregman.metric_learning._window import Window
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
@@ -354,6 +354,14 @@ def test_labels_may_come_in_mid_stream(unchanged):
         with unchanged(model, message):
             model.partial_fit(bad, np.array(labels, dtype=object))
     assert model.partial_fit(X[:1], ["z"], classes=["q"]).classes_.tolist() == list("abcdeqz")
+
+
+def test_means_of_neighbours_are_finite():
+    huge = MetricKNeighborsRegressor(metric_learner=None).fit(X, np.full(len(X), 1e308))
+    wrong = MetricKNeighborsClassifier(metric_learner=None, weights=lambda distances: np.nan * distances)
+    for model in (huge, wrong.fit(X, LABELS)):
+        with pytest.raises(ValueError, match="neighbors of row 0 is not finite: scale the targets, or use weights"):
+            model.predict(X[:2])
 
 
 def test_labels_have_to_be_known(unchanged):
