@@ -6,6 +6,7 @@ import numpy as np
 
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
+from .._online.validation import finite
 
 
 class ScoresClasses(LearnsLabels):
@@ -36,7 +37,11 @@ class ScoresClasses(LearnsLabels):
         scores = self._predict(X, (False,))
         if self._multilabel or len(self.classes_) != 2:
             return scores
-        return scores[:, 0] if scores.shape[1] == 1 else scores[:, 1] - scores[:, 0]
+        return scores[:, 0] if scores.shape[1] == 1 else self._difference(scores)
+
+    @finite("score")
+    def _difference(self, scores: np.ndarray) -> np.ndarray:
+        return scores[:, 1] - scores[:, 0]
 
     def _class_scores(self, X) -> np.ndarray:
         return self._predict(X, (False,))

@@ -232,3 +232,9 @@ def test_fit_knows_all_classes_and_the_first_call_decides(unchanged):
     perceptron = PerceptronClassifier(**ADD).partial_fit(X[:20], y[:20])
     with pytest.raises(ValueError, match="one learner for both classes"):
         perceptron.mistake_bound(X[:20], y[:20], np.ones(4))
+
+
+def test_the_difference_of_two_scores_does_not_overflow_in_silence():
+    model = PerceptronClassifier(fit_intercept=False, **ADD).partial_fit([[1.0], [-1.0]] * 9, [0, 1] * 9)
+    with pytest.raises(ValueError, match="score of row 1 is not finite"):
+        model.decision_function([[1.0], [1.2e308 / np.abs(model.coef_).max()]])
