@@ -37,8 +37,8 @@ NEW_LABELS = {
     "a number": (np.array([0, 1, 7, 9]), "The label 7 at row 2"),
     "a float": (np.array([0.0, 1.0, 1.5, 2.0]), "The label 1.5 at row 2"),
     "words": (np.array(["0", "1", "2", "0"]), "The label '0' at row 0"),
-    "an object": (np.array([0, 1, "x", 2], dtype=object), "The label 'x' at row 2"),
-    "nothing": (np.array([0, None, 1, 2], dtype=object), "The label None at row 1"),
+    "an object": (np.array([0, 1, "x", 2], dtype=object), "must be of one kind: got y = 'x' in row 2"),
+    "nothing": (np.array([0, None, 1, 2], dtype=object), r"a missing label, None \(row 1\)"),
     "smaller than all": (np.array([1, 2, 0, -1]), "The label -1 at row 3"),
     "NaN": (np.array([0.0, 1.0, np.nan, 2.0]), r"y contains NaN \(row 2\)"),
 }
