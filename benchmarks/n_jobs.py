@@ -3,7 +3,7 @@
     python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
 
 The default members of the parameter-free mixtures on rows of 20 and 100 columns, one-vs-rest classifiers of 10 and 40
-classes, and regressions of as many outputs. Microseconds a row, with one thread and with several, and their ratio, the
+classes, regressions of as many outputs, and 16 learning rates. Microseconds a row, with one thread and with several, and their ratio, the
 minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several threads over that of
 one, which depends less on other load.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from onlinebregman import (
+    LearningRatePath,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     ParameterFreeClassifier,
@@ -43,7 +44,11 @@ def main():
     for d in (20, 100):
         X = rng.normal(size=(options.rows + 2, d))
         numbers = X @ rng.normal(size=d) + rng.normal(size=len(X))
-        tasks = [(ParameterFreeClassifier, (numbers > 0).astype(int)), (ParameterFreeRegressor, numbers)]
+        tasks = [
+            (ParameterFreeClassifier, (numbers > 0).astype(int)),
+            (ParameterFreeRegressor, numbers),
+            (LearningRatePath, numbers),
+        ]
         for n in (10, 40):
             scores = X @ rng.normal(size=(d, n))
             tasks += [(MirrorDescentClassifier, scores.argmax(axis=1)), (MirrorDescentRegressor, scores)]

@@ -38,7 +38,8 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
         Its number.
     """
 
-    _read_at_each_call: tuple[str, ...] = ()
+    _read_at_each_call: tuple[str, ...] = ("n_jobs",)
+    n_jobs: int | None
     _takes_outputs = False  # whether rows may have several targets
 
     def _make_estimators(self, X) -> list[Any]:
@@ -95,6 +96,9 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
                     learner.row_map.share(row_map)
                 learner.map_by(shared.setdefault(learner.row_map.key(), learner.row_map))
         self._learner = MixtureLearner(learners, mixer, self._targets_by_class())
+
+    def _configure(self) -> None:
+        self._learner.n_jobs = self.n_jobs
 
     def _targets_by_class(self) -> list[np.ndarray | None]:
         books = [vars(estimator).get("_code_book") for estimator in self.estimators_]

@@ -20,6 +20,7 @@ from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
 from .._online.labels import GrowsClasses, check_classes
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
+from .._online.threads import N_JOBS
 from .._online.types import MatrixLike
 from .._online.validation import check_learned, check_query, finite, read_only
 from .._sklearn_compat import Interval, available_if
@@ -38,6 +39,11 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         explicit updates the weights must stay finite for all rates.
     eta0s : int or array-like of shape (n_rates,)
         The learning rates `eta0`, or their number: each is twice the previous one, around that of the estimator.
+    n_jobs : int or None
+        Threads among which the models are divided, if the block of rows is large enough, the loss is "log_loss" or
+        "squared_error", steps are implicit, and the divergence is "squared_euclidean" or an adaptive one; of more than
+        two classes none are. -1: one for each processor; None: 1, or what a `joblib.parallel_config` says. The numbers
+        do not depend on it.
 
     Attributes
     ----------
@@ -53,11 +59,19 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
     _parameter_constraints: dict = {
         "estimator": [OnlineLinearModel, None],
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],
+        "n_jobs": N_JOBS,
     }
 
-    def __init__(self, estimator: OnlineLinearModel | None = None, *, eta0s: int | ArrayLike = 16) -> None:
+    def __init__(
+        self,
+        estimator: OnlineLinearModel | None = None,
+        *,
+        eta0s: int | ArrayLike = 16,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.eta0s = eta0s
+        self.n_jobs = n_jobs
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: ArrayLike | None = None
@@ -171,7 +185,7 @@ class LearningRatePath(_LearningRates):
 
     Parameters
     ----------
-    {estimator, eta0s}
+    {estimator, eta0s, n_jobs}
 
     Attributes
     ----------
@@ -273,7 +287,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
 
     Parameters
     ----------
-    {estimator, eta0s}
+    {estimator, eta0s, n_jobs}
 
     Attributes
     ----------

@@ -115,11 +115,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     thresholds: bool
     categorical_features: ArrayLike | Literal["from_dtype"] | None
     _categories: Categories | None = None
-    n_jobs: int | None
     random_state: RandomState
-
-    def _configure(self) -> None:
-        self._learner.n_jobs = self.n_jobs
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         """The default set, with or without second-order models, for sparse or dense rows."""

@@ -1,4 +1,4 @@
-"""Classes and outputs divided among threads: the same numbers, and the same errors."""
+"""Classes, outputs and learning rates divided among threads: the same numbers, and the same errors."""
 
 import pickle
 
@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import (
+    ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+)
 
 N, D = 6000, 40  # enough for several threads, and for several chunks
 
@@ -81,3 +87,46 @@ def test_outputs_are_divided(parameters, rows):
         assert model._learner.n_jobs == n_jobs
         assert len(model._learner.locksteps) == (n_jobs if n_jobs > 1 and "loss" not in parameters else 0)
     assert found[0] == found[1] == found[2]
+
+
+RATES = {
+    "numbers": (ImplicitGDRegressor(standardize=True), 3),
+    "adaptive": (MirrorDescentRegressor(eta0=1.0), 2),
+    "labels": (MirrorDescentClassifier(divergence="squared_euclidean", eta0=0.1), 3),
+    "not in lockstep": (MirrorDescentRegressor(loss="huber", eta0=1.0), 0),
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["rows", "csr"])
+@pytest.mark.parametrize("kind", RATES)
+@pytest.mark.parametrize("Rates", [LearningRatePath, LearningRateMixture])
+def test_rates_are_divided(Rates, kind, form, rows):
+    estimator, n_threads = RATES[kind]
+    X, y = form(rows[0]), rows[1] > 2 if kind == "labels" else rows[1].astype(float)
+    weights = np.random.default_rng(1).integers(0, 3, N)
+    found = []
+    for n_jobs in (1, n_threads or 2):
+        model = Rates(estimator, eta0s=np.geomspace(0.01, 10, 40), n_jobs=n_jobs).fit(X[:500], y[:500])
+        model = pickle.loads(pickle.dumps(model)).partial_fit(X, y, weights)
+        assert len(model._learner.locksteps) == (n_jobs if n_jobs > 1 and n_threads else 0)
+        learned = [number for each in model.estimators_ for number in each.coef_.ravel()]
+        found.append([*learned, *model.cumulative_losses_, *model.predict(X[:9])])
+        if Rates is LearningRateMixture:
+            found[-1] += [*model.weights_, model.cumulative_loss_]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("row", [3, 4000])
+def test_a_row_that_one_rate_refuses_is_reported_and_nothing_learned(row, rows):
+    X, y = rows[0].copy(), rows[1].astype(float)
+    X[row, 5] = 1e200
+    X[row + 700, 2] = np.nan
+    messages = []
+    for n_jobs in (1, 2):
+        model = LearningRatePath(ImplicitGDRegressor(), eta0s=30, n_jobs=n_jobs).partial_fit(X[:2], y[:2])
+        before = [each.coef_.tolist() for each in model.estimators_]
+        with pytest.raises(ValueError) as error:
+            model.partial_fit(X, y)
+        messages.append(str(error.value))
+        assert [each.coef_.tolist() for each in model.estimators_] == before
+    assert messages[0] == messages[1]

@@ -7,6 +7,9 @@ from onlinebregman._kernels.learners.solver cimport Score
 from onlinebregman._kernels.learners.state cimport Settings
 from onlinebregman._kernels.rows.rows cimport Row
 
+cdef enum:
+    MAX_PARTS = 64            # of learners that are divided among threads
+
 
 @cython.final
 cdef class Lockstep:
@@ -31,7 +34,7 @@ cdef class Lockstep:
     cdef double* eta          # rates times the row's weight
     cdef double* c            # steps
 
-    cdef int gather(self, tuple learners, Py_ssize_t length) except -1
+    cdef int gather(self, tuple learners, Py_ssize_t first, Py_ssize_t end, Py_ssize_t length) except -1
     cdef bint has(self, Py_ssize_t k) noexcept
     cdef int learn_row(self, const Row* row, double weight, Py_ssize_t* refusing) noexcept nogil
     cdef void score_descents(self, const Row* row) noexcept nogil
@@ -43,3 +46,6 @@ cdef class Lockstep:
     cdef int predict(self, Learner learner, Py_ssize_t k, const Row* row) noexcept nogil
     cdef void update_metric(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil
     cdef int move(self, Learner learner, Py_ssize_t k, double weight) noexcept nogil
+
+
+cdef tuple divided(tuple learners, Py_ssize_t n, Py_ssize_t length, void** parts)

@@ -89,15 +89,16 @@ cdef class Lockstep:
         free(self.index)
         free(self.scores)
 
-    cdef int gather(self, tuple learners, Py_ssize_t length) except -1:
-        """Select the learners that can learn in lockstep; a call has begun, `length` is that of working vectors."""
+    cdef int gather(self, tuple learners, Py_ssize_t first, Py_ssize_t end, Py_ssize_t length) except -1:
+        """Select those of some learners that can learn in lockstep; a call has begun, working vectors have a length."""
         cdef Py_ssize_t k
         cdef bint descending
         cdef Learner learner
         self.n = self.n_descents = 0
         self.logistic, self.complete = False, True
         for descending in (True, False):
-            for k, each in enumerate(learners):
+            for k in range(first, end):
+                each = learners[k]
                 if type(each) is Learner and (<Learner> each).descends == descending and can_lockstep(each):
                     learner = each
                     self.learners[self.n], self.index[self.n] = <void*> learner, k
@@ -246,3 +247,16 @@ cdef class Lockstep:
             learner.geometry, &learner.settings, &learner.run, work, weight, self.base[k], self.c[k],
             self.scores[own].intercept_xSx, weight * self.value[k], learner.loss.drift,
         )
+
+
+cdef tuple divided(tuple learners, Py_ssize_t n, Py_ssize_t length, void** parts):
+    """Learners that can all learn in lockstep, divided into n parts: one `Lockstep` each, also written to `parts`."""
+    cdef Py_ssize_t k, total = len(learners)
+    cdef Lockstep part
+    found = []
+    for k in range(n):
+        part = Lockstep(total)
+        part.gather(learners, k * total // n, (k + 1) * total // n, length)
+        parts[k] = <void*> part
+        found.append(part)
+    return tuple(found)

@@ -1,6 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
 from onlinebregman._kernels.learners.links cimport Link
-from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep
 from onlinebregman._kernels.learners.atomic cimport Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool
@@ -42,11 +42,14 @@ cdef class MixtureLearner(Ensemble):
     cdef Part* parts
     cdef tuple together       # learners of the first image without a matrix, which may learn in lockstep; None: others
     cdef Lockstep lockstep      # learners that learn each row together in this call
+    cdef readonly tuple locksteps  # the same learners divided among threads, if these are all
+    cdef void* groups[MAX_PARTS]  # the same, or the first one
+    cdef Py_ssize_t n_groups
     cdef Py_ssize_t* rowwise  # other learners that learn row by row
     cdef Py_ssize_t n_rowwise
     cdef Py_ssize_t* chunkwise  # learners that learn a whole chunk each
     cdef Py_ssize_t n_chunkwise
-    cdef Outcome* outcomes    # of task 0 (the first two kinds), then of one task for each chunkwise learner
+    cdef Outcome* outcomes    # of each group, the first with the second kind, then of each chunkwise learner
     cdef Chunk chunk
     cdef double[::1] targets  # of the rows of the chunk
     cdef double[:, ::1] by_label  # of several labels: the targets of each learner that has its own
@@ -72,6 +75,7 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil
-    cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil
-    cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil
+    cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
+                                Outcome* outcome) noexcept nogil
     cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil

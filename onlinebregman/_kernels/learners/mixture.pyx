@@ -5,8 +5,6 @@ in the cache, or at the same time in several threads; then their scores are mixe
 another one, so the results do not depend on how rows are cut into calls and chunks, nor on the threads.
 """
 
-from numbers import Integral
-
 import numpy as np
 
 from cpython.pyport cimport PY_SSIZE_T_MAX
@@ -20,7 +18,7 @@ from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.links cimport IDENTITY, link_of, probability
-from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
 from onlinebregman._kernels.learners.mixer cimport Mixer
 from onlinebregman._kernels.learners.multi_learner cimport MultiLearner, sole_learner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
@@ -238,12 +236,17 @@ cdef class MixtureLearner(Ensemble):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef Py_ssize_t length = self.vector_length(self.widest(rows)), most = 1, n_jobs = 1
-        check_n_jobs(self.n_jobs)
         Ensemble.begin(self, rows, complete)
         self.bind(length)
         self.chunk.measure(rows)
         self.work_per_row = self.effort(rows.widest)
-        if self.n_chunkwise > 0:  # otherwise chunks of one row are fastest
+        if rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
+            n_jobs = n_threads(self.n_jobs)
+        self.n_groups, self.groups[0], self.locksteps = 1, <void*> self.lockstep, ()
+        if n_jobs > 1 and self.lockstep.n == self.n > 3 and self.links is None:
+            self.n_groups = min(n_jobs, self.n // 2, MAX_PARTS)
+            self.locksteps = divided(self.together, self.n_groups, length, self.groups)
+        if self.n_chunkwise > 0 or self.n_groups > 1:  # otherwise chunks of one row are fastest
             most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
             most = min(most, MAX_CHUNK_WORK // self.work_per_row)
             most = max(most, 1)
@@ -252,8 +255,7 @@ cdef class MixtureLearner(Ensemble):
             self.targets, self.scores = np.empty(most * self.n_targets), np.empty(most * self.width)
         if self.several and (self.by_label is None or self.by_label.shape[1] < self.targets.shape[0]):
             self.by_label = np.empty((self.n, self.targets.shape[0]))
-        if self.n_chunkwise > 0 and rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
-            n_jobs = min(n_threads(self.n_jobs), 1 + self.n_chunkwise)
+        n_jobs = min(n_jobs, self.n_groups + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
 
@@ -263,7 +265,7 @@ cdef class MixtureLearner(Ensemble):
         Experts whose scores while they learn are not exactly predictions are scored in a separate pass.
         """
         cdef Py_ssize_t k
-        self.lockstep.gather(self.together, length)
+        self.lockstep.gather(self.together, 0, self.n, length)
         self.n_rowwise = 0
         for k in range(self.n):
             if self.links is not None:
@@ -323,9 +325,9 @@ cdef class MixtureLearner(Ensemble):
             for i in range(n * self.n_targets if self.parts[k].targets_by_class != NULL else 0):
                 start = self.parts[k].n_targets if self.targets[i] != 0 else 0
                 self.by_label[k, i] = self.parts[k].targets_by_class[start + i % self.n_targets]
-        self.thread_pool.run(learn_by, <void*> self, 1 + self.n_chunkwise)
-        for k in range(self.n_chunkwise):
-            other = &self.outcomes[1 + k]
+        self.thread_pool.run(learn_by, <void*> self, self.n_groups + self.n_chunkwise)
+        for k in range(1, self.n_groups + self.n_chunkwise):
+            other = &self.outcomes[k]
             if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
                 first = other
         for i in range(n if first.status == LEARNED else first.row):
@@ -381,19 +383,21 @@ cdef class MixtureLearner(Ensemble):
                 forecasts[1] = probability(self.parts[k].link, scores[k])
                 forecasts += 2
 
-    cdef void learn_rowwise(self, Workspace* work, Outcome* outcome) noexcept nogil:
-        """All learners without a matrix learn the chunk row by row."""
-        cdef Py_ssize_t i, k
+    cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil:
+        """A group of learners without a matrix, and those that learn by themselves, learn the chunk row by row."""
+        cdef Py_ssize_t i, j, k
         cdef bint sparse = (<Rows> self.block_rows).indices != NULL
         for i in range(self.chunk.n):
-            for k in range(self.n if sparse else 0):
+            for j in range(lockstep.n + self.n_rowwise if sparse else 0):
+                k = lockstep.index[j] if j < lockstep.n else self.rowwise[j - lockstep.n]
                 (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
             outcome.row = i
-            outcome.status = self.learn_row_of_chunk(i, work, outcome)
+            outcome.status = self.learn_row_of_chunk(i, lockstep, work, outcome)
             if outcome.status != LEARNED:
                 return
 
-    cdef int learn_row_of_chunk(self, Py_ssize_t i, Workspace* work, Outcome* outcome) noexcept nogil:
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
+                                Outcome* outcome) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
         cdef double weight = self.chunk.weight[i]
@@ -404,17 +408,15 @@ cdef class MixtureLearner(Ensemble):
                 (<AtomicLearner> self.parts[k].learner).score_row(
                     self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
                 )
-        for k in range(self.lockstep.n):
-            self.lockstep.y[k] = self.targets_of(self.lockstep.index[k], i)[0]
-        if self.lockstep.n > 0:
+        for k in range(lockstep.n):
+            lockstep.y[k] = self.targets_of(lockstep.index[k], i)[0]
+        if lockstep.n > 0:
             outcome.turn = -1
-            status = self.lockstep.learn_row(
-                self.chunk.images(0) + i, weight, &outcome.refusing
-            )
-            for k in range(self.lockstep.n):
-                part = &self.parts[self.lockstep.index[k]]
+            status = lockstep.learn_row(self.chunk.images(0) + i, weight, &outcome.refusing)
+            for k in range(lockstep.n):
+                part = &self.parts[lockstep.index[k]]
                 if not part.scored_before:
-                    scores[part.start] = self.lockstep.a[k]
+                    scores[part.start] = lockstep.a[k]
             if status != LEARNED:
                 return status
         for k in range(self.n_rowwise):
@@ -465,16 +467,13 @@ cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept n
     if worker > 0:
         work = &(<MixtureLearner> mixture).works.each[worker - 1]
     outcome.status = LEARNED
-    if task == 0:
-        (<MixtureLearner> mixture).learn_rowwise(work, outcome)
+    if task < (<MixtureLearner> mixture).n_groups:
+        (<MixtureLearner> mixture).learn_rowwise(
+            <Lockstep> (<MixtureLearner> mixture).groups[task], work, outcome
+        )
     else:
-        (<MixtureLearner> mixture).learn_chunkwise((<MixtureLearner> mixture).chunkwise[task - 1], work, outcome)
-
-
-cdef int check_n_jobs(n_jobs) except -1:
-    if not (n_jobs is None or isinstance(n_jobs, Integral) and n_jobs != 0):
-        raise ValueError(f"n_jobs must be an int other than 0, or None; got {n_jobs!r}.")
-    return 0
+        task = (<MixtureLearner> mixture).chunkwise[task - (<MixtureLearner> mixture).n_groups]
+        (<MixtureLearner> mixture).learn_chunkwise(task, work, outcome)
 
 
 cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:

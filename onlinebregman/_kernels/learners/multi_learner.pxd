@@ -1,19 +1,13 @@
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Rows
 
 
-cdef enum:
-    MAX_PARTS = 64
-
-
-cdef struct Part:             # learners that one thread learns a chunk with, in lockstep
-    void* lockstep
-    Py_ssize_t first          # the first one
+cdef struct Part:             # how learners that one thread learns a chunk with, in lockstep, have ended
     int status                # of the first row that one of them refuses
     Py_ssize_t row, refusing  # this row of the chunk, and the learner
 
@@ -21,6 +15,7 @@ cdef struct Part:             # learners that one thread learns a chunk with, in
 cdef class MultiLearner(Ensemble):
     cdef public object n_jobs  # number of threads, as the parameter was given
     cdef readonly tuple locksteps  # of the parts
+    cdef void* groups[MAX_PARTS]  # the same
     cdef Part[MAX_PARTS] parts
     cdef Py_ssize_t n_parts   # 0: all learn in this thread
     cdef ThreadPool thread_pool

@@ -8,7 +8,7 @@ from libc.math cimport NAN, isfinite
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.lockstep cimport Lockstep
+from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
@@ -190,26 +190,20 @@ cdef class MultiLearner(Ensemble):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
-        self.lockstep.gather(self.learners, self.vector_length(self.widest(rows)))
+        self.lockstep.gather(self.learners, 0, self.n, self.vector_length(self.widest(rows)))
         self.looks_ahead = rows.indices != NULL
         return self.divide(rows, self.vector_length(self.widest(rows)))
 
     cdef int divide(self, Rows rows, Py_ssize_t length) except -1:
         """Divide the learners among threads, if all of them can learn in lockstep and there is enough to do."""
-        cdef Py_ssize_t k, end, n = 1, work = rows.n_rows * self.effort(self.widest(rows))
-        cdef Lockstep lockstep
+        cdef Py_ssize_t most, n = 1, work = rows.n_rows * self.effort(self.widest(rows))
         self.n_parts, self.locksteps = 0, ()
         if type(self) is MultiLearner and self.lockstep.n == self.n and work > MIN_PARALLEL_WORK:
             n = min(n_threads(self.n_jobs), self.n // 2, MAX_PARTS)
         self.thread_pool.reserve(n - 1)
         if n == 1:
             return 0
-        for k in range(n):
-            self.parts[k].first, end = k * self.n // n, (k + 1) * self.n // n
-            lockstep = Lockstep(end - self.parts[k].first)
-            lockstep.gather(self.learners[self.parts[k].first:end], length)
-            self.parts[k].lockstep = <void*> lockstep
-            self.locksteps += (lockstep,)
+        self.locksteps = divided(self.learners, n, length, self.groups)
         self.chunk, self.n_parts = Chunk((self.row_map,)), n
         most = MAX_CHUNK_VALUES // max(self.chunk.measure(rows), 1)
         self.chunk.reserve(rows, max(min(rows.n_rows, MAX_CHUNK_ROWS, most), 1))
@@ -264,12 +258,12 @@ cdef class MultiLearner(Ensemble):
             part.row = i
             y = self.block.y + self.chunk.number[i] * self.block.n_targets
             for k in range(lockstep.n):
-                lockstep.y[k] = y[(part.first + lockstep.index[k]) * self.separate]
+                lockstep.y[k] = y[lockstep.index[k] * self.separate]
             part.status = lockstep.learn_row(self.chunk.images(0) + i, self.chunk.weight[i], &part.refusing)
             if part.status != LEARNED:
                 return
             for k in range(lockstep.n if scores != NULL else 0):
-                scores[self.chunk.number[i] * self.n_scores + part.first + lockstep.index[k]] = lockstep.a[k]
+                scores[self.chunk.number[i] * self.n_scores + lockstep.index[k]] = lockstep.a[k]
         part.row = self.chunk.n
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
@@ -343,4 +337,4 @@ cdef AtomicLearner sole_learner(AtomicLearner learner):
 cdef void learn_part_of(void* learner, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
     """Run a task of a MultiLearner."""
     cdef Part* part = &(<MultiLearner> learner).parts[task]
-    (<MultiLearner> learner).learn_part(part, <Lockstep> part.lockstep)
+    (<MultiLearner> learner).learn_part(part, <Lockstep> (<MultiLearner> learner).groups[task])
