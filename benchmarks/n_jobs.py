@@ -3,8 +3,8 @@
     python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
 
 The default members of the parameter-free mixtures on rows of 20 and 100 columns, one-vs-rest classifiers of 10 and 40
-classes, regressions of as many outputs, and 16 learning rates. Microseconds a row, with one thread and with several, and
-their ratio, the minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several
+classes, regressions of as many outputs, and 16 learning rates. Microseconds a row, with one thread and with several,
+and their ratio, the minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several
 threads over that of one, which depends less on other load.
 """
 
