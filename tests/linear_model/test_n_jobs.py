@@ -117,16 +117,18 @@ def test_rates_are_divided(Rates, kind, form, rows):
 
 
 @pytest.mark.parametrize("row", [3, 4000])
-def test_a_row_that_one_rate_refuses_is_reported_and_nothing_learned(row, rows):
+def test_a_row_that_the_largest_rates_refuse_is_reported_and_nothing_learned(row, rows):
     X, y = rows[0].copy(), rows[1].astype(float)
-    X[row, 5] = 1e200
-    X[row + 700, 2] = np.nan
+    X[row], y[row] = 1.0, 1e150  # weights are then of the order of the rate times this
+    X[row + 1] = 1e6  # where the squares of the largest scores overflow
     messages = []
     for n_jobs in (1, 2):
-        model = LearningRatePath(ImplicitGDRegressor(), eta0s=30, n_jobs=n_jobs).partial_fit(X[:2], y[:2])
+        model = LearningRatePath(ImplicitGDRegressor(), eta0s=np.geomspace(1e-6, 1, 30), n_jobs=n_jobs)
+        model.partial_fit(X[:2], y[:2])
         before = [each.coef_.tolist() for each in model.estimators_]
-        with pytest.raises(ValueError) as error:
+        with pytest.raises(ValueError, match=rf"\brow {row + 1}\b") as error:
             model.partial_fit(X, y)
         messages.append(str(error.value))
         assert [each.coef_.tolist() for each in model.estimators_] == before
+        model.estimators_[0].partial_fit(X[2 : row + 2], y[2 : row + 2])  # which the smallest rate can learn
     assert messages[0] == messages[1]
