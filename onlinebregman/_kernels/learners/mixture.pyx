@@ -387,14 +387,16 @@ cdef class MixtureLearner(Ensemble):
         """A group of learners without a matrix, and those that learn by themselves, learn the chunk row by row."""
         cdef Py_ssize_t i, j, k
         cdef bint sparse = (<Rows> self.block_rows).indices != NULL
+        cdef Outcome own = outcome[0]  # not written there for each row: those of tasks share lines of the cache
         for i in range(self.chunk.n):
             for j in range(lockstep.n + self.n_rowwise if sparse else 0):
                 k = lockstep.index[j] if j < lockstep.n else self.rowwise[j - lockstep.n]
                 (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
-            outcome.row = i
-            outcome.status = self.learn_row_of_chunk(i, lockstep, work, outcome)
-            if outcome.status != LEARNED:
-                return
+            own.row = i
+            own.status = self.learn_row_of_chunk(i, lockstep, work, &own)
+            if own.status != LEARNED:
+                break
+        outcome[0] = own
 
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
                                 Outcome* outcome) noexcept nogil:

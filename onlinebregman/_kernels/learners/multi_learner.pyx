@@ -251,20 +251,20 @@ cdef class MultiLearner(Ensemble):
     cdef void learn_part(self, Part* part, Lockstep lockstep) noexcept nogil:
         """Learn the rows of the chunk, up to one that is refused."""
         cdef Py_ssize_t i, k
+        cdef int status
         cdef const double* y
         cdef double* scores = self.block.scores
-        part.status = LEARNED
+        part.row, part.status = self.chunk.n, LEARNED  # not written for each row: parts share lines of the cache
         for i in range(self.chunk.n):
-            part.row = i
             y = self.block.y + self.chunk.number[i] * self.block.n_targets
             for k in range(lockstep.n):
                 lockstep.y[k] = y[lockstep.index[k] * self.separate]
-            part.status = lockstep.learn_row(self.chunk.images(0) + i, self.chunk.weight[i], &part.refusing)
-            if part.status != LEARNED:
+            status = lockstep.learn_row(self.chunk.images(0) + i, self.chunk.weight[i], &part.refusing)
+            if status != LEARNED:
+                part.row, part.status = i, status
                 return
             for k in range(lockstep.n if scores != NULL else 0):
                 scores[self.chunk.number[i] * self.n_scores + lockstep.index[k]] = lockstep.a[k]
-        part.row = self.chunk.n
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.n * (<AtomicLearner> self.members[0]).effort(n)
