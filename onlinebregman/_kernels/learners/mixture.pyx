@@ -36,6 +36,7 @@ cdef enum:
     MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
     MAX_CHUNK_WORK = 1 << 24     # numbers read or written to learn a chunk: some milliseconds
     MIN_PARALLEL_WORK = 1 << 22  # smallest such number of a call with threads, which take 50 us to start
+    MIN_PARALLEL_ROW = 512       # and of a row whose learners in lockstep are divided
 
 
 cdef class MixtureLearner(Ensemble):
@@ -243,7 +244,7 @@ cdef class MixtureLearner(Ensemble):
         if rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = n_threads(self.n_jobs)
         self.n_groups, self.groups[0], self.locksteps = 1, <void*> self.lockstep, ()
-        if n_jobs > 1 and self.lockstep.n == self.n > 3 and self.links is None:
+        if n_jobs > 1 and self.lockstep.n == self.n > 3 and self.work_per_row > MIN_PARALLEL_ROW and self.links is None:
             self.n_groups = min(n_jobs, self.n // 2, MAX_PARTS)
             self.locksteps = divided(self.together, self.n_groups, length, self.groups)
         if self.n_chunkwise > 0 or self.n_groups > 1:  # otherwise chunks of one row are fastest
