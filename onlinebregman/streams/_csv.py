@@ -108,7 +108,7 @@ class CSVBatches(Table):
                             raise ValueError(
                                 f"Targets must not be empty; got none in row {n_read + np.argmax(y == '')}."
                             )
-                        y = y if text else self._numbers(batch, [target], names, n_read)[:, 0]
+                        y = y if text else self._as_numbers(y[:, None], [target], names, n_read)[:, 0]
                 except ValueError as error:
                     error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
                     raise
@@ -156,7 +156,14 @@ class CSVBatches(Table):
         try:
             return self._parsed(lines, places, np.float64)
         except ValueError:
-            texts = self._parsed(lines, places, str)
+            return self._as_numbers(self._parsed(lines, places, str), places, names, n_read)
+
+    def _as_numbers(self, texts: np.ndarray, places: list[int], names: list[Any], n_read: int) -> np.ndarray:
+        """Fields as numbers, NaN where a value is missing."""
+        try:
+            return texts.astype(np.float64)
+        except ValueError:
+            pass
         for place, column in zip(places, texts.T, strict=True):
             row = _first_text(column)
             if row is not None:
