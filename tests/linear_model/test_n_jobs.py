@@ -24,11 +24,19 @@ def rows():
     return X, (X @ rng.normal(size=(D, 7)) + rng.normal(size=(N, 7))).argmax(axis=1)
 
 
+def csr_in_place(X):
+    """With 64-bit indices, as kernels read them where they are."""
+    X = csr_array(X)
+    return type(X)((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+
+
 def numbers(model, X):
     return [*model.coef_.ravel(), *model.intercept_, model.cumulative_loss_, *model.decision_function(X[:9])[0]]
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, csr_array], ids=["rows", "columns", "csr"])
+@pytest.mark.parametrize(
+    "form", [np.asarray, np.asfortranarray, csr_array, csr_in_place], ids=["rows", "columns", "csr", "csr of 64 bits"]
+)
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"divergence": "squared_euclidean", "standardize": True}, {"divergence": "p_norm"}],

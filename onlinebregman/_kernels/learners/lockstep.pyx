@@ -251,12 +251,13 @@ cdef class Lockstep:
 
 cdef tuple divided(tuple learners, Py_ssize_t n, Py_ssize_t length, void** parts):
     """Learners that can all learn in lockstep, divided into n parts: one `Lockstep` each, also written to `parts`."""
-    cdef Py_ssize_t k, total = len(learners)
+    cdef Py_ssize_t k, first, end, total = len(learners)
     cdef Lockstep part
     found = []
     for k in range(n):
-        part = Lockstep(total)
-        part.gather(learners, k * total // n, (k + 1) * total // n, length)
+        first, end = k * total // n, (k + 1) * total // n
+        part = Lockstep(end - first)
+        part.gather(learners, first, end, length)
         parts[k] = <void*> part
         found.append(part)
     return tuple(found)

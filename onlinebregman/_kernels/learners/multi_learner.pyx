@@ -20,8 +20,9 @@ from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef enum:
-    MAX_CHUNK_ROWS = 1024
-    MAX_CHUNK_VALUES = 1 << 15   # values of the rows of a chunk
+    MAX_CHUNK_ROWS = 4096
+    MAX_CHUNK_VALUES = 1 << 15   # copied values of the rows of a chunk
+    MAX_CHUNK_WORK = 1 << 24     # values that learners read in a chunk: some milliseconds
     MIN_PARALLEL_WORK = 1 << 20  # smallest number of values that learners read in a call with threads
 
 
@@ -196,17 +197,18 @@ cdef class MultiLearner(Ensemble):
 
     cdef int divide(self, Rows rows, Py_ssize_t length) except -1:
         """Divide the learners among threads, if all of them can learn in lockstep and there is enough to do."""
-        cdef Py_ssize_t most, n = 1, work = rows.n_rows * self.effort(self.widest(rows))
-        self.n_parts, self.locksteps = 0, ()
-        if type(self) is MultiLearner and self.lockstep.n == self.n and work > MIN_PARALLEL_WORK:
+        cdef Py_ssize_t most, n = 1
+        self.n_parts, self.locksteps, self.work_per_row = 0, (), self.effort(self.widest(rows))
+        if type(self) is MultiLearner and self.lockstep.n == self.n and \
+                rows.n_rows * self.work_per_row > MIN_PARALLEL_WORK:
             n = min(n_threads(self.n_jobs), self.n // 2, MAX_PARTS)
         self.thread_pool.reserve(n - 1)
         if n == 1:
             return 0
         self.locksteps = divided(self.learners, n, length, self.groups)
         self.chunk, self.n_parts = Chunk((self.row_map,)), n
-        most = MAX_CHUNK_VALUES // max(self.chunk.measure(rows), 1)
-        self.chunk.reserve(rows, max(min(rows.n_rows, MAX_CHUNK_ROWS, most), 1))
+        most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // max(self.chunk.measure(rows), 1))
+        self.chunk.reserve(rows, max(min(most, MAX_CHUNK_WORK // self.work_per_row), 1))
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
@@ -236,7 +238,7 @@ cdef class MultiLearner(Ensemble):
                     continue
                 for q in range(self.n if block.scores != NULL else 0):
                     block.scores[i * self.n_scores + q] = NAN
-            if interrupted(self, self.chunk.n * self.effort(self.chunk.width)):
+            if interrupted(self, self.chunk.n * self.work_per_row):
                 return INTERRUPTED
             self.thread_pool.run(learn_part_of, <void*> self, self.n_parts)
             first = &self.parts[0]

@@ -10,7 +10,8 @@ cdef class Chunk:
     cdef void* maps[MAX_IMAGES]   # the same
     cdef Py_ssize_t n_images
     cdef Py_ssize_t[MAX_IMAGES] widths  # most values in an image
-    cdef Py_ssize_t width     # their sum
+    cdef bint in_place        # whether images that are rows are read where they are
+    cdef Py_ssize_t width     # most values that may be copied of a row's images
     cdef Py_ssize_t capacity  # largest number of rows
     cdef Py_ssize_t n         # number of rows
     cdef Row* rows            # the images of each row, one after the other

@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.rows.row_map cimport RowMap, shape_of
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, in_place
 from onlinebregman._kernels.rows.thresholds cimport ThresholdMap
 
 
@@ -35,12 +35,12 @@ cdef class Chunk:
         free(self.number)
 
     cdef Py_ssize_t measure(self, Rows rows) noexcept:
-        """Find the most values in the images of one of these rows, in all."""
+        """Find the most values that may be copied of the images of one of these rows, in all."""
         cdef Py_ssize_t k
-        self.width = 0
+        self.width, self.in_place = 0, in_place(rows)
         for k in range(self.n_images):
             self.widths[k] = shape_of(<RowMap> self.maps[k], rows).widest
-            self.width += self.widths[k]
+            self.width += 0 if self.in_place and self.maps[k] == <void*> None else self.widths[k]
         return self.width
 
     cdef int reserve(self, Rows rows, Py_ssize_t most, Py_ssize_t n_targets=1) except -1:
@@ -49,7 +49,7 @@ cdef class Chunk:
         cdef Py_ssize_t k, copied
         cdef bint indexed = False
         self.n, self.capacity, self.n_targets = 0, most, n_targets
-        copied = most * self.width if self.copied(0) else 0
+        copied = most * self.width if most > 1 or self.n_images > 1 else 0
         if self.numbers.shape[0] < (1 + n_targets) * most:
             memory = realloc(self.rows, self.n_images * most * sizeof(Row))
             if memory == NULL:
@@ -87,7 +87,7 @@ cdef class Chunk:
                 if image.index != NULL:
                     memcpy(&self.columns[start], image.index, image.n * sizeof(Py_ssize_t))
                     image.index = &self.columns[start]
-            start += self.widths[k]
+                start += image.n
         self.number[self.n], self.weight[self.n] = i, weight
         for k in range(self.n_targets):
             self.y[self.n * self.n_targets + k] = 0.0 if y == NULL else y[k]
@@ -95,6 +95,8 @@ cdef class Chunk:
 
     cdef inline bint copied(self, Py_ssize_t k) noexcept nogil:
         """Whether the k-th image is copied: unless neither the next row nor the next map overwrites it."""
+        if self.in_place and self.maps[k] == <void*> None:
+            return False
         return self.capacity > 1 or k + 1 < self.n_images
 
     cdef inline Row* images(self, Py_ssize_t image) noexcept nogil:

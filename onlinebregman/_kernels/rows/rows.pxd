@@ -76,6 +76,11 @@ cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
     return k if rows.order == NULL else rows.order[k]
 
 
+cdef inline bint in_place(Rows rows) noexcept nogil:
+    """Whether a row that was fetched stays where it is when others are fetched."""
+    return rows.x == NULL and rows.index == NULL and rows.entries == NULL and rows.columns is None
+
+
 cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
     """Prefetch n bytes, or the first ones: the processor foresees those that follow."""
     cdef Py_ssize_t k
