@@ -1,5 +1,6 @@
 """The fast path for arrays, lists and CSR: the result is the same as for validated input."""
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -156,6 +157,18 @@ def test_a_row_that_is_not_finite_is_refused_whatever_it_weighs(model, unchanged
         model.partial_fit(X, y, sample_weight=np.ones(len(X)))
     with unchanged(model, "row 3"):
         model.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [ImplicitGDRegressor, MEGKernelLearner])
+def test_a_dictionary_that_changes_in_place_is_a_changed_parameter(kind, learned):
+    """Otherwise the model would learn by its old contents, and a copy of it by the new ones."""
+    X, y = some_rows(ImplicitGDRegressor())
+    model = begun(kind(learning_rate="theory", data_bounds={"x": 3.0, "u": 1.0}), X, y)
+    same, other = copy.deepcopy(model), copy.deepcopy(model)
+    model.data_bounds["x"] = 30.0
+    same.set_params(data_bounds={"x": 30.0, "u": 1.0})
+    states = [learned(each.partial_fit(X, y)) for each in (model, same, other)]
+    assert states[0] == states[1] and states[0] != states[2]
 
 
 @pytest.mark.parametrize(

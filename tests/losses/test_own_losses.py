@@ -1,5 +1,7 @@
 """User-defined losses with kinks: in implicit and importance steps they give the results of the compiled ones."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,13 @@ from numpy.testing import assert_allclose
 from replica import MARGIN_LOSSES, geometries, learn, model_of, rows_that_end_on_kinks, start_of, stream
 from scipy.optimize import minimize_scalar
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import (
+    ExpertMixtureRegressor,
+    ForwardRegressor,
+    LearningRatePath,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+)
 from onlinebregman.losses import (
     LOSSES,
     EpsilonInsensitiveLoss,
@@ -269,5 +277,59 @@ def test_a_loss_that_cannot_tell_its_kinks_is_refused(update, unchanged):
     model = MirrorDescentRegressor(divergence="squared_euclidean", loss=Broken([1.0, 2.0]), update=update).partial_fit(
         [[1.0, 2.0]], [0.5]
     )
-    with unchanged(model, "row 1"):
+    with unchanged(model, "no kinks today", RuntimeError):
         model.partial_fit([[1.0, 2.0], [1.0, 0.0]], [0.0, 7.0])
+
+
+class Failing(ScoreLoss):
+    """log cosh(a - y), whose `fail_in`-th call, if any, raises an error."""
+
+    calls, fail_in = [], None
+    lipschitz, curvature_range = 1.0, (0.0, 1.0)
+
+    def call(self, method):
+        self.calls.append(method)
+        if len(self.calls) == Failing.fail_in:
+            raise KeyError("the loss needs a file")
+
+    def value(self, a, y):
+        self.call("value")
+        return np.log(np.cosh(np.subtract(a, y)))
+
+    def derivative(self, a, y):
+        self.call("derivative")
+        return np.tanh(np.subtract(a, y))
+
+    def curvature(self, a, y):
+        self.call("curvature")
+        return 1 - np.tanh(np.subtract(a, y)) ** 2
+
+
+FAILING = MirrorDescentRegressor(divergence="squared_euclidean", loss=Failing())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FAILING,
+        MirrorDescentRegressor(divergence="squared_euclidean", loss=Failing(), update="importance"),
+        MirrorDescentRegressor(loss=Failing()),
+        ForwardRegressor(loss=Failing()),
+        LearningRatePath(FAILING, eta0s=2),
+        ExpertMixtureRegressor([("own", FAILING)]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_an_error_of_a_loss_ends_the_call_wherever_it_is_raised(model, unchanged, monkeypatch):
+    x, y = np.array([[1.0, 2.0]]), np.array([0.5])
+    model = copy.deepcopy(model).partial_fit(x, y)
+    Failing.calls.clear()
+    copy.deepcopy(model).partial_fit(x, y)
+    assert {"value", "derivative"} <= set(Failing.calls)
+    expected = model.predict(x)
+    for number in range(1, len(Failing.calls) + 1):
+        Failing.calls.clear()
+        monkeypatch.setattr(Failing, "fail_in", number)
+        with unchanged(model, "the loss needs a file", KeyError):
+            model.partial_fit(x, y)
+        assert model.predict(x) == expected

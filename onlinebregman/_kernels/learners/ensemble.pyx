@@ -91,8 +91,9 @@ cdef class Ensemble(AtomicLearner):
 
     cdef object interruption(self):
         cdef AtomicLearner learner
+        first = None
         for learner in self.changing:
-            error = learner.interruption()
-            if error is not None:
-                return error
-        return self.interrupt
+            error = learner.interruption()  # of each, as that forgets it
+            if first is None:
+                first = error
+        return self.interrupt if first is None else first

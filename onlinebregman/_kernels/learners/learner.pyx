@@ -393,12 +393,13 @@ cdef class Learner(AtomicLearner):
     cdef object interruption(self):
         if self.rule.failure is not None:
             return self.rule.failure
-        if self.interrupt is None and self.loss.interrupt is None and self.geometry.failure is None:
-            return None  # nearly always: spares a tuple
-        for error in (self.interrupt, self.loss.interrupt, self.geometry.failure):
-            if error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
-                return error
-        return None
+        if self.interrupt is not None:
+            return self.interrupt
+        if self.loss.interrupt is not None:
+            return self.link_error()
+        error = self.geometry.failure  # most of which refuse a row
+        ends = error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
+        return error if ends else None
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         return learn_rows_of(self, rows, block, inline_learn_row)

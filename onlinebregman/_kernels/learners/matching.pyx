@@ -86,9 +86,7 @@ cdef class MatchingLearner(SecondOrderLearner):
         return SecondOrderLearner.begin(self, rows, complete)
 
     cdef object interruption(self):
-        error = self.loss.interrupt
-        failed = error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
-        return error if failed else self.interrupt
+        return self.interrupt if self.loss.interrupt is None else self.link_error()
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
         out[0] = self.loss.link(scores[0])

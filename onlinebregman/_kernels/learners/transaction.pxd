@@ -8,6 +8,7 @@ cdef int check_idle(bint busy) except -1
 
 cdef class Validated:
     cdef tuple names, values  # of the parameters; no values in a copy
+    cdef list dicts           # names and copies of those that are dictionaries, which may change in place
     cdef bint named           # whether names of features have to be compared
 
     cpdef bint are_those_of(self, dict attributes)

@@ -44,12 +44,15 @@ cdef class Validated:
     def __init__(self, estimator=None, tuple names=(), bint named=False):
         self.names, self.named = names, named
         self.values = None if estimator is None else tuple([getattr(estimator, name) for name in names])
+        self.dicts = []
+        if estimator is not None:
+            self.dicts = [(name, value.copy()) for name, value in zip(names, self.values) if isinstance(value, dict)]
 
     def __reduce__(self):
         return Validated, (None, (), self.named)
 
     cpdef bint are_those_of(self, dict attributes):
-        """Whether the attributes of an estimator are these very objects."""
+        """Whether the attributes of an estimator are these very objects, and dictionaries have not changed since."""
         cdef PyObject* value  # a borrowed reference, of which only the address is read
         cdef Py_ssize_t k
         if self.values is None:
@@ -59,6 +62,9 @@ cdef class Validated:
             if value == NULL:
                 value = <PyObject*> None  # as in the class, for estimators without this parameter
             if value != <PyObject*> self.values[k]:
+                return False
+        for name, content in self.dicts:
+            if attributes.get(name) != content:
                 return False
         return True
 
@@ -98,8 +104,9 @@ cdef int check_idle(bint busy) except -1:
     """Raise an error if a thread is learning."""
     if busy:
         raise RuntimeError(
-            "This model is learning in another thread: it can predict, but not learn, be copied or be saved before "
-            "that call has ended. Protect such calls by a threading.Lock."
+            "This model is learning in another thread, or in the call that runs this code (of a loss, a schedule): it "
+            "can predict, but not learn, be copied or be saved before that call has ended. Protect calls in other "
+            "threads by a threading.Lock."
         )
     return 0
 

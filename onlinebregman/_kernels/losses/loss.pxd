@@ -15,7 +15,7 @@ cdef class Loss:
     cdef readonly bint logistic   # whether value and derivatives are those of LogisticLoss
     cdef readonly double drift    # v of the term v b of the intercept b that is added to the loss
     cdef readonly Loss inner      # a smooth loss equal to this one around its minimum; None: the loss itself
-    cdef object interrupt         # KeyboardInterrupt or MemoryError raised by a loss in Python
+    cdef object interrupt         # an exception raised by a loss in Python that ends the call
     cdef double value(self, double a, double y) noexcept nogil
     cdef double derivative(self, double a, double y) noexcept nogil
     cdef bint next_edge(self, double a, double y, Edge* edge) noexcept nogil

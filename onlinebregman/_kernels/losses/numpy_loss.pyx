@@ -19,13 +19,15 @@ cdef class NumPyLoss(Loss):
         return (self.definition,)
 
     cdef double call(self, str method, tuple arguments) noexcept:
+        if self.interrupt is not None:
+            return NAN  # so that the loop ends
         try:
             return getattr(self.definition, method)(*arguments)
-        except (KeyboardInterrupt, MemoryError) as error:
+        except (ArithmeticError, ValueError):
+            return NAN  # there is no such number, as where `math.exp` overflows at a trial step
+        except BaseException as error:
             self.interrupt = error
             return NAN
-        except Exception:
-            return NAN  # then the row is refused, as for a prediction that is not finite
 
     cdef double value(self, double a, double y) noexcept nogil:
         with gil:
@@ -39,10 +41,10 @@ cdef class NumPyLoss(Loss):
         with gil:
             try:
                 return self._next_edge(a, y, edge)
-            except (KeyboardInterrupt, MemoryError) as error:
-                self.interrupt = error
-            except Exception:  # then no step is found, and the row is refused
+            except (ArithmeticError, ValueError):  # then no step is found, and the row is refused
                 pass
+            except BaseException as error:
+                self.interrupt = error
             edge.near = NAN
             return True
 
