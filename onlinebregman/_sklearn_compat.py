@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import _fit_context, is_classifier
-from sklearn.utils import metaestimators
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import _param_validation, metaestimators
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
@@ -64,6 +65,13 @@ else:
 
             def _init_callback_context(self, **kwargs):
                 return _NoCallbacks()
+
+
+class Interval(_param_validation.Interval):
+    """An interval of numbers; True and False are none of the integers, as which NumPy does not take them."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not (self.type is Integral and isinstance(val, bool)) and super().is_satisfied_by(val)
 
 
 # Attributes that scikit-learn's own fit context needs after an error, to tear down its callbacks.

@@ -18,7 +18,7 @@ from .._kernels.rows.arrays import as_float64
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples, LifeCycleMixin
 from .types import MatrixLike
-from .validation import check_output_shape, check_rows, check_weights
+from .validation import as_own_numbers, check_output_shape, check_rows, check_weights
 
 
 class GrowsClasses(LifeCycleMixin):
@@ -375,7 +375,7 @@ def check_classes(classes) -> np.ndarray:
         raise ValueError(
             f"classes must be an array, list or set of labels; got a {type(classes).__name__}. Use list(classes)."
         )
-    labels = np.asarray(unmasked(classes, "classes"))
+    labels = as_own_numbers(np.asarray(unmasked(classes, "classes")))
     check_kind(labels.dtype, "classes", labels=True)
     if labels.ndim != 1:
         shown = repr(classes) if not labels.ndim else f"shape {labels.shape}"

@@ -317,6 +317,8 @@ class MirrorMixin(CountsLossMixin):
             settings.append(f"eta0={eta0:g}" if by_eta0 else f"learning_rate={rate!r}")
             remedies.insert(0, "lower eta0" if by_eta0 else "set learning_rate to lower rates")
         under = f" under {' and '.join(settings)}" if settings else ""
+        if data.weights is not None:
+            remedies.append("scale the sample weights")
         if own.get("update") in ("explicit", "gradient"):
             remedies.append("use update='implicit'")
         if own.get("average") and reason == "overflowed":

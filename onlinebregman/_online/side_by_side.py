@@ -139,7 +139,7 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
         if number < 0:
             raise ValueError(
                 f"The sum of the losses up to row {row} must be finite; got infinity. Scale features and targets "
-                "(sklearn.preprocessing.StandardScaler)."
+                f"(sklearn.preprocessing.StandardScaler){', or the weights' * (data.weights is not None)}."
             )
         estimator = self.estimators_[number]
         if hasattr(estimator, "_code_book"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -332,7 +332,14 @@ def _as_labels(y: Any, values: np.ndarray) -> Any:
             raise ValueError(
                 f"Labels must be of one kind: got y = {label!r} in row {row} after {labels[0]!r}. Give all as text."
             )
-    return y
+    return as_own_numbers(values)
+
+
+def as_own_numbers(labels: np.ndarray) -> np.ndarray:
+    """Labels, or an array of their own dtype if they are an array of objects that are all numbers."""
+    if labels.dtype != object or not all(isinstance(label, Real) for label in labels.flat):
+        return labels
+    return np.array(labels.tolist())
 
 
 def _as_numbers(y: np.ndarray) -> np.ndarray:

@@ -46,7 +46,12 @@ class Conjugate(Divergence):
     def potential(self, w: ArrayLike) -> float:
         theta = as_array(w)
         mu = self.primal.inverse_mirror(theta)
-        return float(np.vdot(theta, mu) - self.primal.potential(mu))
+        value = float(np.vdot(theta, mu)) - self.primal.potential(mu)
+        return np.inf if np.isnan(value) else value  # if both overflow
+
+    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
+        gap = super().divergence(u, w)
+        return gap if np.isfinite(gap) else self.primal.divergence(self.mirror(w), self.mirror(u))
 
     def mirror(self, w: ArrayLike) -> Array:
         return self.primal.inverse_mirror(w)

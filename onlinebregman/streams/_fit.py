@@ -21,7 +21,7 @@ from sklearn.utils import Bunch, check_scalar
 
 from .._online.validation import is_fitted
 from ..model_selection._progressive import _labels
-from ..model_selection._scoring import as_scorer
+from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import full_parameters, load_model, save_model
 from ._batches import Batches
 
@@ -55,10 +55,11 @@ def fit_stream(
         All labels, for a classifier; not needed with `handle_unknown="add"`.
     scoring : str, callable or None, default=None
         Progressive validation: every batch is predicted before it is learned, and the score is the mean over batches,
-        weighted by rows; for means over rows (accuracy, squared error, log loss) this is the score of all predictions.
-        A scorer's name, a scorer(estimator, X, y), or a metric(y_true, y_pred), defined on every batch: if batches may
-        lack classes, `make_scorer(log_loss, labels=classes, response_method="predict_proba")`. None: the mean
-        progressive loss, `cumulative_loss_ / t_`, that most estimators of this package maintain at no cost.
+        weighted by rows, or by the sums of sample weights, which the metric gets, too; for means over rows (accuracy,
+        squared error, log loss) this is the score of all predictions. A scorer's name, a scorer(estimator, X, y), or a
+        metric(y_true, y_pred), defined on every batch: if batches may lack classes, `make_scorer(log_loss,
+        labels=classes, response_method="predict_proba")`. None: the mean progressive loss, `cumulative_loss_ / t_`,
+        that most estimators of this package maintain at no cost.
     warm_start : bool, default=False
         True: the copy continues from the state of `estimator`.
     checkpoint : str or path, default=None
@@ -94,9 +95,9 @@ def fit_stream(
     Raises
     ------
     ValueError
-        If the estimator has no `partial_fit`; if the checkpoint is of another estimator, of other parameters or of
-        other names of columns, or the stream ends before it. An error of the estimator is passed on, with a note that
-        names the rows; the last checkpoint is kept.
+        If the estimator has no `partial_fit`; if rows have weights, and it or the metric takes none; if the checkpoint
+        is of another estimator, of other parameters or of other names of columns, or the stream ends before it. An
+        error of the estimator is passed on, with a note that names the rows; the last checkpoint is kept.
 
     Examples
     --------
@@ -123,22 +124,24 @@ def fit_stream(
     started = is_fitted(model)
     labels = _labels(model, None, classes, started)
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
+    refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, reports = course.n_rows, _Reports(verbose)
     source = _rest(batches, course.n_rows)
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
         for batch in rest:
             course.name(getattr(batches, "feature_names_", None), path)
-            X, y, *weights = batch
+            X, y, weights = (*batch, None)[:3]
             n = X.shape[0] if hasattr(X, "shape") else len(X)
             if not n:
                 continue
+            given = {} if weights is None else {"sample_weight": weights}
             try:
-                if scorer is not None and started:
-                    course.count(scorer(model, X, y), n)
-                given = {} if labels is None else {"classes": labels}
-                if weights:
-                    (given["sample_weight"],) = weights  # by name, as the third argument of classifiers is `classes`
-                model.partial_fit(X, y, **given)
+                if given and refused is not None:
+                    raise ValueError(refused)
+                total = n if weights is None else float(np.sum(weights))
+                if scorer is not None and started and total > 0:
+                    course.count(scorer(model, X, y, **given), total)
+                model.partial_fit(X, y, **given, **({} if labels is None else {"classes": labels}))
             except Exception as error:
                 error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
                 raise
@@ -164,7 +167,7 @@ class _Course:
     """The progress of a run, and its losses."""
 
     def __init__(self) -> None:
-        self.n_rows, self.n_scored, self.total, self.mean = 0, 0, 0.0, float("nan")
+        self.n_rows, self.n_scored, self.total, self.mean = 0, 0.0, 0.0, float("nan")
         self.curve: list[float] = []
         self.curve_rows: list[int] = []
         self.n_batches, self.every = 0, 1
@@ -180,7 +183,7 @@ class _Course:
                 "these columns in this order (`columns` of batches), or resume=False to start over."
             )
 
-    def count(self, score: float, n: int) -> None:
+    def count(self, score: float, n: float) -> None:
         self.total += float(score) * n
         self.n_scored += n
         self.mean = self.total / self.n_scored

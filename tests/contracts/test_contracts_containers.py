@@ -341,7 +341,7 @@ def test_invalid_classes_are_refused(estimator, rows, learn, unchanged):
                 model.partial_fit(X, y, classes=classes)
 
 
-def test_labels_keep_their_kind_in_the_own_dtypes_of_pandas(estimator, rows, learn):
+def test_labels_keep_their_kind_in_the_own_dtypes_of_pandas_and_as_objects(estimator, rows, learn):
     if not is_classifier(estimator):
         pytest.skip("has no classes")
     X, y = rows
@@ -349,6 +349,11 @@ def test_labels_keep_their_kind_in_the_own_dtypes_of_pandas(estimator, rows, lea
     model = clone(estimator).partial_fit(X, pd.Series(y, dtype="Int64"), classes=np.unique(y))
     assert model.classes_.dtype == y.dtype and (model.classes_ == np.unique(y)).all()
     assert clone(estimator).fit(X, pd.Series(y == y[0], dtype="boolean")).classes_.dtype == bool
+    for model in (
+        clone(estimator).fit(X, y.astype(object)),
+        clone(estimator).partial_fit(X, y.astype(object), classes=np.unique(y).astype(object)),
+    ):
+        assert model.classes_.dtype == y.dtype and (model.classes_ == np.unique(y)).all()
 
 
 def test_missing_labels_and_those_of_two_kinds_are_refused_by_row(estimator, rows, learn, unchanged):

@@ -24,6 +24,7 @@ from onlinebregman import (
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
     ParameterFreeRegressor,
+    ThresholdFeatures,
 )
 from onlinebregman.pipeline import OnlinePipeline
 
@@ -151,6 +152,19 @@ class NoEstimator:
 def test_pipelines_of_what_are_no_steps(steps, message):
     with pytest.raises(ValueError, match=message):
         OnlinePipeline(steps).partial_fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ThresholdFeatures(n_pairs=True),
+        ForwardRegressor(random_features=True),
+        DefiniteBoostMetricLearner(n_impostors=True),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_true_is_no_integer(model, unchanged):
+    refused(unchanged, model, "parameter of .* must be an int in the range .* Got True instead", LABELS)
 
 
 def test_a_parameter_that_is_gone_is_missed_by_its_name():

@@ -13,6 +13,7 @@ from onlinebregman.divergences import (
     Burg,
     Conjugate,
     LogDet,
+    PNorm,
     RelativeEntropy,
     Scaled,
     SquaredEuclidean,
@@ -55,6 +56,11 @@ def test_conjugates_are_the_cumulants_of_the_slides():
     assert_allclose(Conjugate(SquaredEuclidean()).potential(theta), (theta**2 / 2).sum())
     assert_allclose(Conjugate(BinaryEntropy()).potential(theta), np.log1p(np.exp(theta)).sum())
     assert_allclose(Conjugate(RelativeEntropy()).potential(theta), np.exp(theta).sum())
+
+
+def test_conjugates_of_large_images_are_infinite():
+    dual, theta = Conjugate(PNorm(3.0)), np.array([1.0, -2.0, 3.0])
+    assert dual.potential(1e160 * theta) == dual.divergence(1e160 * theta, theta) == np.inf
 
 
 def test_the_conjugate_of_logdet():

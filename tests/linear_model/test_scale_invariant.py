@@ -241,6 +241,11 @@ def test_a_refused_row_leaves_everything_as_it_was(layout):
     assert pickle.dumps(model) == before
 
 
+def test_weights_near_the_smallest_number_are_named():
+    with pytest.raises(ValueError, match=r"not finite.*, or scale the sample weights"):
+        ScaleInvariantRegressor().partial_fit([[1.0], [2.0], [-1.0]], [1.0, 5.0, 2.0], sample_weight=5e-324)
+
+
 def test_rows_of_weight_above_one_count_no_more_than_what_was_seen():
     rows = [[1.0], [-1.0]], [0, 1], [0, 1]
     once = ScaleInvariantClassifier().partial_fit(*rows, sample_weight=[1.0, 1.0])

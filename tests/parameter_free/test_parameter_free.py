@@ -190,6 +190,17 @@ def test_a_refused_row_changes_nothing(unchanged):
         model.partial_fit(X[:1], [1e200])
 
 
+@pytest.mark.parametrize(("seed", "weight"), [(4, 1e145), (39, 1e150)])
+def test_combinations_survive_weights_beyond_all_scales(seed, weight):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    model = ParameterFreeClassifier(thresholds=False, random_features=0 if seed == 4 else 128)
+    model.partial_fit(X[:20], y[:20], classes=[0, 1, 2], sample_weight=weight)
+    for i in range(20, 60):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
 def test_the_member_that_refuses_a_row_is_known():
     """Gradient descent members learn a dense row first, although other members stand between them in the list."""
     gentle, wild = (

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import SGDClassifier
-from sklearn.metrics import zero_one_loss
+from sklearn.metrics import mean_squared_error, zero_one_loss
 
 from onlinebregman import (
     EGPortfolio,
@@ -24,6 +24,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
+from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches, CSVBatches, fit_stream
 
@@ -182,6 +183,16 @@ def test_weights_of_rows(model):
     for rows, t, w in parts:
         expected.partial_fit(rows, t, sample_weight=w, **classes)
     assert_array_equal(fit_stream(model, parts, **classes).estimator.predict(X), expected.predict(X))
+
+
+def test_the_score_is_weighted_as_the_rows_are():
+    weights = np.random.default_rng(2).uniform(size=len(X))
+    weights[50:100] = weights[110:120] = 0
+    parts = [(X[i : i + 50], y[i : i + 50], weights[i : i + 50]) for i in range(0, len(X), 50)]
+    expected = progressive_val_score(ForwardRegressor(), parts, scoring=mean_squared_error).score
+    assert fit_stream(ForwardRegressor(), parts, scoring=mean_squared_error).score == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"Rows have weights, but scoring = .* does not accept sample_weight"):
+        fit_stream(ForwardRegressor(), parts, scoring=lambda estimator, X, y: 0.0)
 
 
 def test_the_curve_does_not_grow_with_the_stream():

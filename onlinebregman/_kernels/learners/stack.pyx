@@ -13,8 +13,8 @@ The mixture and the combinations are experts of a further mixture, so that they 
 
 import numpy as np
 
-from libc.math cimport isfinite, sqrt
-from libc.string cimport memcpy
+from libc.math cimport fabs, isfinite, sqrt
+from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.learners.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.learners.factor import inverse_root, unpacked
@@ -25,10 +25,14 @@ from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 # The last is of votes.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0), (1.0, 0.999))
 cdef double[VOTES + 1] FORGETTING = [gamma for _, gamma in COMBINATIONS]
+cdef double[VOTES + 1] ALPHA = [alpha for alpha, _ in COMBINATIONS]
 cdef double[VOTES + 1] LEAST = [least_pivot(alpha) for alpha, _ in COMBINATIONS]
 
 # Residuals of the mixture below this part of the range of the targets are rounding errors.
 cdef double ROUNDING = 1e-9
+
+# Beyond this a b_k of classes consists of rounding errors, of rows with weights of 1e150: its combination starts again.
+cdef double LARGEST = 1e100
 
 
 cdef class Stack(Undoable):
@@ -109,11 +113,17 @@ cdef class Stack(Undoable):
 
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil:
         """Learn x and its target; False on overflow. The buffer has n_experts + 1 numbers."""
+        cdef Py_ssize_t k
         memcpy(buffer, x, self.n_experts * sizeof(double))
         buffer[self.n_experts] = y
         rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, FORGETTING[j], LEAST[j])
         if self.b.shape[0]:
             solve_factor(&self.factors[j, 0], self.n_experts, 1, &self.b[j, 0])
+            for k in range(self.n_experts):
+                if not fabs(self.b[j, k]) < LARGEST:
+                    start_factor(&self.factors[j, 0], self.n_experts, 1, ALPHA[j])
+                    memset(&self.b[j, 0], 0, self.n_experts * sizeof(double))
+                    return True
         return isfinite(buffer[self.n_experts]) and weight > 0
 
     cdef int save(self, Py_ssize_t n_rows) except -1:
