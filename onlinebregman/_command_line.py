@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -27,7 +29,12 @@ def add_commands(commands: Any) -> None:
     )
     learn.add_argument("-e", "--estimator", default="ParameterFreeClassifier", help="default: %(default)s")
     learn.add_argument(
-        "--set", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the estimator, as Python literals"
+        "--set",
+        nargs="*",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="parameters of the estimator, as Python literals; may be given more than once",
     )
     learn.add_argument(
         "--classes", help="all labels, separated by commas; by default they are found by a first pass over the file"
@@ -79,6 +86,7 @@ def learn_file(options: argparse.Namespace) -> None:
     Progress is written to standard error: rows, mean score (the loss of the estimator), seconds. If the file of the
     model exists, learning resumes from it.
     """
+    _check_kept(options.model, options.data)
     estimator = _estimator(options)
     classes = _given_classes(options) if is_classifier(estimator) else None
     resumed = options.model.exists() and not options.restart
@@ -104,6 +112,7 @@ def predict_file(options: argparse.Namespace) -> None:
 
     If the file that was learned had names of columns, as this one has, columns are found by them, in any order.
     """
+    _check_kept(options.output, options.data, options.model)
     model, columns = _loaded(options)
     method = "predict_proba" if options.proba else "predict"
     if not hasattr(model, method):
@@ -166,7 +175,10 @@ def _estimator(options: argparse.Namespace) -> BaseEstimator:
     found = getattr(onlinebregman, options.estimator, None) if options.estimator in onlinebregman.__all__ else None
     if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
         raise ValueError(f"There is no estimator {options.estimator!r}; see the table in the documentation, Choosing.")
-    return found().set_params(**dict(map(_setting, options.set)))
+    try:
+        return found().set_params(**dict(map(_setting, options.set)))
+    except AttributeError as error:  # of a part that is no estimator
+        raise ValueError(f"--set {' '.join(options.set)}: {error}.") from error
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -177,6 +189,12 @@ def _setting(text: str) -> tuple[str, Any]:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value  # a string without quotes, as shells remove them
+
+
+def _check_kept(output: str | Path, *inputs: str | Path) -> None:
+    for path in inputs:
+        if os.path.isfile(output) and os.path.exists(path) and os.path.samefile(output, path):
+            raise ValueError(f"{output} would be overwritten while it is read; give another file for what is written.")
 
 
 def _loaded(options: argparse.Namespace) -> tuple[Any, list[str] | None]:
@@ -195,13 +213,15 @@ def _batches(
     name = options.data.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     kinds = {".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".parquet": "parquet"}
     kind = options.format or kinds.get(Path(name).suffix, "csv")
+    if options.data == "-" and kind != "csv":
+        raise ValueError(f"Standard input must be CSV; got --format {kind}. Give a file.")
     if kind == "svmlight":
         if options.n_features is None:
             raise ValueError("svmlight files do not contain the number of features; give --n-features.")
         zero_based = "auto" if options.first_column is None else options.first_column == 0
         return SVMLightBatches(options.data, options.n_features, zero_based=zero_based)
     target: Any = None if options.target == "none" else options.target
-    if isinstance(target, str) and target.lstrip("-").isdigit():
+    if isinstance(target, str) and re.fullmatch("-?[0-9]+", target):
         target = int(target)
     if kind == "parquet":
         return ParquetBatches(options.data, target, columns=columns)
@@ -232,7 +252,7 @@ def _has_text_targets(model: Any, classes: np.ndarray | None) -> bool | None:
 def _given_classes(options: argparse.Namespace) -> np.ndarray | None:
     if options.classes is None:
         return None
-    given = np.array(options.classes.split(","))
+    given = np.array([label.strip() for label in options.classes.split(",")])
     try:
         return given.astype(np.float64)  # targets of files are also read as float64
     except ValueError:

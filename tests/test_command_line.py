@@ -220,6 +220,36 @@ def test_labels_that_are_unknown_are_errors_and_leave_no_log_loss(folder, capsys
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["rows", "error"]
 
 
+def test_what_is_read_is_not_overwritten(folder, capsys):
+    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for command in (
+        ["learn", "cells.csv", "--restart", "-m", "./cells.csv"],
+        ["predict", "cells.csv", "-m", "m.zip", "-o", "cells.csv"],
+        ["predict", "cells.csv", "-m", "m.zip", "-o", "./m.zip"],
+    ):
+        assert main(command) == 1
+        assert "would be overwritten while it is read" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_spaces_years_and_parameters_one_by_one(folder, capsys):
+    (folder / "spaces.csv").write_text("1999, 2000, 2001\n1, 2, x\n3, 4, z \n")
+    command = ["learn", "spaces.csv", "-m", "m.zip", "-t", "2001", "--classes", "x, z"]
+    assert main([*command, "-e", "ForwardClassifier", "--set", "alpha=2", "--set", "fit_intercept=False"]) == 0
+    model = load_model("m.zip")
+    assert model.classes_.tolist() == ["x", "z"] and (model.alpha, model.fit_intercept) == (2, False)
+    capsys.readouterr()
+    assert main(command) == 1
+    assert "give another file, or resume=False to start over (--restart on the command line)" in capsys.readouterr().err
+
+
+def test_quoted_values_that_are_too_long_are_refused(folder, capsys):
+    (folder / "long.csv").write_text(f'a,b,y\n1,"{"u" * 200_000}",x\n')
+    assert main(["learn", "long.csv", "-m", "m.zip"]) == 1
+    assert "field larger than field limit" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -227,7 +257,10 @@ def test_labels_that_are_unknown_are_errors_and_leave_no_log_loss(folder, capsys
         (["learn", "cells.csv", "-e", "os"], "There is no estimator 'os'"),
         (["learn", "cells.csv", "--set", "share"], "--set must be followed by NAME=VALUE; got 'share'"),
         (["learn", "cells.csv", "-t", "z"], "must have a column 'z'; got"),
+        (["learn", "cells.csv", "-t", "²"], "must have a column '²'; got"),
+        (["learn", "cells.csv", "--set", "share__x=1"], "--set share__x=1: "),
         (["learn", "-"], "give --classes"),
+        (["learn", "-", "--format", "svmlight", "--n-features", "3"], "Standard input must be CSV"),
         (["learn", "cells.svm"], "give --n-features"),
         (["learn", "cells.csv", "--delimiter", "ab"], "delimiter must be one character; got 'ab'"),
         (["learn", "cells.csv", "--delimiter", ";"], "a column of X in addition to the target; got ['x0,x1"),

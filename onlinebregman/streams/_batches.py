@@ -149,6 +149,8 @@ class Table(Batches):
     def _place(self, column: str | int, names: Sequence[Any], what: str) -> int:
         if isinstance(column, Integral) and -len(names) <= column < len(names):
             return int(column) % len(names)
+        if isinstance(column, Integral) and str(column) in names:  # such as a year
+            column = str(column)
         if column not in names:
             raise ValueError(f"{what} must have a column {column!r}; got {', '.join(map(str, names))}.")
         return names.index(column)

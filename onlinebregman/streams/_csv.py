@@ -78,7 +78,7 @@ class CSVBatches(Table):
             if first is None:
                 return
             first = first.removeprefix("\ufeff")  # Excel writes a BOM
-            fields = [field.strip() for field in next(csv.reader([first], delimiter=self.delimiter))]
+            fields = [field.strip() for field in _split(first, self.delimiter)]
             names: list[Any] = fields if self.header else list(range(len(fields)))
             places, target = self._places(names, str(self.path))
             if not places:
@@ -102,7 +102,7 @@ class CSVBatches(Table):
                     X = self._rows(batch, places, texts, names, n_read)
                     y = None
                     if target is not None:
-                        y = self._parsed(batch, [target], str)[:, 0]
+                        y = np.char.strip(self._parsed(batch, [target], str)[:, 0])
                         text = _is_text(y) if text is None else text
                         if (y == "").any():
                             raise ValueError(
@@ -179,7 +179,7 @@ class CSVBatches(Table):
         width, last = len(names), max(places)
         for row, line in enumerate(lines, n_read):
             if '"' in line or line.count(self.delimiter) != width - 1:
-                values = next(csv.reader([line], delimiter=self.delimiter))
+                values = _split(line, self.delimiter)
                 if len(values) <= last or "".join(values[width:]).strip():
                     raise ValueError(
                         f"Rows must have {width} values, as the first line; got {len(values)} in row {row}."
@@ -204,6 +204,13 @@ def _whole_rows(lines: Iterator[str], delimiter: str) -> Iterator[str]:
                 raise ValueError(f"Quotes must be closed; got {line.strip()[:50]!r} and no end of the quoted value.")
             line = "".join(row)
         yield line
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter))
+    except csv.Error as error:  # such as a quoted value that is too long
+        raise ValueError(f"Python's csv module cannot read {line[:50]!r}: {error}.") from error
 
 
 def _ends_in_quotes(line: str, delimiter: str) -> bool:

@@ -25,6 +25,7 @@ from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import full_parameters, load_model, save_model
 from ._batches import Batches
 
+START_OVER = "resume=False to start over (--restart on the command line)"
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
 
 
@@ -180,7 +181,7 @@ class _Course:
         elif names is not None and names != self.feature_names:
             raise ValueError(
                 f"{path} is a checkpoint of the columns {', '.join(self.feature_names)}; got {', '.join(names)}. Give "
-                "these columns in this order (`columns` of batches), or resume=False to start over."
+                f"these columns in this order (`columns` of batches), or {START_OVER}."
             )
 
     def count(self, score: float, n: float) -> None:
@@ -223,14 +224,11 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     model, extra = load_model(path, trusted=trusted, return_extra=True)
     course = _Course()
     if not isinstance(extra, dict) or extra.keys() | {"feature_names"} != vars(course).keys():
-        raise ValueError(
-            f"{path} is a model, but not a checkpoint; give another file, or resume=False to overwrite it."
-        )
+        raise ValueError(f"{path} is a model, but not a checkpoint; give another file, or {START_OVER}.")
     vars(course).update(extra)
     if type(model) is not type(estimator) or full_parameters(model) != full_parameters(estimator):
         raise ValueError(
-            f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or resume=False to start "
-            "over."
+            f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or {START_OVER}."
         )
     return model, course
 
