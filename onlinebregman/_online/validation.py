@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
@@ -65,6 +66,23 @@ def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
     if allow_nan:
         remedy = "Missing values may be NaN in dense rows." if value == "NaN" else "Give NaN for missing values."
     raise ValueError(f"Input {name} contains {value} ({where or 'a single number'}). {remedy}")
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+
+
+@contextmanager
+def _finite_floats(values, name: str) -> Iterator[None]:
+    """Context of a conversion to floats, in which an integer beyond the largest of them is infinite, an error."""
+    try:
+        yield
+    except OverflowError:
+        check_finite(np.vectorize(_as_float, otypes=[np.float64])(np.asarray(values, dtype=object)), name)
+        raise
 
 
 def finite(what: str) -> Callable[[Method], Method]:
@@ -184,7 +202,8 @@ def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
 def _validated(estimator, X, *given, **options):
     """scikit-learn's `validate_data`, with an error that names text by row and column."""
     try:
-        return validate_data(estimator, X, *given, **options)
+        with _finite_floats(X, "X"):
+            return validate_data(estimator, X, *given, **options)
     except (TypeError, ValueError):
         check_no_text(X)
         raise
@@ -192,9 +211,10 @@ def _validated(estimator, X, *given, **options):
 
 def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarray:
     """An aligned, C-contiguous array of numbers, by default of float64; not checked to be finite."""
-    values = check_array(
-        readable(values, name), dtype=dtype, order="C", ensure_all_finite=False, input_name=name, **options
-    )
+    options |= {"dtype": dtype, "order": "C", "ensure_all_finite": False, "input_name": name}
+    values = readable(values, name)
+    with _finite_floats(values, name):
+        values = check_array(values, **options)
     return np.require(values, requirements=["C", "A"])
 
 
@@ -308,7 +328,8 @@ def check_targets_readable(y, *, labels: bool, multi_output: bool = True):
     if labels and values.ndim:
         y = _as_labels(y, values)
     elif values.ndim and values.dtype.kind in "OSU":
-        y = values = _as_numbers(values)
+        with _finite_floats(values, "y"):
+            y = values = _as_numbers(values)
     if values.dtype.kind == "f":  # scikit-learn's message does not name the row
         check_finite(values, "y")
     if not multi_output and values.ndim == 2 and values.shape[1] > 1:
@@ -373,7 +394,8 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
         weights = plain
     elif np.isscalar(sample_weight):
         check_kind(np.asarray(sample_weight).dtype, "sample_weight")
-        weights = np.full(n_rows, sample_weight, dtype=np.float64)
+        with _finite_floats(sample_weight, "sample_weight"):
+            weights = np.full(n_rows, sample_weight, dtype=np.float64)
     else:
         weights = check_numbers(sample_weight, "sample_weight", ensure_2d=False)
     if weights.ndim != 1:

@@ -242,4 +242,4 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
 
 def _ones(X: Any) -> np.ndarray | None:
     """The targets of rows that need no validation."""
-    return np.ones(X.shape[0]) if isinstance(X, np.ndarray) or issparse(X) else None
+    return np.ones(X.shape[0]) if (isinstance(X, np.ndarray) and X.ndim) or issparse(X) else None

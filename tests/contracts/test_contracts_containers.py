@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -286,6 +286,32 @@ def test_masked_arrays_of_which_nothing_is_masked_are_arrays(estimator, rows, le
     assert learned(learn(estimator, np.ma.array(X), np.ma.array(y, mask=False))) == learned(reference)
     for name, values in output(estimator, np.ma.array(X)).items():
         assert_array_equal(values, output(reference, X)[name])
+
+
+def test_integers_beyond_the_largest_float_are_infinite(estimator, rows, learn, untouched, outputs):
+    X, y = rows
+    learn(estimator, X, y)
+    huge, where = X.astype(object), r"X contains infinity \(row 2, column 1\)"
+    huge[2, 1] = 10**400
+    bad = [(huge, y, {}, where), (huge.tolist(), y, {}, where)]
+    if is_regressor(estimator):
+        bad.append((X, [1, -(10**400), *y[2:]], {}, r"y contains infinity \(row 1\)"))
+    if has_fit_parameter(estimator, "sample_weight"):
+        bad.append((X, y, {"sample_weight": [1, 10**400, *y[2:]]}, r"sample_weight contains infinity \(row 1\)"))
+        bad.append((X, y, {"sample_weight": 10**400}, "sample_weight contains infinity"))
+    with untouched(estimator):
+        for X_bad, y_bad, weighted, message in bad:
+            with pytest.raises(ValueError, match=message):
+                estimator.partial_fit(X_bad, y_bad, **weighted)
+        for name in (name for name in outputs if hasattr(estimator, name)):
+            with pytest.raises(ValueError, match=where):
+                getattr(estimator, name)(huge)
+
+
+def test_a_number_is_no_row(estimator, rows, learn, unchanged):
+    learn(estimator, *rows)
+    with unchanged(estimator, "Expected 2D array, got scalar array"):
+        estimator.partial_fit(np.array(3.0), rows[1])
 
 
 def test_dicts_are_no_rows(estimator, rows, learn, unchanged):
