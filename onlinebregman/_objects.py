@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,8 @@ def spell(value: object) -> str:
 
 
 def check_parameter(value: float, name: str, *, positive: bool) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < np.inf or (positive and value == 0):
+    finite = isinstance(value, Real) and 0 <= value <= float_info.max  # integers may be larger
+    if isinstance(value, bool) or not finite or (positive and value == 0):
         needed = "> 0" if positive else ">= 0"
         raise ValueError(f"{name} must be a finite number {needed}; got {value!r}.")
     return float(value)

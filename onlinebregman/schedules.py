@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from numbers import Real
+from sys import float_info
 from typing import Any, Literal, NoReturn, get_args, overload
 
 import numpy as np
@@ -30,7 +31,7 @@ __all__ = [
 
 
 def _positive(value: float, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value <= float_info.max:
         raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
     return float(value)
 

@@ -211,7 +211,7 @@ def test_the_elastic_net_is_between_the_two():
         assert_array_equal(kind(0.0).prox(SquaredEuclidean(), w, 0.5), w)
 
 
-@pytest.mark.parametrize("alpha", [-1.0, np.inf, np.nan, "1", True])
+@pytest.mark.parametrize("alpha", [-1.0, np.inf, 10**400, np.nan, "1", True])
 def test_strengths_that_are_none_are_refused(alpha):
     for kind in KINDS:
         with pytest.raises(ValueError, match="must be a finite number >= 0"):
