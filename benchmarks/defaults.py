@@ -1,15 +1,15 @@
 """How the default learning rates were chosen: mean score over real data sets for a grid of rates.
 
-    python benchmarks/defaults.py [regression|metric]
+    python benchmarks/defaults.py [--only regression metric]
 
 Everything is standardised inside the training part. The defaults are the best line of each table, or one that is equal
 to it. Data sets that scikit-learn does not include are read from the folder ONLINEBREGMAN_DATA, if it is set.
 """
 
+import argparse
 import itertools
 import os
 import platform
-import sys
 import warnings
 
 import numpy as np
@@ -112,8 +112,12 @@ def table(rows, data, score, unit):
 
 
 if __name__ == "__main__":
+    parts = {"regression": regression, "metric": metric}
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="*", choices=parts, default=parts)
+    only = parser.parse_args().only
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(f"onlinebregman {__version__}, scikit-learn {sklearn.__version__}, Python {platform.python_version()}")
     with threadpool_limits(1):
-        for part in sys.argv[1:] or ["regression", "metric"]:
-            {"regression": regression, "metric": metric}[part]()
+        for part in only:
+            parts[part]()

@@ -1,6 +1,6 @@
 """The cost of fixed share (`share`) on stationary streams, and its gain under drift.
 
-    python benchmarks/drift.py
+    python benchmarks/drift.py [--only STREAM ...]
 
 Losses of the parameter-free mixtures over whole streams, each row predicted before it is learned, relative to
 those without a share: real sets in random order, two series in their order, and linear data whose coefficients are
@@ -8,6 +8,7 @@ redrawn three times. Data sets that scikit-learn does not include are read from 
 ONLINEBREGMAN_DATA names.
 """
 
+import argparse
 import os
 import sys
 import warnings
@@ -33,11 +34,16 @@ def abrupt(labels, seed=0, n=8000, d=10, n_parts=4):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="*", default=("labels", "numbers", *LABELS, *NUMBERS), metavar="STREAM")
+    only = parser.parse_args().only
     warnings.simplefilter("ignore")
     print(f"{'stream':25s}" + "".join(f"{f'share={share:g}':>14s}" for share in SHARES))
     streams = [(f"abrupt changes, {kind}", kind == "labels", None) for kind in ("labels", "numbers")]
     streams += [(name + ", series" * (name in SERIES), name in LABELS, name) for name in LABELS + NUMBERS[::-1]]
     for title, labels, name in streams:
+        if (name or ("labels" if labels else "numbers")) not in only:
+            continue
         if name not in (None, *BUNDLED) and "ONLINEBREGMAN_DATA" not in os.environ:
             continue
         X, y = abrupt(labels) if name is None else load(name)

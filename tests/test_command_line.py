@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,19 @@ def test_standard_input_and_numbers(monkeypatch, capsys):
     assert main(["test", "-", "-m", "m.zip"]) == 0
     error = ((model.predict(X[:, 1:]) - X[:, 0] / 10) ** 2).mean()
     assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(error, rel=1e-5)
+
+
+def test_standard_input_is_read_where_it_can_be_interrupted(monkeypatch, tmp_path):
+    threads = set()
+
+    def lines():
+        for line in text(X[:, 0], X[:, 1:]).splitlines(keepends=True):
+            threads.add(threading.current_thread())
+            yield line
+
+    monkeypatch.setattr(sys, "stdin", lines())
+    assert main(["learn", "-", "-m", str(tmp_path / "m.zip"), "-e", "ForwardRegressor", "--quiet"]) == 0
+    assert threads == {threading.current_thread()}
 
 
 def test_it_continues_where_it_stopped(folder, capsys):

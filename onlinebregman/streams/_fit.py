@@ -73,7 +73,7 @@ def fit_stream(
     trusted : iterable of classes, default=()
         See :func:`~onlinebregman.persistence.load_model`.
     prefetch : int, default=2
-        Number of batches to read ahead. 0: none, without a thread.
+        Number of batches to read ahead. 0, and from standard input: none, without a thread.
     verbose : bool, default=False
         Print rows, scores and seconds to standard error, each time the number of rows has doubled.
 
@@ -128,6 +128,8 @@ def fit_stream(
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, reports = course.n_rows, _Reports(verbose)
     source = _rest(batches, course.n_rows)
+    if _is_standard_input(batches):
+        prefetch = 0  # an error or Ctrl-C would have to wait for the thread, which waits for input
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
         for batch in rest:
             course.name(getattr(batches, "feature_names_", None), path)
@@ -233,13 +235,18 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     return model, course
 
 
+def _is_standard_input(batches: Any) -> bool:
+    """Whether batches are read from standard input, once."""
+    return isinstance(batches, Batches) and getattr(batches, "path", None) == "-"
+
+
 def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:
     """The batches after this many rows."""
     if isinstance(batches, Batches):
         batch = None
         for batch in batches.read(n_rows):
             yield batch
-        again = getattr(batches, "path", None) != "-"  # standard input is read once
+        again = not _is_standard_input(batches)
         if n_rows and batch is None and again and next(batches.read(n_rows - 1), None) is None:
             raise ValueError(
                 f"The stream has fewer rows than the {n_rows} after which the checkpoint was written; it may be a "
