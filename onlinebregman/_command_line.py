@@ -37,7 +37,9 @@ def add_commands(commands: Any) -> None:
         help="parameters of the estimator, as Python literals; may be given more than once",
     )
     learn.add_argument(
-        "--classes", help="all labels, separated by commas; by default they are found by a first pass over the file"
+        "--classes",
+        help="all labels, separated by commas; by default they are found by a first pass over the file, or with --set "
+        "handle_unknown=add when they come",
     )
     learn.add_argument("--every", type=int, default=1_000_000, help="rows between checkpoints (default: %(default)s)")
     learn.add_argument("--restart", action="store_true", help="start over even if the model file exists")
@@ -92,7 +94,8 @@ def learn_file(options: argparse.Namespace) -> None:
     resumed = options.model.exists() and not options.restart
     columns = _loaded(options)[1] if resumed else None
     batches = _batches(options, _has_text_targets(estimator, classes), columns=columns)
-    if is_classifier(estimator) and classes is None:
+    adds = getattr(estimator, "handle_unknown", "error") == "add"
+    if is_classifier(estimator) and classes is None and not adds:
         classes = _found_classes(options, batches)
     result = fit_stream(
         estimator,
@@ -262,7 +265,8 @@ def _given_classes(options: argparse.Namespace) -> np.ndarray | None:
 def _found_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
     if options.data == "-":
         raise ValueError(
-            "Standard input can only be read once, and a classifier needs all labels in advance; give --classes."
+            "Standard input can only be read once, and a classifier needs all labels in advance; give --classes, or "
+            "--set handle_unknown=add."
         )
     labels = [np.unique(y) for _, y in batches]
     if not labels:

@@ -80,6 +80,15 @@ def test_standard_input_and_numbers(monkeypatch, capsys):
     assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(error, rel=1e-5)
 
 
+def test_labels_that_are_added_need_no_first_pass(folder, monkeypatch):
+    command = ["-m", "m.zip", "-e", "ForwardClassifier", "--set", "handle_unknown=add", "--quiet"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text(NAMES[y])))
+    assert main(["learn", "-", *command]) == 0
+    model = ForwardClassifier(handle_unknown="add").partial_fit(X, NAMES[y])
+    assert np.array_equal(load_model("m.zip").predict_proba(X), model.predict_proba(X))
+    assert main(["test", "cells.csv", "-m", "m.zip"]) == 0
+
+
 def test_standard_input_is_read_where_it_can_be_interrupted(monkeypatch, tmp_path):
     threads = set()
 

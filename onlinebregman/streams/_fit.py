@@ -99,6 +99,8 @@ def fit_stream(
         If the estimator has no `partial_fit`; if rows have weights, and it or the metric takes none; if the checkpoint
         is of another estimator, of other parameters or of other names of columns, or the stream ends before it. An
         error of the estimator is passed on, with a note that names the rows; the last checkpoint is kept.
+    OSError
+        If the checkpoint cannot be written; before a row is read, if there is no such folder.
 
     Examples
     --------
@@ -118,6 +120,8 @@ def fit_stream(
     check_scalar(checkpoint_every, "checkpoint_every", Integral, min_val=1)
     check_scalar(prefetch, "prefetch", Integral, min_val=0)
     path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):  # not after hours of learning
+        raise OSError(f"{path} cannot be a checkpoint: it is a folder, or there is no folder {path.parent}.")
     if path is not None and resume and path.exists():
         model, course = _resumed(estimator, path, trusted)
     else:

@@ -201,6 +201,14 @@ def test_the_curve_does_not_grow_with_the_stream():
     assert (np.diff(result.curve_rows) == result.curve_rows[1] - result.curve_rows[0]).all()
 
 
+@pytest.mark.parametrize("name", ["nowhere/run.zip", "."])
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_rows_are_read(name, tmp_path):
+    read = []
+    with pytest.raises(OSError, match="cannot be a checkpoint"):
+        fit_stream(ImplicitGDRegressor(), (read.append(1) or (X, y) for _ in range(1)), checkpoint=tmp_path / name)
+    assert not read
+
+
 def test_an_error_names_the_rows_and_leaves_the_checkpoint(tmp_path):
     bad = X.copy()
     bad[130, 1] = np.nan
