@@ -3,9 +3,9 @@
     python benchmarks/n_jobs.py [--jobs 2] [--rows 4096] [--repeats 15]
 
 The default members of the parameter-free mixtures on rows of 20 and 100 columns, one-vs-rest classifiers of 10 and 40
-classes, regressions of as many outputs, and 16 learning rates. Microseconds a row, with one thread and with several,
-and their ratio, the minimum of alternating repeats; it is unreliable on busy processors. Also the CPU time of several
-threads over that of one, which depends less on other load.
+classes, regressions of as many outputs, and 16 learning rates. Medians of repeats: microseconds a row with one thread
+and with several, the ratio of a run to the next one, with several threads, and that of their CPU times, several over
+one. Minima would compare a core that had both the clock and the cache for itself with two that had not.
 """
 
 import argparse
@@ -58,12 +58,12 @@ def main():
                 for n, found in runs.items():
                     found.append(learned(kind, X, y, n))
                 assert (runs[1][-1][2] == runs[options.jobs][-1][2]).all()
-            (one, cpu), (several, cpu_all) = (
-                tuple(min(run[k] for run in found) / options.rows * 1e6 for k in (0, 1)) for found in runs.values()
-            )
+            one, several = (np.array([run[:2] for run in found]) for found in runs.values())
+            gain, cpu = np.median(one / several, axis=0)
+            one, several = (1e6 * np.median(found[:, 0]) / options.rows for found in (one, several))
             several_models = {MirrorDescentClassifier: y.max() + 1, MirrorDescentRegressor: y[0].size}
             name = kind.__name__ + (f", {several_models[kind]:.0f}" if kind in several_models else "")
-            print(f"{name:28}{d:8}{one:8.1f}{several:9.1f}{one / several:7.2f}{cpu_all / cpu:7.2f}", flush=True)
+            print(f"{name:28}{d:8}{one:8.1f}{several:9.1f}{gain:7.2f}{1 / cpu:7.2f}", flush=True)
 
 
 if __name__ == "__main__":
