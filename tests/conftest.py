@@ -304,8 +304,8 @@ def unchanged(untouched):
 
     @contextlib.contextmanager
     def unchanged(estimator, match, error=ValueError):
-        with untouched(estimator), pytest.raises(error, match=match):
-            yield
+        with untouched(estimator), pytest.raises(error, match=match) as raised:
+            yield raised
 
     return unchanged
 

@@ -263,6 +263,8 @@ cdef class AtomicLearner:
                 if status != LEARNED or error is not None:
                     self.undo_call(rows)
                 if error is not None:
+                    if status != LEARNED and isinstance(error, Exception):
+                        error.add_note(f"This was at row {block.failed}.")
                     raise error
                 if status == LEARNED:
                     self.keep(rows)

@@ -251,8 +251,9 @@ class BreakingLoss(LogCosh):
 def test_an_error_of_ones_own_loss_names_the_row(update, divergence, unchanged):
     model = MirrorDescentRegressor(divergence=divergence, loss=BreakingLoss(), update=update, eta0=0.1, init=0.1)
     model.partial_fit([[1.0, 2.0]], [0.0])
-    with unchanged(model, "row 1"):
+    with unchanged(model, "no such score", RuntimeError) as error:
         model.partial_fit([[1.0, 2.0], [50.0, 50.0]], [0.0, 0.0])
+    assert error.value.__notes__ == ["This was at row 1."]
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------
