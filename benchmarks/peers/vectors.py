@@ -121,6 +121,9 @@ def blocks(repeats):
         "EG simplex, implicit": lambda: EGRegressor(weights="simplex", eta0=0.1),
         "EG signed, implicit": lambda: EGRegressor(eta0=0.1),
         "Burg, implicit": lambda: BurgRegressor(eta0=0.1),
+        "p-norm, explicit": lambda: PNormRegressor(update="explicit", eta0=1e-4),
+        "p-norm, p = 4, explicit": lambda: PNormRegressor(p=4.0, update="explicit", eta0=1e-4),
+        "p-norm, implicit": lambda: PNormRegressor(eta0=0.1),
     }
     for width, rows in ((20, 50_000), (100, 20_000), (1000, 5000)):
         X, y = stream(rows, width)
