@@ -49,9 +49,13 @@ def spell(value: object) -> str:
     return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
 
 
+def is_finite_number(value: float) -> bool:
+    """Whether it is a number, no truth value, that is finite as a float: integers may be larger than any."""
+    return isinstance(value, Real) and not isinstance(value, bool) and -float_info.max <= value <= float_info.max
+
+
 def check_parameter(value: float, name: str, *, positive: bool) -> float:
-    finite = isinstance(value, Real) and 0 <= value <= float_info.max  # integers may be larger
-    if isinstance(value, bool) or not finite or (positive and value == 0):
+    if not is_finite_number(value) or value < 0 or (positive and value == 0):
         needed = "> 0" if positive else ">= 0"
         raise ValueError(f"{name} must be a finite number {needed}; got {value!r}.")
     return float(value)

@@ -7,14 +7,12 @@ classes name them as the theorems do. They call a subclass that defines `__call_
 from __future__ import annotations
 
 import inspect
-from numbers import Real
-from sys import float_info
 from typing import Any, Literal, NoReturn, get_args, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ParametricObject, check_parameter
+from ._objects import ParametricObject, check_parameter, is_finite_number
 
 __all__ = [
     "LEARNING_RATES",
@@ -31,7 +29,7 @@ __all__ = [
 
 
 def _positive(value: float, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value <= float_info.max:
+    if not is_finite_number(value) or value <= 0:
         raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
     return float(value)
 

@@ -128,6 +128,7 @@ def fit_stream(
         model, course = copy.deepcopy(estimator) if warm_start else clone(estimator), _Course()
     started = is_fitted(model)
     labels = _labels(model, None, classes, started)
+    told = {} if labels is None else {"classes": labels}
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, reports = course.n_rows, _Reports(verbose)
@@ -148,11 +149,11 @@ def fit_stream(
                 total = n if weights is None else float(np.sum(weights))
                 if scorer is not None and started and total > 0:
                     course.count(scorer(model, X, y, **given), total)
-                model.partial_fit(X, y, **given, **({} if labels is None else {"classes": labels}))
+                model.partial_fit(X, y, **told, **given)
             except Exception as error:
                 error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
                 raise
-            started, labels = True, None
+            started, told = True, {}
             course.learned(n, None if scorer is not None else model)
             reports.show(course)
             if path is not None and course.n_rows - saved_at >= checkpoint_every:
