@@ -63,7 +63,6 @@ cdef class MixtureLearner(Ensemble):
     cdef Workspaces works     # of the other threads
     cdef Workspace* work      # of the calling thread
     cdef void* block_rows     # the Rows of this call
-    cdef Py_ssize_t work_per_row   # numbers read or written to learn one row
 
     cdef int link(self) except -1
     cdef void largest_first(self) noexcept

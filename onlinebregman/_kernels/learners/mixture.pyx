@@ -27,14 +27,13 @@ from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
-from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 256
     MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
-    MAX_CHUNK_WORK = 1 << 24     # numbers read or written to learn a chunk: some milliseconds
     MIN_PARALLEL_WORK = 1 << 22  # smallest such number of a call with threads, which take 50 us to start
     MIN_PARALLEL_ROW = 512       # and of a row whose learners in lockstep are divided
 

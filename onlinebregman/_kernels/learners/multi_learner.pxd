@@ -20,7 +20,6 @@ cdef class MultiLearner(Ensemble):
     cdef Py_ssize_t n_parts   # 0: all learn in this thread
     cdef ThreadPool thread_pool
     cdef Chunk chunk          # of rows that the parts learn
-    cdef Py_ssize_t work_per_row   # numbers read or written to learn one row
     cdef const Block* block
     cdef bint separate        # whether each learner has its own target
     cdef Py_ssize_t n

@@ -15,14 +15,13 @@ from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
-from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
 from onlinebregman._kernels.rows.row_map cimport RowMap
 from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 4096
     MAX_CHUNK_VALUES = 1 << 15   # copied values of the rows of a chunk
-    MAX_CHUNK_WORK = 1 << 24     # values that learners read in a chunk: some milliseconds
     MIN_PARALLEL_WORK = 1 << 20  # smallest number of values that learners read in a call with threads
 
 

@@ -3,6 +3,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
     MAX_IMAGES = 32
+    MAX_CHUNK_WORK = 1 << 24  # numbers read or written to learn a chunk: some milliseconds
 
 
 cdef class Chunk:
