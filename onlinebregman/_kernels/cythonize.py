@@ -20,6 +20,7 @@ DIRECTIVES = {
     "initializedcheck": False,
     "cdivision": True,
     "freethreading_compatible": True,
+    "auto_pickle": False,  # what is pickled says how; for the others Python's own refusal is as clear, and no code
 }
 
 
