@@ -14,7 +14,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
 from ..kernel_learning import DefiniteBoost, MEGKernelLearner
-from ._progress import Progress
 
 N_EACH = (17, 17, 18)
 THEORY_ETA0 = 4.0  # 2 / r^2 for the loss (a - y)^2, which is 4 / r^2 for (a - y)^2 / 2; r = 1
@@ -99,20 +98,18 @@ def total_loss_bound(target: np.ndarray) -> float:
     return 0.5 * float(np.sum(eigenvalues * np.log(eigenvalues)) + np.log(len(target)))
 
 
-def learn_kernels(progress: Progress, *, checkpoints: Sequence[int], etas: Sequence[float]) -> KernelResult:
+def learn_kernels(*, checkpoints: Sequence[int], etas: Sequence[float]) -> KernelResult:
     """Learn the target kernel from random pairs, once for each rate, and from the pairs that are near."""
     flowers = choose_flowers()
     d = len(flowers.labels)
-    with progress.part("Kernel learning", len(etas) * len(checkpoints) + 1):
-        runs = [_learn_online(progress, flowers, eta0, checkpoints) for eta0 in etas]
-        progress.advance("DefiniteBoost")
-        near, targets = _near_pairs(flowers)
-        boost = DefiniteBoost(max_iter=2000)
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the remaining violation is reported
-            boost.fit_pairs(near, targets, n_objects=d)
-        seconds = time.perf_counter() - start
+    runs = [_learn_online(flowers, eta0, checkpoints) for eta0 in etas]
+    near, targets = _near_pairs(flowers)
+    boost = DefiniteBoost(max_iter=2000)
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the remaining violation is reported
+        boost.fit_pairs(near, targets, n_objects=d)
+    seconds = time.perf_counter() - start
     left, right = near.T
     return KernelResult(
         n_objects=d,
@@ -137,7 +134,7 @@ def _near_pairs(flowers: Flowers) -> tuple[np.ndarray, np.ndarray]:
     return pairs, np.full(len(pairs), NEAR / d)
 
 
-def _learn_online(progress: Progress, flowers: Flowers, eta0: float, checkpoints: Sequence[int]) -> OnlineRun:
+def _learn_online(flowers: Flowers, eta0: float, checkpoints: Sequence[int]) -> OnlineRun:
     """One pass over a stream of random pairs, the same stream for every rate."""
     d = len(flowers.labels)
     rng = np.random.RandomState(0)
@@ -151,7 +148,6 @@ def _learn_online(progress: Progress, flowers: Flowers, eta0: float, checkpoints
         learned = checkpoint
         losses.append(2.0 * learner.cumulative_loss_)  # the learner counts (a - y)^2 / 2
         errors.append(nearest_neighbour_error(learner.kernel_, flowers.labels))
-        progress.advance(f"eta0 = {eta0:g}, {checkpoint} pairs")
     return OnlineRun(eta0, np.array(checkpoints), np.array(losses), np.array(errors), seconds)
 
 

@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ..datasets import load_balance_scale
 from ..metric_learning import LogDetMetricLearner
-from ._progress import Progress
 
 DATA_SETS = {
     "Iris": load_iris,
@@ -64,39 +63,33 @@ class MetricResult:
         return int(np.sum(self.learned_errors > self.plain_errors))
 
 
-def compare_metrics(
-    progress: Progress, *, names: Sequence[str] = tuple(DATA_SETS), n_splits: int = 10
-) -> list[MetricResult]:
+def compare_metrics(*, names: Sequence[str] = tuple(DATA_SETS), n_splits: int = 10) -> list[MetricResult]:
     """Compare 5-NN with and without a learned metric on stratified 70/30 splits, all parameters at their defaults."""
     results = []
-    with progress.part("Metric learning", len(names) * n_splits):
-        for name in names:
-            X, y = DATA_SETS[name](return_X_y=True)
-            splits = StratifiedShuffleSplit(n_splits, test_size=0.3, random_state=0).split(X, y)
-            measured = []
-            for seed, (train, test) in enumerate(splits):
-                plain = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
-                learned = make_pipeline(
-                    StandardScaler(), LogDetMetricLearner(random_state=seed), KNeighborsClassifier(5)
-                )
-                start = time.perf_counter()
-                learned.fit(X[train], y[train])
-                seconds = time.perf_counter() - start
-                plain.fit(X[train], y[train])
-                errors = [1.0 - model.score(X[test], y[test]) for model in (plain, learned)]
-                measured.append([*errors, seconds, learned[1].n_updates_])
-                progress.advance(name)
-            plain_errors, learned_errors, seconds, n_triplets = np.array(measured).T
-            results.append(
-                MetricResult(
-                    name=name,
-                    n_samples=len(X),
-                    n_features=X.shape[1],
-                    n_classes=len(np.unique(y)),
-                    plain_errors=plain_errors,
-                    learned_errors=learned_errors,
-                    fit_seconds=float(np.mean(seconds)),
-                    n_triplets=float(np.mean(n_triplets)),
-                )
+    for name in names:
+        X, y = DATA_SETS[name](return_X_y=True)
+        splits = StratifiedShuffleSplit(n_splits, test_size=0.3, random_state=0).split(X, y)
+        measured = []
+        for seed, (train, test) in enumerate(splits):
+            plain = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
+            learned = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=seed), KNeighborsClassifier(5))
+            start = time.perf_counter()
+            learned.fit(X[train], y[train])
+            seconds = time.perf_counter() - start
+            plain.fit(X[train], y[train])
+            errors = [1.0 - model.score(X[test], y[test]) for model in (plain, learned)]
+            measured.append([*errors, seconds, learned[1].n_updates_])
+        plain_errors, learned_errors, seconds, n_triplets = np.array(measured).T
+        results.append(
+            MetricResult(
+                name=name,
+                n_samples=len(X),
+                n_features=X.shape[1],
+                n_classes=len(np.unique(y)),
+                plain_errors=plain_errors,
+                learned_errors=learned_errors,
+                fit_seconds=float(np.mean(seconds)),
+                n_triplets=float(np.mean(n_triplets)),
             )
+        )
     return results

@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from ..linear_model import BurgRegressor, EGRegressor, ImplicitGDRegressor
-from ._progress import Progress
 
 LEARNING_RATES = ("constant", "invscaling")
 N_LIBRARY = 10  # images of each digit
@@ -87,7 +86,7 @@ class SharesResult(RegressionResult):
         return float(np.abs(self.found_shares(search) - self.shares).sum() / 2)
 
 
-def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int = 50) -> RegressionResult:
+def tune_on_diabetes(*, etas: Sequence[float], n_epochs: int = 50) -> RegressionResult:
     """Search on diabetes: features and target are standardised, weights have any sign."""
     X, y = load_diabetes(return_X_y=True)
     methods: dict[str, tuple[BaseEstimator, dict[str, Any] | None]] = {
@@ -97,8 +96,7 @@ def tune_on_diabetes(progress: Progress, *, etas: Sequence[float], n_epochs: int
         "BurgRegressor": (BurgRegressor(), {}),
         BATCH: (LinearRegression(), None),
     }
-    with progress.part("Learning rates: diabetes", len(methods)):
-        searches = _search_all(progress, methods, X, y, etas, n_epochs, standardise=True)
+    searches = _search_all(methods, X, y, etas, n_epochs, standardise=True)
     return RegressionResult("diabetes", len(X), X.shape[1], n_epochs, searches)
 
 
@@ -128,7 +126,7 @@ def mixture_of_digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
     return images[library].T / 16, images[mixture].mean(axis=0) / 16, labels[library], shares
 
 
-def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int = 200) -> SharesResult:
+def tune_on_digits(*, etas: Sequence[float], n_epochs: int = 200) -> SharesResult:
     """Search on the mean image, as a mixture of the library's images, so that weights are >= 0.
 
     Rows are the pixels, features the images of the library; the weights of a digit's images sum to its share. Nothing
@@ -143,12 +141,11 @@ def tune_on_digits(progress: Progress, *, etas: Sequence[float], n_epochs: int =
         "BurgRegressor": (BurgRegressor(), {}),
         NON_NEGATIVE_BATCH: (LinearRegression(positive=True), None),
     }
-    with progress.part("Learning rates: digits", len(methods)):
-        searches = _search_all(progress, methods, X, y, etas, n_epochs, standardise=False)
+    searches = _search_all(methods, X, y, etas, n_epochs, standardise=False)
     return SharesResult("a mixture of digits", len(X), X.shape[1], n_epochs, searches, digits, shares)
 
 
-def _search_all(progress, methods, X, y, etas, n_epochs, *, standardise) -> list[SearchResult]:
+def _search_all(methods, X, y, etas, n_epochs, *, standardise) -> list[SearchResult]:
     searches = []
     for name, (estimator, grid) in methods.items():
         estimator.set_params(fit_intercept=standardise)
@@ -156,7 +153,6 @@ def _search_all(progress, methods, X, y, etas, n_epochs, *, standardise) -> list
             estimator.set_params(max_iter=n_epochs, tol=None, random_state=0)
             grid = {"eta0": list(etas), "learning_rate": list(LEARNING_RATES), **grid}
         searches.append(_search(name, estimator, grid or {}, X, y, standardise))
-        progress.advance(name)
     return searches
 
 

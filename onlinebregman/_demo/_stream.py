@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ..parameter_free import ParameterFreeClassifier, ParameterFreeRegressor
 from ..pipeline import make_online_pipeline
-from ._progress import Progress
 
 # Chapters of Python's reference manual, which is part of Python's standard library.
 CHAPTERS = ("compound", "types", "string-methods", "debugger", "formatstrings", "import", "execmodel")
@@ -62,33 +61,27 @@ STREAMS = {
 }
 
 
-def learn_streams(progress: Progress, *, names: Sequence[str] = tuple(STREAMS)) -> list[StreamResult]:
+def learn_streams(*, names: Sequence[str] = tuple(STREAMS)) -> list[StreamResult]:
     """One pass over each stream, rows in random order, with default parameters."""
     results = []
-    with progress.part("Streams without tuning", 3 * len(names)):
-        for name in names:
-            X, y = STREAMS[name](return_X_y=True)
-            order = np.random.RandomState(0).permutation(len(y))
-            X, y = X[order], y[order]
-            numbers, text = name == "Diabetes", name == "Python's manual"
-            ours, sgd = (
-                (ParameterFreeRegressor(), SGDRegressor(random_state=0))
-                if numbers
-                else (ParameterFreeClassifier(), SGDClassifier(random_state=0))
-            )
-            start = time.thread_time()
-            error = _error(ours, X, y, numbers)
-            seconds = time.thread_time() - start
-            progress.advance(name)
-            scaled_sgd = make_online_pipeline(StandardScaler(), clone(sgd))
-            sgd_error = _error(sgd, X, y, numbers)
-            progress.advance(name)
-            scaled_error = np.nan if text else _error(scaled_sgd, X, y, numbers)
-            progress.advance(name)
-            n_classes = 0 if numbers else len(np.unique(y))
-            results.append(
-                StreamResult(name, X.shape[0], X.shape[1], n_classes, error, sgd_error, scaled_error, seconds)
-            )
+    for name in names:
+        X, y = STREAMS[name](return_X_y=True)
+        order = np.random.RandomState(0).permutation(len(y))
+        X, y = X[order], y[order]
+        numbers, text = name == "Diabetes", name == "Python's manual"
+        ours, sgd = (
+            (ParameterFreeRegressor(), SGDRegressor(random_state=0))
+            if numbers
+            else (ParameterFreeClassifier(), SGDClassifier(random_state=0))
+        )
+        start = time.thread_time()
+        error = _error(ours, X, y, numbers)
+        seconds = time.thread_time() - start
+        scaled_sgd = make_online_pipeline(StandardScaler(), clone(sgd))
+        sgd_error = _error(sgd, X, y, numbers)
+        scaled_error = np.nan if text else _error(scaled_sgd, X, y, numbers)
+        n_classes = 0 if numbers else len(np.unique(y))
+        results.append(StreamResult(name, X.shape[0], X.shape[1], n_classes, error, sgd_error, scaled_error, seconds))
     return results
 
 

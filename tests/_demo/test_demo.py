@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from dataclasses import replace
 
 import numpy as np
@@ -16,17 +17,19 @@ from sklearn.neighbors import KNeighborsClassifier
 from onlinebregman import __version__
 from onlinebregman.__main__ import main
 from onlinebregman._demo import _figure, _kernels, _metric, _regression, _report, _run, _stream
-from onlinebregman._demo._progress import Progress
 from onlinebregman.divergences import VonNeumann
 
 
-def quiet(n_parts=5):
-    return Progress(n_parts, stream=io.StringIO())
+@pytest.fixture(scope="module")
+def computed_in_processes():
+    """The result of a demo whose parts run in two processes, and what it says meanwhile."""
+    with redirect_stderr(io.StringIO()) as said:
+        return _run.compute(_run.QUICK, n_jobs=2), said.getvalue()
 
 
 @pytest.fixture(scope="module")
-def result():
-    return _run.compute(_run.QUICK, quiet())
+def result(computed_in_processes):
+    return computed_in_processes[0]
 
 
 @pytest.fixture
@@ -80,8 +83,8 @@ def test_metric_results(result):
     assert balance.change < 0 and balance.n_better > balance.n_worse
 
 
-def test_metric_pairs_do_not_depend_on_the_run(result):
-    (again,) = _metric.compare_metrics(quiet(), names=["Iris"], n_splits=3)
+def test_metric_pairs_do_not_depend_on_the_run_nor_the_process(result):
+    (again,) = _metric.compare_metrics(names=["Iris"], n_splits=3)
     assert_array_equal(again.plain_errors, result.metric[0].plain_errors)
     assert_array_equal(again.learned_errors, result.metric[0].learned_errors)
     assert again.n_triplets == result.metric[0].n_triplets
@@ -120,7 +123,7 @@ def test_diabetes_search(result):
 
 
 def test_search_counts_rates_that_blow_up():
-    searched = _regression.tune_on_diabetes(quiet(), etas=[1e-2, 1e3], n_epochs=5)
+    searched = _regression.tune_on_diabetes(etas=[1e-2, 1e3], n_epochs=5)
     sgd = searched["SGDRegressor"]
     assert sgd.n_settings == 4
     assert sgd.n_unusable == 2
@@ -270,48 +273,12 @@ def test_figure_without_matplotlib(no_matplotlib, result, tmp_path):
 # ------------------------------------------------------------------------------------------------ progress
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_on_a_terminal():
-    stream = Terminal()
-    progress = Progress(2, stream)
-    with progress.part("Work", 2):
-        progress.advance("first")
-        progress.advance("second")
-        progress.advance("one too many")
-    lines = stream.getvalue().replace("\x1b[K", "").split("\r")
-    assert lines[1].startswith("[1/2] Work .") or "░" in lines[1]
-    assert "1/2 first" in lines[2] and "2/2 second" in lines[3] and "2/2 one too many" in lines[4]
-    assert lines[-1].startswith("[1/2] Work: 0.") and lines[-1].endswith(" s\n")
-
-
-def test_progress_elsewhere_is_plain_lines():
-    stream = io.StringIO()
-    with Progress(1, stream).part("Work", 3) as progress:
-        for _ in range(3):
-            progress.advance("step")
-    first, last = stream.getvalue().splitlines()
-    assert first == "[1/1] Work ..."
-    assert last.startswith("[1/1] Work: 0.")
-    assert "\x1b" not in stream.getvalue()
-
-
-def test_progress_leaves_a_clean_line_after_an_error():
-    stream = Terminal()
-    with pytest.raises(KeyboardInterrupt), Progress(1, stream).part("Work", 3):
-        raise KeyboardInterrupt
-    assert stream.getvalue().endswith("\n")
-
-
-def test_progress_speaks_ascii_where_it_must():
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    stream.isatty = lambda: True
-    with Progress(1, stream).part("Work", 1) as progress:
-        progress.advance()
-    assert b"########" in stream.buffer.getvalue()
+def test_progress_is_a_line_for_each_part(computed_in_processes):
+    first, *others = computed_in_processes[1].splitlines()
+    assert first == "5 parts, 2 at a time ..."
+    titles = "Streams without tuning", "Metric learning", "Learning rates: diabetes", "Learning rates: digits"
+    expected = [rf"\[{k}/5\] {title}: \d+\.\d s" for k, title in enumerate((*titles, "Kernel learning"), 1)]
+    assert all(re.fullmatch(pattern, line) for pattern, line in zip(expected, others, strict=True)), others
 
 
 # ------------------------------------------------------------------------------------------------ command line
@@ -322,8 +289,8 @@ def computed(monkeypatch, result):
     """The demo with given results; yields the arguments it was called with."""
     calls = []
 
-    def compute(size, progress):
-        calls.append((size, progress.n_parts))
+    def compute(size, n_jobs=1):
+        calls.append((size, n_jobs))
         return result
 
     monkeypatch.setattr(_run, "compute", compute)
@@ -338,7 +305,7 @@ def test_command_line(computed, monkeypatch, tmp_path, capsys):
     other = tmp_path / "other.svg"
     assert main(["demo", "--quick", "--output", str(other)]) == 0
     assert other.stat().st_size > 10_000 and "<image" not in other.read_text(encoding="utf-8")
-    assert computed == [(_run.FULL, 5), (_run.QUICK, 5)]
+    assert computed == [(_run.FULL, -1), (_run.QUICK, 1)]
 
 
 def test_command_line_without_matplotlib(computed, no_matplotlib, tmp_path, capsys):
