@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral
+from sys import float_info
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -68,10 +69,12 @@ else:
 
 
 class Interval(_param_validation.Interval):
-    """An interval of numbers; True and False are none of the integers, as which NumPy does not take them."""
+    """An interval of numbers that NumPy takes as such: True is no integer, an integer beyond all floats no real."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        return not (self.type is Integral and isinstance(val, bool)) and super().is_satisfied_by(val)
+        if isinstance(val, bool) if self.type is Integral else isinstance(val, Integral) and abs(val) > float_info.max:
+            return False
+        return super().is_satisfied_by(val)
 
 
 # Attributes that scikit-learn's own fit context needs after an error, to tear down its callbacks.

@@ -97,8 +97,9 @@ def fit_stream(
     ------
     ValueError
         If the estimator has no `partial_fit`; if rows have weights, and it or the metric takes none; if the checkpoint
-        is of another estimator, of other parameters or of other names of columns, or the stream ends before it. An
-        error of the estimator is passed on, with a note that names the rows; the last checkpoint is kept.
+        is of another estimator, of other parameters or of other names of columns, or the stream ends before it, or has
+        no rows at all. An error of the estimator is passed on, with a note that names the rows; the last checkpoint
+        is kept.
     OSError
         If the checkpoint cannot be written; before a row is read, if there is no such folder.
 
@@ -159,6 +160,8 @@ def fit_stream(
             if path is not None and course.n_rows - saved_at >= checkpoint_every:
                 save_model(model, path, extra=vars(course))
                 saved_at = course.n_rows
+    if not started:
+        raise ValueError("The stream must have at least one row; got none.")
     if path is not None and (course.n_rows > saved_at or not path.exists()):
         save_model(model, path, extra=vars(course))
     reports.show(course, last=True)

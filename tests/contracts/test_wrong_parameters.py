@@ -23,6 +23,7 @@ from onlinebregman import (
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
+    OnlineGaussian,
     ParameterFreeRegressor,
     ThresholdFeatures,
 )
@@ -165,6 +166,15 @@ def test_pipelines_of_what_are_no_steps(steps, message):
 )
 def test_true_is_no_integer(model, unchanged):
     refused(unchanged, model, "parameter of .* must be an int in the range .* Got True instead", LABELS)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [ForwardRegressor(alpha=10**400), LogDetMetricLearner(eta0=10**400), OnlineGaussian(prior_weight=10**400)],
+    ids=lambda model: type(model).__name__,
+)
+def test_integers_beyond_all_floats_are_no_parameters(model, unchanged):
+    refused(unchanged, model, "parameter of .* must be a float in the range .* Got 1000", LABELS)
 
 
 def test_a_parameter_that_is_gone_is_missed_by_its_name():

@@ -280,6 +280,13 @@ def test_wrong_arguments_are_refused():
         fit_stream(object(), ArrayBatches(X, y))
 
 
+def test_a_stream_without_rows_leaves_no_checkpoint(tmp_path):
+    path = tmp_path / "model.zip"
+    with pytest.raises(ValueError, match="at least one row; got none"):
+        fit_stream(ImplicitGDRegressor(), ArrayBatches(X[:0], y[:0]), checkpoint=path)
+    assert not path.exists()
+
+
 def test_progress_is_reported(capsys):
     fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y, batch_size=10), verbose=True)
     shown = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
