@@ -72,9 +72,9 @@ class Interval(_param_validation.Interval):
     """An interval of numbers that NumPy takes as such: True is no integer, an integer beyond all floats no real."""
 
     def is_satisfied_by(self, val: Any) -> bool:
-        if isinstance(val, bool) if self.type is Integral else isinstance(val, Integral) and abs(val) > float_info.max:
-            return False
-        return super().is_satisfied_by(val)
+        if self.type is Integral:
+            return not isinstance(val, bool) and super().is_satisfied_by(val)
+        return not (isinstance(val, Integral) and abs(int(val)) > float_info.max) and super().is_satisfied_by(val)
 
 
 # Attributes that scikit-learn's own fit context needs after an error, to tear down its callbacks.
