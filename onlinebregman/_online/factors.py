@@ -10,6 +10,7 @@ from .._kernels.matrices.symmetric import eigen_factor
 
 # Eigenvalues of a badly scaled matrix below this fraction of the largest are inaccurate.
 _GRADED = 1e-8
+EPS = float(np.finfo(np.float64).eps)
 
 
 def factor(matrix: np.ndarray) -> np.ndarray:
@@ -20,19 +21,20 @@ def factor(matrix: np.ndarray) -> np.ndarray:
     if np.array_equal(matrix, matrix[0, 0] * np.eye(len(matrix))):
         return np.sqrt(matrix)
     L = eigen_factor(matrix)
-    if (L[-1] @ L[-1] < _GRADED * (L[0] @ L[0])) and (matrix.diagonal() > 0).all():
-        return _graded_factor(matrix)
-    return L
+    return _graded_factor(matrix) if L[-1] @ L[-1] < _GRADED * (L[0] @ L[0]) else L
 
 
 def _graded_factor(matrix: np.ndarray) -> np.ndarray:
-    """`factor` for small eigenvalues caused by features of very different sizes, not by a low rank.
+    """`factor` for small eigenvalues, caused by features of very different sizes or by a low rank.
 
     W = D R D with ones on the diagonal of R: one-sided Jacobi rotations compute the singular values of the factor of R
-    times D, each with a small relative error.
+    times D, each with a small relative error. Eigenvalues of R that rounding cannot tell from zero are zero: they come
+    out as zero on one processor and as 1e-16, whose root is 1e-8, on another.
     """
-    scale = np.sqrt(matrix.diagonal())
+    diagonal = matrix.diagonal()
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     L = eigen_factor(matrix / scale / scale[:, None])
+    L[np.einsum("ij,ij->i", L, L) < 10 * len(L) * EPS] = 0.0
     order = np.argsort(-scale, kind="stable")
     largest = scale.max()
     # the transposed factor, rows from the largest to the smallest, for which the rotations converge fastest
