@@ -197,6 +197,7 @@ def test_scattered_rows_that_are_lost_are_an_error_that_says_so():
 def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_was_lost(expected, tmp_path):
     file, address_file = tmp_path / "model.zip", tmp_path / "scheduler.json"
     with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set({"distributed.comm.timeouts.connect": "4s"}))  # to the lost one
         where = {"port": 0, "scheduler_file": str(address_file), "dashboard": False}
         scheduler = stack.enter_context(process(distributed.Scheduler, **where))
         wait_for(address_file.exists)
