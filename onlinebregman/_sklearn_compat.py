@@ -6,7 +6,6 @@ import copy
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral
-from sys import float_info
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
 
 from ._kernels.learners.transaction import Transaction
+from ._objects import is_finite_number
 
 __all__ = [
     "BaseComposition",
@@ -74,7 +74,7 @@ class Interval(_param_validation.Interval):
     def is_satisfied_by(self, val: Any) -> bool:
         if self.type is Integral:
             return not isinstance(val, bool) and super().is_satisfied_by(val)
-        return not (isinstance(val, Integral) and abs(int(val)) > float_info.max) and super().is_satisfied_by(val)
+        return (not isinstance(val, Integral) or is_finite_number(int(val))) and super().is_satisfied_by(val)
 
 
 # Attributes that scikit-learn's own fit context needs after an error, to tear down its callbacks.

@@ -89,10 +89,10 @@ def compute(size: Size, *, n_jobs: int = 1) -> DemoResult:
     n_jobs = min(effective_n_jobs(n_jobs), len(parts))
     print(f"{len(parts)} parts, {n_jobs} at a time ...", file=sys.stderr, flush=True)
     results: list[Any] = []
-    for result, seconds in Parallel(n_jobs, return_as="generator")(delayed(_timed)(part) for part in parts.values()):
-        title = list(parts)[len(results)]
+    timed = Parallel(n_jobs, return_as="generator")(delayed(_timed)(part) for part in parts.values())
+    for number, (title, (result, seconds)) in enumerate(zip(parts, timed, strict=True), 1):
         results.append(result)
-        print(f"[{len(results)}/{len(parts)}] {title}: {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(f"[{number}/{len(parts)}] {title}: {seconds:.1f} s", file=sys.stderr, flush=True)
     streams, metric, diabetes, digits, kernels = results
     return DemoResult(streams, metric, diabetes, digits, kernels, time.perf_counter() - start)
 

@@ -10,7 +10,7 @@ from .._kernels.matrices.symmetric import eigen_factor
 
 # Eigenvalues of a badly scaled matrix below this fraction of the largest are inaccurate.
 _GRADED = 1e-8
-EPS = float(np.finfo(np.float64).eps)
+EPS = np.finfo(np.float64).eps
 
 
 def factor(matrix: np.ndarray) -> np.ndarray:
