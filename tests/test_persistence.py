@@ -63,6 +63,7 @@ from onlinebregman._kernels.losses.loss import (
     Loss,
     MarginLoss,
     ModifiedHuberLoss,
+    NumPyLoss,
     PoissonLoss,
     QuantileLoss,
     SquaredEpsilonInsensitiveLoss,
@@ -71,15 +72,14 @@ from onlinebregman._kernels.losses.loss import (
     TweedieLoss,
     TwiceSquaredLoss,
 )
-from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from onlinebregman._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from onlinebregman._kernels.matrices.percentiles import Percentiles
-from onlinebregman._kernels.matrices.random_pairs import RandomPairs
 from onlinebregman._kernels.matrices.reservoir import Reservoir
+from onlinebregman._kernels.matrices.sampler import RandomPairs
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from onlinebregman._kernels.rows.fourier import FourierFeatures
 from onlinebregman._kernels.rows.one_hot import OneHotMap

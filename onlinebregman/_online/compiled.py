@@ -19,7 +19,7 @@ from .._kernels.geometries.euclidean import EuclideanGeometry
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.geometries.numpy_geometry import NumPyGeometry
 from .._kernels.geometries.pnorm import PNormGeometry
-from .._kernels.losses.numpy_loss import NumPyLoss
+from .._kernels.losses.loss import NumPyLoss
 from ..constraints import Box, Constraint, L2Ball, UpperBound
 from ..divergences import (
     AdaGrad,

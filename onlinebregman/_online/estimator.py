@@ -30,7 +30,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
-from .._kernels.rows.permutation import permutation
+from .._kernels.rows.table import permutation
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin

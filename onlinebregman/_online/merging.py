@@ -26,7 +26,7 @@ from .._kernels.geometries.adaptive import AdaGradGeometry, AdaptiveGeometry, No
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.gradient_rate import GradientRate
 from .._kernels.learners.learner import Learner
-from .._kernels.rows.row_map import RowMap
+from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 
 # Smallest deviation of a column that is not constant, relative to its mean; the same as in the compiled standardizer.

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
-from .._kernels.rows.row_map import RowMap
+from .._kernels.rows.rows import RowMap
 from ..constraints import Constraint
 from ..divergences import Divergence
 from ..divergences._numerics import TINY

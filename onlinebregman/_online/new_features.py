@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.atomic import AtomicLearner
-from .._kernels.rows.row_map import RowMap
+from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .estimator import Examples, LifeCycleMixin
 

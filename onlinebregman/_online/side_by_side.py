@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
-from .._kernels.rows.row_map import RowMap
+from .._kernels.rows.rows import RowMap
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples
 from .new_features import GrowsFeatures

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from .._kernels.rows.one_hot import OneHotMap
-from .._kernels.rows.row_map import RowMap
+from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.export import ToOnnxMixin, ToSklearnMixin

@@ -10,10 +10,9 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.matrices.instances import targets_and_rates
 from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from .._kernels.matrices.percentiles import Percentiles
-from .._kernels.matrices.random_pairs import RandomPairs
+from .._kernels.matrices.sampler import RandomPairs, targets_and_rates
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.examples import LearnsTargets

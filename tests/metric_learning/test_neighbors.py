@@ -18,8 +18,8 @@ from onlinebregman._kernels.matrices.neighbors import (
     update_images,
 )
 from onlinebregman._kernels.matrices.percentiles import Percentiles
-from onlinebregman._kernels.matrices.random_pairs import RandomPairs
 from onlinebregman._kernels.matrices.reservoir import Reservoir
+from onlinebregman._kernels.matrices.sampler import RandomPairs
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score

@@ -2,8 +2,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
-from onlinebregman._kernels.rows.row_map cimport RowMap, fetch_mapped, fetch_to_learn, shape_of
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, fetch_mapped, fetch_to_learn, row_number, shape_of
 
 
 cdef struct Block:            # the arguments of a call besides its rows, and its workspace

@@ -24,8 +24,7 @@ from onlinebregman._kernels.learners.transaction cimport (
 from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array
-from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, try_rows
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, open_rows, try_rows
 
 cdef extern from "learners/claim.h":
     bint ob_claim(long* flag) noexcept nogil

@@ -25,8 +25,7 @@ from onlinebregman._kernels.ops.fields cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
-from onlinebregman._kernels.rows.row_map cimport fetch_mapped, fetch_to_learn
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, fetch_to_learn, open_rows, row_number
 
 cdef enum:
     MOST = 1 << 30            # bound on numbers that are squared

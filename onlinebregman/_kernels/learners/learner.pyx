@@ -8,7 +8,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
-from onlinebregman._kernels.geometries.averaged import AveragedGeometry
+from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
@@ -23,8 +23,7 @@ from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, IMPORTANC
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
-from onlinebregman._kernels.rows.row_map cimport Shape, shape_of
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, Shape, row_number, shape_of
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step

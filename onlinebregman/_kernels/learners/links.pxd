@@ -1,5 +1,13 @@
-from libc.math cimport exp, log1p
+# Links: what scores of models say, numbers or probabilities of classes.
+#
+# Scores that are not log odds, such as those of the hinge loss, are calibrated: a sigmoid is learned by on-line Newton
+# steps on the log losses of one class against the rest, with the sum of all curvatures so far.
+
+from libc.math cimport exp, fabs, isfinite, log1p
 from scipy.special.cython_special cimport expit
+
+cdef enum:
+    FAR = 10                  # limit of logits that a step moves to the other side of 0
 
 
 cdef enum Link:
@@ -15,7 +23,11 @@ cdef struct Calibration:      # p_c ~ sigmoid(slope * score_c + offset), and the
     double a, b, d            # [[a, b], [b, d]]
 
 
-cdef Link link_of(name, tuple known) except *
+cdef inline Link link_of(name, tuple known) except *:
+    """The link of this name, which must be one of those that are known."""
+    if name not in known:
+        raise ValueError(f"links must be of {', '.join(known)}; got {name!r}")
+    return <Link> ("identity", "clipped", "softmax", "logistic", "calibrated").index(name)
 
 
 cdef inline double sigmoid(double a) noexcept nogil:
@@ -31,4 +43,31 @@ cdef inline double probability(Link link, double score) noexcept nogil:
     return expit(score) if link == LOGISTIC else (min(max(score, -1.0), 1.0) + 1.0) / 2.0
 
 
-cdef void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil
+cdef inline void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y,
+                           double weight) noexcept nogil:
+    """One step, on a row of class y with n scores: one for two classes, else one for each class.
+
+    A score far on the wrong side has no curvature; the step is shortened so that no logit of the row exceeds FAR on the
+    other side of 0. Scores whose squares overflow are ignored.
+    """
+    cdef Py_ssize_t c
+    cdef double p, g, h, g_slope = 0.0, g_offset = 0.0, det, a, slope, offset, logit, part = 1.0
+    cdef Calibration before = s[0]
+    for c in range(n):
+        a = scores[c]
+        p = sigmoid(s.slope * a + s.offset)
+        g, h = weight * (p - <double> (y == (c if n > 1 else 1))), weight * p * (1.0 - p)
+        g_slope += g * a
+        g_offset += g
+        s.a += h * a * a
+        s.b += h * a
+        s.d += h
+    det = s.a * s.d - s.b * s.b
+    slope, offset = (s.d * g_slope - s.b * g_offset) / det, (s.a * g_offset - s.b * g_slope) / det
+    for c in range(n):
+        logit = s.slope * scores[c] + s.offset
+        part = min(part, (fabs(logit) + FAR) / fabs(slope * scores[c] + offset))
+    s.slope -= part * slope
+    s.offset -= part * offset
+    if not (isfinite(det) and isfinite(s.slope) and isfinite(s.offset)):
+        s[0] = before

@@ -19,7 +19,7 @@ from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE
 from onlinebregman._kernels.learners.solver cimport Score, implicit_step
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
+from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Rows
 

@@ -24,12 +24,11 @@ from onlinebregman._kernels.learners.multi_learner cimport MultiLearner, sole_le
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
-from onlinebregman._kernels.losses.numpy_loss import NumPyLoss
+from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
-from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 256

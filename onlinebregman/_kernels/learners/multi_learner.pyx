@@ -16,8 +16,7 @@ from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, LOSS_OV
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
 from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
-from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, row_number
 
 cdef enum:
     MAX_CHUNK_ROWS = 4096

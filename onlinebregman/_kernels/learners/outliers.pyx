@@ -13,8 +13,7 @@ from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.rows.row_map cimport fetch_mapped, fetch_to_learn
-from onlinebregman._kernels.rows.rows cimport Row, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, fetch_to_learn, row_number
 
 # The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
 UNSCORED = 10

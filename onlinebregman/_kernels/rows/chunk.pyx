@@ -5,8 +5,7 @@ import numpy as np
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.rows.row_map cimport RowMap, shape_of
-from onlinebregman._kernels.rows.rows cimport Row, Rows, in_place
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, in_place, shape_of
 from onlinebregman._kernels.rows.thresholds cimport ThresholdMap
 
 

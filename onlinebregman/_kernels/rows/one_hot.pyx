@@ -14,8 +14,7 @@ cimport cython
 from libc.math cimport isnan
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.rows.row_map cimport RowMap, Shape, fetch_mapped
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef enum:

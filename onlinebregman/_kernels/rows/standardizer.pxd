@@ -1,5 +1,4 @@
-from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
 
 cimport cython
 

@@ -24,8 +24,7 @@ from onlinebregman._kernels.ops.standardize cimport (
     ob_standardize_and_count_present, ob_standardize_present, ob_zero_missing
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
-from onlinebregman._kernels.rows.row_map cimport RowMap, Shape, fetch_mapped
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
 # Standardised values are clipped to this many deviations.
 cdef double LIMIT = 5.0

@@ -1,7 +1,6 @@
 from libc.stdint cimport int64_t
 
-from onlinebregman._kernels.rows.row_map cimport RowMap
-from onlinebregman._kernels.rows.rows cimport Row
+from onlinebregman._kernels.rows.rows cimport Row, RowMap
 
 cimport cython
 

@@ -18,8 +18,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
-from onlinebregman._kernels.rows.row_map cimport RowMap, Shape
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, open_rows
 
 BINS = (COARSE, MEDIUM, FINE)
 BINS_OF_PAIRS = BINS[:OF_PAIRS]

@@ -1,8 +1,8 @@
-"""Permutations of rows: those of `RandomState`, bit for bit."""
+"""Tables of rows: their permutations are those of `RandomState`, bit for bit."""
 
 import numpy as np
 import pytest
-from onlinebregman._kernels.rows.permutation import permutation
+from onlinebregman._kernels.rows.table import permutation
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 1000, 16383, 16384, 16385, 65535, 65536, 65537, 100_003])
