@@ -77,8 +77,7 @@ from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry, MatrixGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from onlinebregman._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
-from onlinebregman._kernels.matrices.percentiles import Percentiles
-from onlinebregman._kernels.matrices.reservoir import Reservoir
+from onlinebregman._kernels.matrices.reservoir import Percentiles, Reservoir
 from onlinebregman._kernels.matrices.sampler import RandomPairs
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from onlinebregman._kernels.rows.fourier import FourierFeatures

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from .._kernels.rows.columns import Columns
+from .._kernels.rows.arrays import Columns
 
 _REMEDY = (
     "Rebuild it, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "

@@ -15,8 +15,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from .._kernels.learners.atomic import are_positive
-from .._kernels.rows.arrays import all_finite
-from .._kernels.rows.columns import Columns
+from .._kernels.rows.arrays import Columns, all_finite
 from .._kernels.rows.rows import with_sorted_columns
 from .._sklearn_compat import Method
 from .categories import check_no_text, is_missing

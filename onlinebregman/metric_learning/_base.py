@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
-from .._kernels.matrices.percentiles import Percentiles
+from .._kernels.matrices.reservoir import Percentiles
 from .._kernels.matrices.sampler import RandomPairs, targets_and_rates
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller

@@ -17,8 +17,7 @@ from onlinebregman._kernels.matrices.neighbors import (
     TargetTriplets,
     update_images,
 )
-from onlinebregman._kernels.matrices.percentiles import Percentiles
-from onlinebregman._kernels.matrices.reservoir import Reservoir
+from onlinebregman._kernels.matrices.reservoir import Percentiles, Reservoir
 from onlinebregman._kernels.matrices.sampler import RandomPairs
 from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import pairwise_distances

@@ -8,8 +8,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
-from onlinebregman._kernels.matrices.percentiles cimport quantile
-from onlinebregman._kernels.matrices.reservoir cimport BACKUP, METRIC, CAPACITY
+from onlinebregman._kernels.matrices.reservoir cimport BACKUP, CAPACITY, METRIC, quantile
 from onlinebregman._kernels.matrices.sampler cimport Sampler, subtract, two_sums
 from onlinebregman._kernels.matrices.symmetric import balanced_factor
 from onlinebregman._kernels.ops.lapack cimport dgemm

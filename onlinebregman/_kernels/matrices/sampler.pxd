@@ -1,7 +1,6 @@
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.matrices.percentiles cimport Percentiles
-from onlinebregman._kernels.matrices.reservoir cimport Reservoir
+from onlinebregman._kernels.matrices.reservoir cimport Percentiles, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows
 
 

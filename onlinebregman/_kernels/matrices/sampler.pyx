@@ -11,8 +11,7 @@ from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.instances cimport signed_target, is_collapsed, rate_of
-from onlinebregman._kernels.matrices.percentiles cimport Percentiles
-from onlinebregman._kernels.matrices.reservoir cimport CAPACITY, RATE_SUM, RATES, Reservoir
+from onlinebregman._kernels.matrices.reservoir cimport CAPACITY, RATE_SUM, RATES, Percentiles, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 
 cdef enum:

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
-from onlinebregman._kernels.rows.columns cimport ColumnBlocks
+from onlinebregman._kernels.rows.arrays cimport ColumnBlocks
 
 cdef enum:
     AHEAD = 1 << 12           # bytes by which rows in another order than they are stored are prefetched

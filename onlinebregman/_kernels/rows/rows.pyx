@@ -12,9 +12,8 @@ from libc.string cimport memset
 
 from onlinebregman._kernels.ops.row cimport ob_places, ob_scatter, ob_widen_columns, ob_widen_values
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
-from onlinebregman._kernels.rows.arrays cimport View, as_float64, view
-from onlinebregman._kernels.rows.columns cimport blocks_of
-from onlinebregman._kernels.rows.columns import Columns
+from onlinebregman._kernels.rows.arrays cimport View, as_float64, blocks_of, view
+from onlinebregman._kernels.rows.arrays import Columns
 
 cdef type ndarray = np.ndarray
 

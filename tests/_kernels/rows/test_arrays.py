@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from onlinebregman._kernels.rows.columns import Columns
+from onlinebregman._kernels.rows.arrays import Columns
 
 from onlinebregman import ImplicitGDRegressor, MirrorDescentClassifier
 from onlinebregman._online.containers import columns_of_numbers
