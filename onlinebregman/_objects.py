@@ -55,7 +55,8 @@ def is_finite_number(value: float) -> bool:
 
 
 def check_parameter(value: float, name: str, *, positive: bool) -> float:
+    """The value of a parameter as a float; ValueError unless it is finite, and positive or at least 0."""
     if not is_finite_number(value) or value < 0 or (positive and value == 0):
-        needed = "> 0" if positive else ">= 0"
-        raise ValueError(f"{name} must be a finite number {needed}; got {value!r}.")
+        needed = "a positive finite number" if positive else "a finite number >= 0"
+        raise ValueError(f"{name} must be {needed}; got {value!r}.")
     return float(value)

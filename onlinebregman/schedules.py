@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, get_args, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ParametricObject, check_parameter, is_finite_number
+from ._objects import ParametricObject, check_parameter
 
 __all__ = [
     "LEARNING_RATES",
@@ -26,12 +26,6 @@ __all__ = [
     "StronglyConvex",
     "resolve_schedule",
 ]
-
-
-def _positive(value: float, name: str) -> float:
-    if not is_finite_number(value) or value <= 0:
-        raise ValueError(f"{name} must be a positive finite number; got {value!r}.")
-    return float(value)
 
 
 class Schedule(ParametricObject):
@@ -80,7 +74,7 @@ class Schedule(ParametricObject):
     sees_norm = False  # whether the rates also depend on the norms of rows
 
     def __init__(self, scale: float, power: float = 0.0) -> None:
-        self.scale: float = _positive(scale, "scale")
+        self.scale: float = check_parameter(scale, "scale", positive=True)
         self.power: float = check_parameter(power, "power", positive=False)
 
     @overload
@@ -248,7 +242,7 @@ class Constant(Schedule):
     """
 
     def __init__(self, eta0: float = 0.1) -> None:
-        self.eta0: float = _positive(eta0, "eta0")
+        self.eta0: float = check_parameter(eta0, "eta0", positive=True)
         super().__init__(self.eta0, 0.0)
 
 
@@ -274,7 +268,7 @@ class InverseScaling(Schedule):
     """
 
     def __init__(self, eta0: float = 0.1, power_t: float = 0.5) -> None:
-        self.eta0: float = _positive(eta0, "eta0")
+        self.eta0: float = check_parameter(eta0, "eta0", positive=True)
         self.power_t: float = check_parameter(power_t, "power_t", positive=False)
         super().__init__(self.eta0, self.power_t)
 
@@ -299,7 +293,7 @@ class StronglyConvex(Schedule):
     """
 
     def __init__(self, strong_convexity: float = 1.0) -> None:
-        self.strong_convexity: float = _positive(strong_convexity, "strong_convexity")
+        self.strong_convexity: float = check_parameter(strong_convexity, "strong_convexity", positive=True)
         super().__init__(1.0 / self.strong_convexity, 1.0)
 
 
@@ -325,8 +319,8 @@ class DiameterOverGradient(Schedule):
     """
 
     def __init__(self, diameter: float, gradient_bound: float) -> None:
-        self.diameter: float = _positive(diameter, "diameter")
-        self.gradient_bound: float = _positive(gradient_bound, "gradient_bound")
+        self.diameter: float = check_parameter(diameter, "diameter", positive=True)
+        self.gradient_bound: float = check_parameter(gradient_bound, "gradient_bound", positive=True)
         super().__init__(self.diameter / self.gradient_bound, 0.5)
 
 
@@ -354,7 +348,7 @@ class Optimal(Schedule):
     """
 
     def __init__(self, alpha: float = 0.0001) -> None:
-        self.alpha: float = _positive(alpha, "alpha")
+        self.alpha: float = check_parameter(alpha, "alpha", positive=True)
         super().__init__(1.0 / self.alpha, 1.0)
         self.offset: float = 1.0 / (np.sqrt(1.0 / np.sqrt(self.alpha)) * self.alpha).item() - 1.0
 
@@ -391,7 +385,7 @@ class PassiveAggressive(LossSchedule):
     def __init__(self, C: float = 1.0, variant: Literal[1, 2] = 1) -> None:
         if variant not in (1, 2):
             raise ValueError(f"variant must be 1 (PA-I) or 2 (PA-II); got {variant!r}.")
-        self.C: float = _positive(C, "C")
+        self.C: float = check_parameter(C, "C", positive=True)
         self.variant: Literal[1, 2] = variant
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._objects import check_parameter
 from ._base import Divergence
 from ._numerics import Array, as_array
 
@@ -83,10 +84,8 @@ class Scaled(Divergence):
     """
 
     def __init__(self, primal: Divergence, scale: float) -> None:
-        if not 0 < scale < np.inf:
-            raise ValueError(f"scale must be a positive finite number; got {scale:g}.")
         self.primal = primal
-        self.scale: float = float(scale)
+        self.scale: float = check_parameter(scale, "scale", positive=True)
 
     @property
     def domain(self) -> str:

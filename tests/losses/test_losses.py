@@ -364,14 +364,14 @@ def test_names():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: HuberLoss(epsilon=0.0), "epsilon must be a finite number > 0; got 0.0"),
-        (lambda: HuberLoss(epsilon=np.inf), "epsilon must be a finite number > 0; got inf"),
+        (lambda: HuberLoss(epsilon=0.0), "epsilon must be a positive finite number; got 0.0"),
+        (lambda: HuberLoss(epsilon=np.inf), "epsilon must be a positive finite number; got inf"),
         (lambda: EpsilonInsensitiveLoss(epsilon=-0.1), "epsilon must be a finite number >= 0; got -0.1"),
-        (lambda: QuantileLoss(quantile=0.0), "quantile must be a finite number > 0; got 0.0"),
+        (lambda: QuantileLoss(quantile=0.0), "quantile must be a positive finite number; got 0.0"),
         (lambda: QuantileLoss(quantile=1.0), "quantile must be between 0 and 1, exclusive; got 1.0"),
         (lambda: SquaredEpsilonInsensitiveLoss(epsilon=-1.0), "epsilon must be a finite number >= 0; got -1.0"),
         (lambda: TweedieLoss(power=2.1), "power must be from 1 to 2, beyond which the loss is not convex; got 2.1"),
-        (lambda: TweedieLoss(power=0.0), "power must be a finite number > 0; got 0.0"),
+        (lambda: TweedieLoss(power=0.0), "power must be a positive finite number; got 0.0"),
         (lambda: HingeLoss(margin=np.nan), "margin must be a finite number >= 0; got nan"),
         (lambda: HingeLoss(margin="1"), "margin must be a finite number >= 0; got '1'"),
         (lambda: HingeLoss(margin=True), "margin must be a finite number >= 0; got True"),
