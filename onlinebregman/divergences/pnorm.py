@@ -105,7 +105,7 @@ class PNorm(VectorDivergence):
         gap = float(np.where(w == 0, np.abs(u) ** q, gaps).sum())
         z = gap + q * float(self._map(w, q) @ move)
         of_unit = gap / q + float(power_gap(max(z, -1.0), 2 / q)) / 2
-        return norm * norm * of_unit if of_unit else 0.0  # infinity on overflow
+        return norm * of_unit * norm if of_unit else 0.0  # in this order: the square of the norm alone may overflow
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         w, x = as_array(w), as_array(x)

@@ -440,3 +440,12 @@ def test_homogeneous_potentials_have_homogeneous_divergences(div, pair, s):
         u, w = pair
         assert_allclose(div.divergence(s * u, s * w), s**2 * div.divergence(u, w), rtol=1e-9, atol=1e-12)
         assert (div.default_start(3) == 0).all()
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, 7.5])
+def test_a_p_norm_divergence_is_finite_where_the_square_of_the_norm_is_not(p):
+    w = np.array([1.0, -2.0, 3.0])
+    u = w + np.array([1e-6, 0.0, 2e-6])
+    expected = PNorm(p).divergence(u, w)
+    assert PNorm(p).divergence(2.0**515 * u, 2.0**515 * w) == pytest.approx(2.0**1000 * expected * 2.0**30, rel=1e-12)
+    assert PNorm(p).divergence(1e155 * w, 1e155 * w) == 0.0
