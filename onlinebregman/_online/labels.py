@@ -69,7 +69,7 @@ class GrowsClasses(LifeCycleMixin):
         """Continue with more classes, the new ones at their prior."""
         before = self.classes_
         self.classes_ = check_classes([*before.tolist(), *labels])
-        self._store_code_book()
+        self._store_targets_of_classes()
         self._renumber(self.classes_.searchsorted(before))
 
     def _renumber(self, numbers: np.ndarray) -> None:
@@ -79,7 +79,7 @@ class GrowsClasses(LifeCycleMixin):
 
     def _begin_classes(self) -> None:
         """Called when `classes_` have been set for the first time."""
-        self._store_code_book()
+        self._store_targets_of_classes()
 
     def _numbers(self) -> dict[Any, int]:
         """The number of each class."""
@@ -87,16 +87,16 @@ class GrowsClasses(LifeCycleMixin):
 
     def _class_targets(self, codes: np.ndarray) -> np.ndarray:
         """The learner's targets for the numbers of classes."""
-        return self._code_book.take(codes, axis=0)
+        return self._targets_of_classes.take(codes, axis=0)
 
-    def _make_code_book(self) -> np.ndarray:
+    def _make_targets_of_classes(self) -> np.ndarray:
         """The learner's target for each class, one row per class; by default the number of the class."""
         return np.arange(len(self.classes_), dtype=np.float64)
 
-    def _store_code_book(self) -> None:
-        """Store the code book, and a dict from labels to its rows."""
-        self._code_book = book = self._make_code_book()
-        self._code_of = {label: book[number : number + 1] for label, number in self._numbers().items()}
+    def _store_targets_of_classes(self) -> None:
+        """Store the targets of each class, and a dict from labels to them."""
+        self._targets_of_classes = table = self._make_targets_of_classes()
+        self._code_of = {label: table[number : number + 1] for label, number in self._numbers().items()}
 
 
 class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
@@ -208,12 +208,12 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def _class_targets(self, codes: np.ndarray) -> np.ndarray:
         if self._multilabel:  # of indicators
-            return np.where(codes, *self._code_book[::-1])
+            return np.where(codes, *self._targets_of_classes[::-1])
         return super()._class_targets(codes)
 
-    def _make_code_book(self) -> np.ndarray:
+    def _make_targets_of_classes(self) -> np.ndarray:
         """For several labels, whose targets are by default their indicators: where they are absent, and present."""
-        return np.eye(2)[:, [1] * len(self.classes_)] if self._multilabel else super()._make_code_book()
+        return np.eye(2)[:, [1] * len(self.classes_)] if self._multilabel else super()._make_targets_of_classes()
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
@@ -240,7 +240,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         return codes
 
     def _check_labels(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and the code book."""
+        """Validated rows, the numbers of their classes, and weights; at the start sets `classes_` and their targets."""
         X, y = check_rows(
             self,
             X,
@@ -344,7 +344,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         if len(y) == 1 and y.dtype.kind != "O":  # objects may not be hashable
             return self._code_of.get(y.item())
         codes, known = self._encode(y)
-        return self._code_book.take(codes, axis=0) if known.all() else None
+        return self._targets_of_classes.take(codes, axis=0) if known.all() else None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -56,15 +56,15 @@ def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any
     center = next((part.mean for part in (start, *parts) if part.weight > 0), start.mean)
 
     def about_center(moments: Moments) -> tuple[float, Any, Any]:
-        gap = moments.mean - center
-        return moments.weight, moments.weight * gap, moments.scatter + moments.weight * square(gap)
+        offset = moments.mean - center
+        return moments.weight, moments.weight * offset, moments.scatter + moments.weight * square(offset)
 
     sums = zip(*map(about_center, parts), strict=True)
     weight, first, second = (total(*pair) for pair in zip(about_center(start), sums, strict=True))
     if not weight > 0:
         return start
-    gap = first / weight
-    return Moments(float(weight), center + gap, second - weight * square(gap))
+    offset = first / weight
+    return Moments(float(weight), center + offset, second - weight * square(offset))
 
 
 # The intercept, and the sums of the regret certificate.

@@ -160,14 +160,14 @@ class MirrorMixin(CountsLossMixin):
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
         if learner.geometry.adaptive:
             constant, g, slope = learner.geometry.nearer_by_terms
-            gap = constant + g @ u + slope * intercept
+            nearer_by = constant + g @ u + slope * intercept
         else:
-            gap = self._nearer_by(u, start, end)
+            nearer_by = self._nearer_by(u, start, end)
         if self._learned_penalty is not None:
-            gap += learner.rate_sum * self._learned_penalty.value(u)
+            nearer_by += learner.rate_sum * self._learned_penalty.value(u)
         if not learner.geometry.adaptive:
-            gap += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
-        return a_number(float(gap + learner.slack))
+            nearer_by += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
+        return a_number(float(nearer_by + learner.slack))
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
     def _unweighted_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
@@ -259,15 +259,15 @@ class MirrorMixin(CountsLossMixin):
             return 0.0
         self._check_rates(learner, "weighted=True")
         slack, _ = learner.unweighted_slack
-        gap = (constant + farthest) / first + slack
+        bound = (constant + farthest) / first + slack
         if first != last:
             if largest_divergence is None or not 0 < largest_divergence < np.inf:
                 raise ValueError(
                     "largest_divergence must be a finite bound on D(u, w_t) for all t and all comparators u, as rates "
                     f"fell; got {largest_divergence}. With weighted=True or learning_rate='constant' it is not needed."
                 )
-            gap += largest_divergence * (1 / last - 1 / first)
-        return a_number(float(gap))
+            bound += largest_divergence * (1 / last - 1 / first)
+        return a_number(float(bound))
 
     def _check_rates(self, learner: Learner, remedy: str) -> None:
         """ValueError if rates increased, or those of an adaptive divergence changed."""

@@ -101,11 +101,11 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
         self._learner.n_jobs = self.n_jobs
 
     def _targets_by_class(self) -> list[np.ndarray | None]:
-        books = [vars(estimator).get("_code_book") for estimator in self.estimators_]
+        tables = [vars(estimator).get("_targets_of_classes") for estimator in self.estimators_]
         if not getattr(self, "_multilabel", False):
-            return books
-        indicators: Any = vars(self)["_code_book"]  # which a mixture of several labels gets
-        return [None if np.array_equal(book, indicators) else book for book in books]
+            return tables
+        indicators: Any = vars(self)["_targets_of_classes"]  # which a mixture of several labels gets
+        return [None if np.array_equal(table, indicators) else table for table in tables]
 
     def _copy_learner(self) -> None:
         self.estimators_, self._learner = copy.deepcopy((self.estimators_, self._learner))
@@ -142,7 +142,7 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
                 f"(sklearn.preprocessing.StandardScaler){', or the weights' * (data.weights is not None)}."
             )
         estimator = self.estimators_[number]
-        if hasattr(estimator, "_code_book"):
+        if hasattr(estimator, "_targets_of_classes"):
             data = replace(data, y=estimator._class_targets(data.y.astype(np.intp)))
         estimator._refuse(reason, row, data)
 

@@ -446,9 +446,9 @@ def check_symmetric(matrix, name: str, n_features: int | None = None) -> np.ndar
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square; got shape {matrix.shape}.")
     check_finite(matrix, name)
-    gap = np.abs(matrix - matrix.T)
-    if gap.max() > 1e-10 * np.abs(matrix).max():
-        i, j = np.unravel_index(np.argmax(gap), gap.shape)
+    asymmetry = np.abs(matrix - matrix.T)
+    if asymmetry.max() > 1e-10 * np.abs(matrix).max():
+        i, j = np.unravel_index(np.argmax(asymmetry), asymmetry.shape)
         raise ValueError(
             f"{name} is not symmetric: entry [{i}, {j}] is {matrix[i, j]:g}, [{j}, {i}] is {matrix[j, i]:g}; use (A + "
             "A.T) / 2 if the difference is due to rounding."

@@ -329,11 +329,11 @@ class OnlineExponentialFamily(OnlineDensity):
 
         def about_origin(now: DensityLearner) -> tuple[np.ndarray, float]:
             """The total and the base of the same rows minus another origin."""
-            gap = now.origin - origin
-            if not gap.any():
+            offset = now.origin - origin
+            if not offset.any():
                 return now.total, now.state["base"]
-            shift = float(((2 * now.total + now.weight * gap) * gap / (2 * self._family.variance)).sum())
-            return now.total + now.weight * gap, now.state["base"] + shift
+            shift = float(((2 * now.total + now.weight * offset) * offset / (2 * self._family.variance)).sum())
+            return now.total + now.weight * offset, now.state["base"] + shift
 
         totals, bases = zip(*map(about_origin, (self._learner, *parts)), strict=True)
         quadratic, radius = (max(now.state[name] for now in parts) for name in ("quadratic", "radius"))

@@ -275,5 +275,5 @@ class OnlineGaussian(OnlineDensity):
         n, prior = now.weight, self._prior
         if n == 0:
             return k * prior.covariance
-        gap = prior.mean - now.origin - now.total / n
-        return k * prior.covariance + now.scatter + k * n / (k + n) * self._scatter.square(gap)
+        offset = prior.mean - now.origin - now.total / n
+        return k * prior.covariance + now.scatter + k * n / (k + n) * self._scatter.square(offset)

@@ -290,7 +290,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
             links = [self._link_of(expert) for expert in experts]
             if None in links:
                 return
-            targets_by_class = [vars(expert).get("_code_book") for expert in experts]
+            targets_by_class = [vars(expert).get("_targets_of_classes") for expert in experts]
             known = MixtureLearner(learners, self._learner, targets_by_class, links)
         known.set_experts(experts, Validated(self, ("_learner", "estimators_")), map(_bound, experts))
         self._experts_learner = known

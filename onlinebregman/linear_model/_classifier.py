@@ -146,7 +146,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner]]:
         if self._joint:
             return len(self.classes_), MultinomialLearner
-        return self._code_book.shape[1], MultiLearner
+        return self._targets_of_classes.shape[1], MultiLearner
 
     def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Any:
         make = super()._make_learners
@@ -197,7 +197,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
             right = self._largest(scores) == data.classes
         return float(np.average(right, weights=data.weights))
 
-    def _make_code_book(self) -> np.ndarray:
+    def _make_targets_of_classes(self) -> np.ndarray:
         """The targets of each class's rows, one column for each loss.
 
         That is the positive label for a learner's own class; a joint loss takes the number of the class. For several

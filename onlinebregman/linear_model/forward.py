@@ -287,10 +287,10 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         """
         check_coverage(coverage)
         center, std = self._predict_normal(X, False, "predict_interval")
-        freedom = self.forgetting * self._learner.degrees_of_freedom
+        degrees = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
-        if freedom > 0:
-            quantile = stdtrit(freedom, (1 + coverage) / 2) if freedom >= 0.01 else np.inf  # stdtrit fails below that
+        if degrees > 0:
+            quantile = stdtrit(degrees, (1 + coverage) / 2) if degrees >= 0.01 else np.inf  # stdtrit fails below that
             between = (std > 0) & (std < np.inf)  # where it is 0 or infinite, so is the interval
             np.multiply(std, quantile, out=reach, where=between)
         return center - reach, center + reach

@@ -170,8 +170,8 @@ class ModifiedHuberLoss(MarginLoss):
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
-        gap = np.maximum(1 - y * a, 0.0)
-        return np.where(gap <= 2, np.minimum(gap, 2.0) ** 2, 4 * (gap - 1))[()]
+        hinge = np.maximum(1 - y * a, 0.0)
+        return np.where(hinge <= 2, np.minimum(hinge, 2.0) ** 2, 4 * (hinge - 1))[()]
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """-2 y (1 - y a), clipped to slopes between 0 and -4 y."""

@@ -264,9 +264,9 @@ class HuberLoss(ResidualLoss):
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
-        gap = np.abs(a - y)
-        inner = np.minimum(gap, self.epsilon)
-        return inner * (gap - inner / 2)
+        residual = np.abs(a - y)
+        inner = np.minimum(residual, self.epsilon)
+        return inner * (residual - inner / 2)
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """a - y clipped to [-epsilon, epsilon]."""

@@ -134,7 +134,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
         if codes is None:
             codes = self._class_numbers(y, classes, call)
         if call.first:
-            self._store_code_book()
+            self._store_targets_of_classes()
         return RowsOfWindow(dense(X, np.float64), y, values=codes)
 
     def _class_numbers(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
@@ -154,7 +154,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
         window = self._window
         self._window, self._mapped = Window(window.rows, numbers[window.values], window.first), Mapped()
 
-    def _make_code_book(self) -> np.ndarray:
+    def _make_targets_of_classes(self) -> np.ndarray:
         return np.arange(len(self.classes_))
 
     def _voting_metrics(self) -> list[BaseEstimator]:

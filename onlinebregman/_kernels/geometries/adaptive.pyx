@@ -403,10 +403,10 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
     @cython.final
     cdef inline double target_deviation(self, double y, double weight) noexcept nogil:
         """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
-        cdef double gap = y - self.target_mean
+        cdef double residual = y - self.target_mean
         self.target_weight += weight
-        self.target_mean += gap * (weight / self.target_weight)
-        self.target_spread += weight * gap * (y - self.target_mean)
+        self.target_mean += residual * (weight / self.target_weight)
+        self.target_spread += weight * residual * (y - self.target_mean)
         return sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(y)
 
 

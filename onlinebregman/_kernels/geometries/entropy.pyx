@@ -190,12 +190,12 @@ cdef class EntropyGeometry(Geometry):
         cdef Path* path = <Path*> work.notes
         cdef size_t size = self.per_feature * work.n * sizeof(double)
         cdef double* start = NULL
-        cdef double fall
+        cdef double decrease
         if c == 0:
             return
-        fall = 2.0 * fabs(c) * path.largest
-        self.least -= fall
-        if not self.least > MAY_SINK and self.may_sink(fall):
+        decrease = 2.0 * fabs(c) * path.largest
+        self.least -= decrease
+        if not self.least > MAY_SINK and self.may_sink(decrease):
             if self.needs_backup:
                 return
             start = scratch(work, 4)
@@ -222,13 +222,13 @@ cdef class EntropyGeometry(Geometry):
         return log(lo)
 
     @cython.final
-    cdef bint may_sink(self, double fall) noexcept nogil:
-        """Whether there are depths, at the latest from this step on; its exponents are at most half of `fall`."""
+    cdef bint may_sink(self, double decrease) noexcept nogil:
+        """Whether there are depths, at the latest from this step on; its exponents are at most half of `decrease`."""
         cdef double least
         if self.deep or self.penalised:
             return self.deep != 0
         least = self.least_log()
-        self.least = least - fall
+        self.least = least - decrease
         if least > NEAR_FLOOR and self.least > MAY_SINK:
             return False
         if self.backed_up:

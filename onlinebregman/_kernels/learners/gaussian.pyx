@@ -180,12 +180,12 @@ cdef class FullGaussianLearner(GaussianLearner):
         """The scatter with the prior, of rows of total weight n."""
         cdef Py_ssize_t i, j, d = self.n_features
         cdef double* total = &self.memory[d]
-        cdef double share = self.k1 * n / (self.k1 + n), some = max(n, DBL_MIN), gap
+        cdef double share = self.k1 * n / (self.k1 + n), some = max(n, DBL_MIN), offset
         for i in range(d):
-            gap = self.mean[i] - self.memory[i] - total[i] / some
+            offset = self.mean[i] - self.memory[i] - total[i] / some
             for j in range(i, d):
                 upper[i * d + j] = self.k1 * self.covariance[i * d + j] + self.own()[i * d + j] + \
-                    share * (gap * (self.mean[j] - self.memory[j] - total[j] / some))
+                    share * (offset * (self.mean[j] - self.memory[j] - total[j] / some))
 
     cdef bint factorise(self) noexcept nogil:
         """Replace the scatter by its inverse, and set the log-determinant; False if it is singular."""

@@ -123,7 +123,7 @@ cdef class Hedge(Undoable):
 
     Costs are the experts' losses l_k, or their linear approximations at the mixture (exponentiated gradient). A row
     costs at least the mix loss -ln(sum v_k exp(-rate l_k)) / rate, and these add up to at most L_k - ln(prior_k) / rate
-    for every expert. `gap` is the loss of the mixture beyond its mix losses, so that for any losses
+    for every expert. `gap`, the mixability gap, is the loss of the mixture beyond these, so that for any losses
 
         loss of the mixture  <=  L_k - ln(prior_k) / rate + gap.
 

@@ -172,14 +172,14 @@ def moments(values, low, per_span, support, const double[::1] multipliers):
 
 cdef double gain(double empirical, double expected, double* ratio) noexcept nogil:
     """ratio = ln(Ehat / E); returns the part Ehat ln(Ehat / E) - Ehat + E of a relative entropy."""
-    cdef double gap = empirical - expected
+    cdef double difference = empirical - expected
     if not (empirical > 0 and expected > 0):
         ratio[0] = 0.0
-    elif fabs(gap) < 0.5 * expected:  # without cancellation
-        ratio[0] = log1p(gap / expected)
+    elif fabs(difference) < 0.5 * expected:  # without cancellation
+        ratio[0] = log1p(difference / expected)
     else:
         ratio[0] = log(empirical) - log(expected)
-    return max(empirical * ratio[0] - gap, 0.0)
+    return max(empirical * ratio[0] - difference, 0.0)
 
 
 cdef double scale(Py_ssize_t n, double C, const double* empirical, double alpha, const double* expected,

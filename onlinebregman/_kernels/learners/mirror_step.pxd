@@ -25,7 +25,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
     Returns a `Status`.
     """
     cdef int update = settings.update, status
-    cdef double c, eta, lo, hi, gap = 0.0, value, predicted, dloss, curvature
+    cdef double c, eta, lo, hi, divergence = 0.0, value, predicted, dloss, curvature
     cdef bint settled
     cdef Score score
     status = predict_row(geometry, settings, run, work, &score, &predicted)
@@ -80,11 +80,11 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
             return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
 
     if settings.track_regret:
-        gap = divergence_to(geometry, work, &score, c)
+        divergence = divergence_to(geometry, work, &score, c)
     geometry.step(work, c)
     c += work.origin
     if settings.track_regret:
-        certify(geometry, loss, update, run, work, &score, y, weight, eta, c, gap, value)
+        certify(geometry, loss, update, run, work, &score, y, weight, eta, c, divergence, value)
     value = weight * (loss.value(predicted, y) if averages(geometry, run) else value)
     return end_step(geometry, settings, run, work, weight, eta, c, score.intercept_xSx, value, loss.drift)
 
@@ -103,13 +103,13 @@ cdef inline bint on_kink(Geometry geometry, Loss loss, RunState* run, Workspace*
     At a kink the slope jumps, and with it an explicit step and the metric of an adaptive geometry. Exact steps end on
     kinks, where the next equal row begins. (They do not jump themselves: there rounding errors remain rounding errors.)
     """
-    cdef double kink = loss.kink(score.a, y), gap = fabs(score.a - kink), largest = run.largest_score, size
+    cdef double kink = loss.kink(score.a, y), distance = fabs(score.a - kink), largest = run.largest_score, size
     run.largest_score = max(largest, fabs(score.a))
     # others are far, unless terms are 1e6 times as large as any score: saves most rows the sum of the terms
-    if not (gap <= 1e-6 * max(largest, fabs(kink)) or fabs(score.a) > largest):
+    if not (distance <= 1e-6 * max(largest, fabs(kink)) or fabs(score.a) > largest):
         return False
     size = fabs(kink) + size_of_score(geometry, work, score, eta, largest)
-    if not (gap <= OB_KINK_ROUNDING * size and size < INFINITY):
+    if not (distance <= OB_KINK_ROUNDING * size and size < INFINITY):
         return False
     score.a = kink
     return True
@@ -181,7 +181,7 @@ cdef inline void penalise(Geometry geometry, const Settings* settings, RunState*
     The explicit step of an L2 penalty, w'' = (1 - eta l2) w - c x, is the proximal one of a row of rate eta / (1 - eta
     l2), the intercept excepted. Where it would overshoot 0, it ends there, up to 2^-50 w.
     """
-    cdef double fall, longer
+    cdef double decrease, longer
     if geometry.linearised:
         eta = min(eta, (1.0 - ldexp(1.0, -50)) / geometry.l2)
         longer = 1.0 / (1.0 - eta * geometry.l2)
@@ -191,9 +191,9 @@ cdef inline void penalise(Geometry geometry, const Settings* settings, RunState*
         geometry.shrink(work, eta)
         return
     geometry.store(work)
-    fall = geometry.shrink_all(eta, settings.track_regret)
+    decrease = geometry.shrink_all(eta, settings.track_regret)
     if settings.track_regret:
-        add_slack(run, -fall, eta)
+        add_slack(run, -decrease, eta)
         run.rate_sum += eta
         run.plain_rows += 1.0
 
@@ -207,18 +207,19 @@ cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* scor
 
 
 cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run, Workspace* work, Score* score,
-                         double y, double weight, double rate, double c, double gap, double value) noexcept nogil:
-    """Add a step to both sides of the certificate; `gap` is D(w, w(c)), and the weights are already w(c)."""
-    cdef double a, fall, eta = weight * rate
+                         double y, double weight, double rate, double c, double divergence,
+                         double value) noexcept nogil:
+    """Add a step to both sides of the certificate; the divergence is D(w, w(c)), and the weights are already w(c)."""
+    cdef double a, decrease, eta = weight * rate
     run.weighted_loss += eta * value
     if geometry.adaptive:
-        geometry.note_step(work, c, c * score.a - gap)
+        geometry.note_step(work, c, c * score.a - divergence)
     if update == EXPLICIT:
-        add_slack(run, gap, rate)
+        add_slack(run, divergence, rate)
         return
     if geometry.linear:
         a = score.a - c * (score.xSx + score.intercept_xSx)
     else:
         a = geometry.dot(work) + score.intercept - score.intercept_xSx * c
-    fall = eta * (value - loss.value(a, y))
-    add_slack(run, fall if update == IMPORTANCE else fall + gap - c * (score.a - a), rate)
+    decrease = eta * (value - loss.value(a, y))
+    add_slack(run, decrease if update == IMPORTANCE else decrease + divergence - c * (score.a - a), rate)

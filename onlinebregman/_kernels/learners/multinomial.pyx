@@ -267,10 +267,10 @@ cdef class MultinomialLearner(MultiLearner):
         """Move a class's weights to w(c)."""
         cdef Workspace* work = &self.works.each[k]
         cdef Score* score = &self.scores[k]
-        cdef double gap = 0.0, c
+        cdef double divergence = 0.0, c
         cdef int status
         if self.tracked:
-            gap = divergence_to(learner.geometry, work, score, self.c[k])
+            divergence = divergence_to(learner.geometry, work, score, self.c[k])
         learner.geometry.step(work, self.c[k])
         c = self.c[k] + work.origin
         if self.tracked:
@@ -279,8 +279,10 @@ cdef class MultinomialLearner(MultiLearner):
             else:
                 self.after[k] = learner.geometry.dot(work) + score.intercept - score.intercept_xSx * c
             if learner.geometry.adaptive:
-                learner.geometry.note_step(work, c, c * score.a - gap)
-            add_slack(&learner.run, gap if self.explicit else gap - c * (score.a - self.after[k]), self.eta[k] / weight)
+                learner.geometry.note_step(work, c, c * score.a - divergence)
+            if not self.explicit:
+                divergence -= c * (score.a - self.after[k])
+            add_slack(&learner.run, divergence, self.eta[k] / weight)
         status = end_step(
             learner.geometry, &learner.settings, &learner.run, work, weight, self.eta[k] / weight, c,
             score.intercept_xSx, loss, 0.0,

@@ -181,9 +181,9 @@ cdef double added_losses(double loss, const double[::1] scores, const double[::1
                          const Py_ssize_t[::1] index, Py_ssize_t n):
     """The loss plus those of instances, added one by one, so that it does not depend on how the stream is cut."""
     cdef Py_ssize_t k
-    cdef double gap, weight
+    cdef double residual, weight
     for k in range(n):
-        gap = scores[k] - y[index[k]]
+        residual = scores[k] - y[index[k]]
         weight = 1.0 if weights is None else weights[index[k]]
-        loss += weight * (gap * gap) / 2.0
+        loss += weight * (residual * residual) / 2.0
     return loss

@@ -14,7 +14,7 @@ from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.pythread cimport PyThread_get_thread_ident
 
 cdef enum:
-    PATIENCE = 1 << 24  # numbers processed between two checks for signals: some milliseconds
+    WORK_BETWEEN_CHECKS = 1 << 24  # numbers processed between two checks for signals: some milliseconds
 
 cdef long main_thread = threading.main_thread().ident
 cdef dict learning = {}  # id(vars(estimator)) of each estimator that is learning: the thread in which it learns
@@ -88,7 +88,7 @@ cdef bint unnamed(dict attributes):
 
 cdef Py_ssize_t work_between_checks() noexcept:
     """How many numbers a loop may process before it checks for signals, which only the main thread receives."""
-    return PATIENCE if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
+    return WORK_BETWEEN_CHECKS if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
 
 
 cdef object signal_raised():

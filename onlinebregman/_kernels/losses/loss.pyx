@@ -123,8 +123,8 @@ cdef class BoundLoss(Loss):
         self.inner, self.kinked = DistanceLoss(), True
 
     cdef double value(self, double a, double y) noexcept nogil:
-        cdef double gap = self.derivative(a, y)
-        return 0.5 * gap * gap
+        cdef double residual = self.derivative(a, y)
+        return 0.5 * residual * residual
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return min(a + y, 0.0) if signbit(y) else max(a - y, 0.0)
@@ -266,8 +266,8 @@ cdef class SquaredEpsilonInsensitiveLoss(EpsilonInsensitiveLoss):
     """max(0, |a - y| - epsilon)^2."""
 
     cdef double value(self, double a, double y) noexcept nogil:
-        cdef double gap = max(fabs(a - y) - self.epsilon, 0.0)
-        return gap * gap
+        cdef double excess = max(fabs(a - y) - self.epsilon, 0.0)
+        return excess * excess
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return 2.0 * (max(a - y - self.epsilon, 0.0) - max(y - a - self.epsilon, 0.0))
@@ -316,8 +316,10 @@ cdef class HuberLoss(Loss):
         return (self.epsilon,)
 
     cdef double value(self, double a, double y) noexcept nogil:
-        cdef double gap = fabs(a - y)
-        return 0.5 * gap * gap if gap <= self.epsilon else self.epsilon * (gap - 0.5 * self.epsilon)
+        cdef double residual = fabs(a - y)
+        if residual <= self.epsilon:
+            return 0.5 * residual * residual
+        return self.epsilon * (residual - 0.5 * self.epsilon)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return min(max(a - y, -self.epsilon), self.epsilon)
@@ -374,8 +376,8 @@ cdef class SquaredHingeLoss(MarginLoss):
     """max(0, 1 - y a)^2 for y = -1 or 1."""
 
     cdef double value(self, double a, double y) noexcept nogil:
-        cdef double gap = max(1.0 - y * a, 0.0)
-        return gap * gap
+        cdef double hinge = max(1.0 - y * a, 0.0)
+        return hinge * hinge
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return 2.0 * (a - y) if y * a < 1.0 else 0.0
@@ -391,8 +393,8 @@ cdef class ModifiedHuberLoss(MarginLoss):
         self.inner = TwiceSquaredLoss()
 
     cdef double value(self, double a, double y) noexcept nogil:
-        cdef double gap = max(1.0 - y * a, 0.0)
-        return gap * gap if gap <= 2.0 else 4.0 * (gap - 1.0)
+        cdef double hinge = max(1.0 - y * a, 0.0)
+        return hinge * hinge if hinge <= 2.0 else 4.0 * (hinge - 1.0)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return min(max(2.0 * (a - y), -2.0 - 2.0 * y), 2.0 - 2.0 * y)
