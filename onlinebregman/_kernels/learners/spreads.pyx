@@ -1,7 +1,8 @@
 """Learning of instances X, predicted as tr(W X), with rates divided by squared spreads; the loss is (a - y)^2 / 2.
 
-The spread of an instance is the length of an interval that holds its eigenvalues; that of a stream is the largest so
-far. No KeyboardInterrupt can come between changes of the statistics and those of the weights.
+The spread of an instance (L. Mirsky, "The Spread of a Matrix", Mathematika 3, 1956) is the length of an interval that
+holds its eigenvalues; that of a stream is the largest so far. No KeyboardInterrupt can come between changes of the
+statistics and those of the weights.
 """
 
 import numpy as np
