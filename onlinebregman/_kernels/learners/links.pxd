@@ -27,7 +27,8 @@ cdef inline Link link_of(name, tuple known) except *:
     """The link of this name, which must be one of those that are known."""
     if name not in known:
         raise ValueError(f"links must be of {', '.join(known)}; got {name!r}")
-    return <Link> ("identity", "clipped", "softmax", "logistic", "calibrated").index(name)
+    cdef int place = ("identity", "clipped", "softmax", "logistic", "calibrated").index(name)
+    return <Link> place
 
 
 cdef inline double sigmoid(double a) noexcept nogil:
