@@ -82,5 +82,5 @@ cdef class QuantileTracker(Undoable):
             return INFINITY
         at = np.log(normal_quantile(coverage))
         logs = np.log(np.maximum.accumulate(self.quantiles))
-        beyond = min(at - AT_LEVELS[0], 0.0) + max(at - AT_LEVELS[-1], 0.0)
+        beyond = min(at - AT_LEVELS.min(), 0.0) + max(at - AT_LEVELS.max(), 0.0)
         return float(np.exp(np.interp(at, AT_LEVELS, logs) + beyond)) * self.errors.mean

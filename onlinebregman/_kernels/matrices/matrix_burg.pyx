@@ -26,7 +26,7 @@ def projected_step(W, z, double c, double upper):
     the eigenbasis of W, where G is diagonal, nothing cancels.
     """
     values, vectors = np.linalg.eigh(W)
-    values = np.maximum(values, np.finfo(np.float64).eps * values[-1])
+    values = np.maximum(values, np.finfo(np.float64).eps * values.max())
     gaps, zeta = np.maximum(1.0 / values - 1.0 / upper, 0.0), vectors.T @ z
     squares = -c * zeta * zeta
     least = np.finfo(np.float64).tiny
@@ -135,7 +135,7 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
             try:
                 W = self.state_weights
                 z = np.asarray(<double[:self.n_features]> <double*> work.x).copy()
-                upper = max(1.0 - 1.0 / AT_BOUND, np.linalg.eigvalsh(W)[-1])
+                upper = max(1.0 - 1.0 / AT_BOUND, np.linalg.eigvalsh(W).max())
                 Y, S = projected_step(W, z, c, upper)
                 W -= Y @ ((S + S.T) / 2) @ Y.T
                 np.asarray(self.weights)[: self.n_features**2] = W.ravel()
