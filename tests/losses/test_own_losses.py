@@ -85,8 +85,40 @@ class Stairs(ScoreLoss):
         return np.stack([np.asarray(y, dtype=float) + k for k in range(len(self.heights))])
 
 
+class Steep(ScoreLoss):
+    """(a - y)^2 / 2 up to a distance of 1, from which the slope is 3: kinks behind a smooth minimum, on both sides."""
+
+    def value(self, a, y):
+        r = np.abs(np.asarray(a) - y)
+        return np.where(r <= 1, r * r / 2, 3 * r - 2.5)
+
+    def derivative(self, a, y):
+        r = np.asarray(a) - y
+        return np.where(np.abs(r) <= 1, r, 3 * np.sign(r))
+
+    def curvature(self, a, y):
+        return np.where(np.abs(np.asarray(a) - y) <= 1, 1.0, 0.0)
+
+    def kinks(self, y):
+        return np.stack([np.asarray(y, dtype=float) - 1, np.asarray(y, dtype=float) + 1])
+
+
 OWN = {name: type(f"My{type(loss).__name__}", (type(loss),), {}) for name, loss in LOSSES.items()}
 STAIRS = [Stairs([1.0, 2.0, 0.5]), Stairs([1.0, 2.0, 0.5], 1.0), Stairs([0.3, 0.0, 0.3, 3.0], 0.1)]
+
+
+@pytest.mark.parametrize("eta0", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("y", [0.5, -0.5, 3.0, -5.0])
+def test_implicit_steps_end_before_kinks_behind_the_minimum(y, eta0):
+    loss, kinks, x = Steep(), np.array([y - 1, y + 1]), 2.0
+    model = MirrorDescentRegressor(
+        divergence="squared_euclidean", loss=loss, learning_rate="constant", eta0=eta0, fit_intercept=False
+    ).partial_fit([[x]], [y])
+    between = (eta0 * x * y) / (1 + eta0 * x * x)  # the step of the squared loss
+    outside = [-3 * eta0 * x, 3 * eta0 * x]
+    candidates = np.array([between, *outside, *(kinks / x)])
+    best = candidates[np.argmin(candidates**2 / 2 + eta0 * loss.value(candidates * x, y))]
+    assert_allclose(model.coef_[0], best, rtol=1e-12)
 
 
 @geometries

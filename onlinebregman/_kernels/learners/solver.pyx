@@ -222,6 +222,8 @@ cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* 
     while loss.next_edge(a, y, &edge):
         if isnan(edge.near):
             return NAN
+        if (edge.near > 0) != (slope > 0):  # the minimum of the loss, beyond which the root is not, comes before
+            break
         if not reaches(geometry, work, score, explicit_step(eta, edge.near), edge.score):
             if edge.near == slope:
                 return c  # the derivative is constant up to the edge
