@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from sklearn.preprocessing import scale
 
 from onlinebregman import (
+    ForwardRegressor,
     ImplicitGDRegressor,
     LearningRateMixture,
     MirrorDescentClassifier,
@@ -84,6 +85,7 @@ def stream(n=200, seed=0):
     "model",
     [
         ParameterFreeRegressor(members=MEMBERS),
+        ParameterFreeRegressor(members=[*MEMBERS, ForwardRegressor()]),
         ParameterFreeRegressor(members=MEMBERS, loss="absolute_error", stacking=False),
         ParameterFreeRegressor(members=[MirrorDescentRegressor(loss="poisson")], loss="poisson"),
         LearningRateMixture(eta0s=3),

@@ -14,6 +14,7 @@ from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
+    LearningRateMixture,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     ParameterFreeClassifier,
@@ -354,3 +355,21 @@ def test_infinite_rows_have_no_probabilities(value):
     for rows in (X, csr_array(X)):
         with pytest.raises(ValueError, match=r"contains infinity .row 3, column 1"):
             model.predict_proba(rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ParameterFreeRegressor(members=[MirrorDescentRegressor()]),
+        ParameterFreeRegressor(members=[MirrorDescentRegressor(loss="poisson")], loss="poisson"),
+        ParameterFreeClassifier(members=[MirrorDescentClassifier()]),
+        LearningRateMixture(MirrorDescentRegressor()),
+    ],
+    ids=str,
+)
+def test_sparse_rows_without_any_value_are_rows_of_zeros(model):
+    zeros, targets = np.zeros((4, 5)), np.array([0.0, 1.0, 1.0, 0.0])
+    sparse = clone(model).fit(csr_array(zeros), targets).partial_fit(csr_array(zeros[:1]), targets[:1])
+    dense = clone(model).fit(zeros, targets).partial_fit(zeros[:1], targets[:1])
+    assert_allclose(sparse.predict(csr_array(zeros)), dense.predict(zeros), rtol=1e-12)
+    assert_allclose(sparse.cumulative_loss_, dense.cumulative_loss_, rtol=1e-12)

@@ -290,17 +290,25 @@ cdef class ForwardLearner(AtomicLearner):
             for q in range(self.m if scores != NULL else 0):
                 scores[q] = NAN
             return LEARNED
+        if scores != NULL and self.forward and weight != 1:
+            self.score_row(row, work, scores)  # a row is predicted as one of weight 1
+            scores = NULL
         self.load(row, work.vectors)
         return LEARNED if self.learn_loaded(work.vectors, 1, &y, &weight, scores, 0) == 1 else OVERFLOWED
 
     cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
                         double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil:
-        cdef Py_ssize_t i = 0, j, learned, some
+        cdef Py_ssize_t i = 0, learned, some
         while i < n:
-            some = min(n - i, BATCH)
-            for j in range(some):
-                self.load(&rows[i + j], work.vectors + j * (self.d + self.m))
-            learned = self.learn_loaded(work.vectors, some, y + i, weight + i, scores + i * stride, stride)
+            some = 0
+            while some < min(n - i, BATCH) and (weight[i + some] == 1 or not self.forward):
+                self.load(&rows[i + some], work.vectors + some * (self.d + self.m))
+                some += 1
+            if some > 0:
+                learned = self.learn_loaded(work.vectors, some, y + i, weight + i, scores + i * stride, stride)
+            else:
+                some = 1
+                learned = self.learn_row(&rows[i], work, y[i], weight[i], scores + i * stride) == LEARNED
             if learned < some:
                 failed[0] = i + learned
                 return OVERFLOWED

@@ -238,7 +238,7 @@ cdef class MixtureLearner(Ensemble):
         Ensemble.begin(self, rows, complete)
         self.bind(length)
         self.chunk.measure(rows)
-        self.work_per_row = self.effort(rows.widest)
+        self.work_per_row = max(self.effort(rows.widest), 1)  # rows may have no values
         if rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = n_threads(self.n_jobs)
         self.n_groups, self.groups[0], self.locksteps = 1, <void*> self.lockstep, ()
