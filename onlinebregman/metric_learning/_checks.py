@@ -27,12 +27,12 @@ def check_flat(X, remedy: str) -> None:
 
 
 def check_size(X: np.ndarray) -> np.ndarray:
-    """Rows whose squared distances are finite."""
-    if X.dtype == np.float64 and not np.vdot(X, X) < 1e200 and (large := np.abs(X) >= 1e100).any():
+    """Rows whose squared distances have finite squares, by which rates are divided."""
+    if X.dtype == np.float64 and not np.vdot(X, X) < 1e140 and (large := np.abs(X) >= 1e70).any():
         row, column = (int(i) for i in np.argwhere(large)[0])
         raise ValueError(
-            f"X must be below 1e100, as squares overflow; got X[{row}, {column}] = {X[row, column]:g}. Scale the "
-            "features (sklearn.preprocessing.StandardScaler), or remove the row."
+            f"X must be below 1e70, as the squares of squared distances overflow; got X[{row}, {column}] = "
+            f"{X[row, column]:g}. Scale the features (sklearn.preprocessing.StandardScaler), or remove the row."
         )
     return X
 

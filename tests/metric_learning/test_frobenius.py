@@ -116,6 +116,15 @@ def test_regret_certificate(update):
     assert run.regret_certificate(U) < 10 * run.weighted_loss_
 
 
+def test_a_metric_of_zero_learns_again():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 1))
+    y = (rows[:, 0] + rng.normal(size=300) > 0).astype(int)
+    learner = FrobeniusMetricLearner(random_state=0).fit(rows, y)
+    n = learner.n_updates_
+    assert learner.partial_fit(rows, y).n_updates_ > n
+
+
 def test_triplets_move_along_their_matrix():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(3, 4))

@@ -318,6 +318,28 @@ def test_running_samples_do_not_depend_on_the_cutting(triplets, state):
     assert state(whole) == before
 
 
+@pytest.mark.parametrize("size", [1e5, 1e8, 1e12])
+@pytest.mark.parametrize("place", [0, 30])
+@pytest.mark.parametrize("sampling", ["neighbors", "targets"])
+def test_a_row_far_off_does_not_end_learning(wine, sampling, place, size):
+    """Only equal rows say nothing; images are not those around a row far off, where they would cancel."""
+    X, y = wine
+    order = np.random.default_rng(0).permutation(len(X))
+    rows, targets = X[order], y[order].astype(float)
+    outlier = np.r_[size, np.zeros(12)]
+    plain, odd = (
+        LogDetMetricLearner(sampling=sampling, random_state=0).partial_fit(
+            np.insert(rows, place, outlier, axis=0) if far else rows,
+            np.insert(targets, place, 9.0) if far else targets,
+        )
+        for far in (False, True)
+    )
+    assert odd.n_updates_ >= 0.9 * plain.n_updates_
+    if sampling == "neighbors":
+        W, expected = odd.get_mahalanobis_matrix(), plain.get_mahalanobis_matrix()
+        assert np.corrcoef(W[1:, 1:].ravel(), expected[1:, 1:].ravel())[0, 1] > 0.9
+
+
 @pytest.mark.parametrize("pairs", ["neighbors", "random"])
 def test_one_row_at_a_time_learns_as_a_batch(wine, pairs):
     X, y = wine
