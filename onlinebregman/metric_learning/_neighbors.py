@@ -23,6 +23,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, dense, fitted, is_finite
 from .._sklearn_compat import Interval, StrOptions, for_other_rows
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
+from ._prior import nearby_origin, relative
 from ._window import Window
 from .frobenius import FrobeniusMetricLearner
 from .logdet import LogDetMetricLearner
@@ -193,7 +194,8 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         X, metric, window = self._queries(X), self.metric_, self._window
         count = min(self.n_neighbors if n_neighbors is None else n_neighbors, len(window))
         queries = _map(metric, X)
-        return self._searcher(0, metric, queries.shape[1], window).kneighbors(queries, count, return_distance)
+        origin, searcher = self._searcher(0, metric, queries.shape[1], window)
+        return searcher.kneighbors(relative(queries, origin), count, return_distance)
 
     def _queries(self, X) -> np.ndarray:
         return dense(check_query(self, X))
@@ -203,9 +205,9 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         X, window, found = self._queries(X), self._window, []
         for number, metric in enumerate(self.metric_learners_):
             queries = _map(metric, X)
-            searcher = self._searcher(number, metric, queries.shape[1], window)
+            origin, searcher = self._searcher(number, metric, queries.shape[1], window)
             with np.errstate(over="ignore", invalid="ignore"):
-                means = getattr(searcher, predict)(queries)
+                means = getattr(searcher, predict)(relative(queries, origin))
             if not is_finite(means):
                 row = int(np.argwhere(~np.isfinite(means))[0, 0])
                 raise ValueError(
@@ -215,24 +217,26 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
             found.append((searcher, means))
         return found
 
-    def _searcher(self, number: int, metric: BaseEstimator, width: int, window: Window) -> Any:
-        """A nearest-neighbour search in the rows of a window, mapped to `width` features; cached while it is valid.
+    def _searcher(self, number: int, metric: BaseEstimator, width: int, window: Window) -> tuple[Any, Any]:
+        """An origin, and a nearest-neighbour search in the rows of a window minus that, mapped to `width` features.
 
-        The window is read once and the cache replaced by one assignment, as other threads may predict or learn.
+        It is cached while it is valid. The window is read once and the cache replaced by one assignment, as other
+        threads may predict or learn.
         """
         place = (_Identity(metric), width, _state_of(metric, window), window.first, window.last)
         settings = (min(self.n_neighbors, len(window)), self.weights, self.algorithm, self.n_jobs)
         known = self._mapped.content.get(number)
         if known is None or known[:2] != (place, settings):
             rows = _mapped_window(metric, window, known, place)
-            searcher = None
+            origin, searcher = nearby_origin(rows), None
+            searched = relative(rows, origin)
             if known is not None and known[1] == settings:
-                searcher = for_other_rows(known[-1], rows, window.values)
+                searcher = for_other_rows(known[-1], searched, window.values)
             if searcher is None:
                 names = ("n_neighbors", "weights", "algorithm", "n_jobs")
-                searcher = self._search(**dict(zip(names, settings, strict=True))).fit(rows, window.values)
-            known = self._mapped.content[number] = (place, settings, rows, searcher)
-        return known[-1]
+                searcher = self._search(**dict(zip(names, settings, strict=True))).fit(searched, window.values)
+            known = self._mapped.content[number] = (place, settings, rows, origin, searcher)
+        return known[-2:]
 
     # --- attributes -----------------------------------------------------------------------------------------------
 
@@ -302,7 +306,7 @@ class _Identity:
 def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.ndarray:
     """The mapped rows of the window; rows that the same metric has mapped before are taken from the cache."""
     if known is not None:
-        (*before, first, last), _, rows, _ = known
+        (*before, first, last), _, rows, *_ = known
         if before == list(place[:-2]) and first <= window.first < last <= window.last:
             kept, new = rows[window.first - first :], window.rows[last - window.first :]
             return np.concatenate([kept, _map(metric, new)]) if len(new) else kept
@@ -311,7 +315,8 @@ def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.nd
 
 def _state_of(metric: BaseEstimator, window: Window) -> int:
     """A number that changes whenever the metric does."""
-    return getattr(metric, "n_updates_", getattr(metric, "t_", window.last)) if learns(metric) else 0
+    # one that does not learn here may do so elsewhere
+    return getattr(metric, "n_updates_", getattr(metric, "t_", window.last if learns(metric) else 0))
 
 
 class Mapped:

@@ -72,7 +72,7 @@ def prior_matrix(
 
 def _chosen(X: np.ndarray, labels: np.ndarray | None, n_components: int) -> str:
     """What scikit-learn's NeighborhoodComponentsAnalysis chooses: "lda" or "pca" if they select directions."""
-    if labels is not None and n_components < len(np.unique(labels)) < len(X):
+    if labels is not None and n_components < len(np.unique(labels)) < len(X) and _within(X, labels).any():
         return "lda"
     return "pca" if n_components < min(X.shape) else "identity"
 
@@ -84,9 +84,12 @@ def _deviations(X: np.ndarray) -> np.ndarray:
 
 
 def _shrunk_covariance(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Correlations, shrunk so that they have an inverse, and deviations."""
+    """Correlations, shrunk so that they have an inverse, and deviations.
+
+    Of two rows, whose products with themselves are equal, Ledoit and Wolf's estimate is that correlations are certain.
+    """
     deviations = _deviations(X)
-    correlations, _ = ledoit_wolf(X / deviations)
+    correlations = ledoit_wolf(X / deviations)[0] if len(X) > 2 else np.eye(X.shape[1])
     correlations[np.diag_indices(len(correlations))] += 1e-10
     return correlations, deviations
 
@@ -112,14 +115,43 @@ def _discriminants(X: np.ndarray, labels: np.ndarray | None, n_components: int |
             'prior="lda" is measured on the labelled rows of the first call, which must be of two or more classes, and '
             'more than these; give such rows, or use prior="covariance".'
         )
+    within = _within(X, labels)
+    if not within.any():
+        raise ValueError(
+            f'prior="lda" is measured on the rows of the first call, and no feature of its {len(X)} rows varies within '
+            'a class; give more rows, or use prior="variance".'
+        )
     means = np.array([X[codes == number].mean(axis=0) for number in range(len(classes))])[codes]
-    correlations, deviations = _shrunk_covariance(X - means)
+    correlations, deviations = _shrunk_covariance(within)
     between = (means - X.mean(axis=0)) / deviations
     _, directions = linalg.eigh(between.T @ between, correlations)  # of variance 1 within classes
     leading = directions[:, ::-1][:, : min(n_components or len(X), len(classes) - 1)] / deviations[:, None]
     return _FLOOR * _inverse((correlations, deviations)) + (1 - _FLOOR) * leading @ leading.T
 
 
+def _within(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Rows minus the means of their classes."""
+    within = np.empty(X.shape)
+    for label in np.unique(labels):
+        within[labels == label] = centred(X[labels == label])
+    return within
+
+
+def centred(X: np.ndarray) -> np.ndarray:
+    """Rows minus their mean; exactly 0 for features that only vary by rounding errors."""
+    return np.where(moving_features(X), X - X.mean(axis=0), 0.0)
+
+
 def moving_features(X: np.ndarray) -> np.ndarray:
     """Mask of the features that vary by more than rounding errors."""
     return X.std(axis=0) > 1e-10 * np.abs(X).max(axis=0)
+
+
+def nearby_origin(X: np.ndarray) -> np.ndarray | None:
+    """A row to subtract from rows that are all far from 0, so that products of them give precise distances, or None."""
+    mean = X.mean(axis=0)
+    return X[0] if np.vdot(X, X) < (1 + 1e-6) * len(X) * (mean @ mean) else None
+
+
+def relative(X: np.ndarray, origin: np.ndarray | None) -> np.ndarray:
+    return X if origin is None else X - origin

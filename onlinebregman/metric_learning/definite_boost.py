@@ -22,6 +22,7 @@ from ..kernel_learning import DefiniteBoost
 from ._checks import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
+from ._prior import centred, nearby_origin, relative
 
 
 class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, MahalanobisTransformer):
@@ -197,10 +198,12 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     def _constraints(self, settings: _Settings) -> np.ndarray:
         """C with tr(W C) <= 0 for each class and each bound, relative to the mean squared distances."""
         X, codes = self._sampler.sample()
+        X = relative(X, nearby_origin(X))
         within, impostors = [], []
         for number in range(codes.max() + 1):
             mine, others = X[codes == number], X[codes != number]
-            within.append((mine - mine.mean(axis=0)).T @ (mine - mine.mean(axis=0)))
+            deviations = centred(mine)
+            within.append(deviations.T @ deviations)
             if len(others):
                 search = NearestNeighbors(n_neighbors=min(settings.n_impostors, len(others))).fit(others)
                 nearest = search.kneighbors(mine, return_distance=False)

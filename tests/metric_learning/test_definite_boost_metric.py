@@ -125,6 +125,27 @@ def test_odd_rows_leave_a_sound_metric(X, y):
     assert_allclose(np.trace(W), len(W))
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_equal_rows_of_a_class_are_no_constraint(n):
+    rng = np.random.default_rng(3)
+    rows, others = rng.normal(size=(20, 3)), rng.normal(size=(1, 3))
+    learners = [
+        DefiniteBoostMetricLearner(projection="exact").fit(
+            np.r_[rows, np.repeat(others, size, axis=0)], [0] * 20 + [1] * size
+        )
+        for size in (1, n)
+    ]
+    assert [len(learner.boost_.alpha_) for learner in learners] == [3, 3]
+    assert_allclose(learners[1].get_mahalanobis_matrix(), learners[0].get_mahalanobis_matrix(), rtol=1e-6)
+
+
+def test_an_offset_of_the_rows_changes_nothing():
+    rng = np.random.default_rng(0)
+    rows, y = rng.integers(-9, 9, size=(120, 20)).astype(float), np.arange(120) % 3
+    near, far = (DefiniteBoostMetricLearner().fit(rows + offset, y) for offset in (0.0, 2.0**30))
+    assert_allclose(far.get_mahalanobis_matrix(), near.get_mahalanobis_matrix(), rtol=1e-9, atol=1e-12)
+
+
 def test_leading_directions_and_distances_agree(wine):
     X, y = wine
     whole, few = (DefiniteBoostMetricLearner(n_components=n).fit(X, y) for n in (None, 2))

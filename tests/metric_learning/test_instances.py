@@ -228,6 +228,35 @@ def test_priors_exist_where_covariances_have_no_inverse():
             start(prior, X[:1])
 
 
+@pytest.mark.parametrize("constant", [0.1, 1.0, -1e9 / 3])
+def test_features_that_do_not_vary_within_classes_get_no_weight_from_rounding(constant):
+    """Rows minus the means of their classes are about 1e-17 there, and not 0."""
+    y = np.arange(40) % 3
+    expected, of_classes = (
+        LogDetMetricLearner(prior="lda", n_components=2).partial_fit(np.c_[X, added], y, np.zeros(40))
+        for added in (np.zeros(40), 0.3 * y + 0.1)
+    )
+    found = LogDetMetricLearner(prior="lda", n_components=2).partial_fit(
+        np.c_[X, np.full(40, constant)], y, np.zeros(40)
+    )
+    assert_allclose(found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix(), rtol=1e-6, atol=1e-9)
+    assert np.linalg.eigvalsh(of_classes.get_mahalanobis_matrix())[0] > 0
+    assert np.linalg.eigvalsh(of_classes.get_mahalanobis_matrix())[-1] < 1e4
+
+
+def test_lda_needs_rows_that_vary_within_classes():
+    rows = np.repeat([[0.1, 0.2], [0.3, 0.1]], 3, axis=0)
+    with pytest.raises(ValueError, match="no feature of its 6 rows varies within a class"):
+        LogDetMetricLearner(prior="lda").partial_fit(rows, [0, 0, 0, 1, 1, 1])
+    learner = LogDetMetricLearner(prior="auto", n_components=1).partial_fit(rows, [0, 0, 0, 1, 1, 1])
+    assert np.isfinite(learner.get_mahalanobis_matrix()).all()
+
+
+def test_two_rows_do_not_determine_correlations():
+    expected = np.diag(1 / X[:2].var(axis=0))
+    assert_allclose(start("covariance", X[:2]).get_mahalanobis_matrix(), expected, rtol=1e-9)
+
+
 def test_the_variance_prior_makes_units_irrelevant():
     y = np.arange(40) % 3
     units = np.array([1.0, 1e2, 1e-2, 7.0])

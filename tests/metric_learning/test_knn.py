@@ -245,6 +245,30 @@ def test_the_metric_may_be_told_to_map_to_fewer_features():
         )
 
 
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+@pytest.mark.parametrize("n, d", [(200, 20), (8, 2)])
+def test_neighbours_of_rows_far_from_the_origin(n, d, offset):
+    """scikit-learn computes distances from products where there are many columns, or few rows."""
+    rows = np.random.default_rng(0).normal(size=(n, d)) + offset
+    model = MetricKNeighborsClassifier(3, metric_learner=["euclidean"]).partial_fit(
+        rows, np.arange(n) % 2, classes=[0, 1]
+    )
+    distances, indices = model.kneighbors(rows)
+    expected = np.linalg.norm(rows[:, None] - rows, axis=2)
+    assert_array_equal(indices, np.argsort(expected, axis=1)[:, :3])
+    assert_allclose(distances, np.sort(expected, axis=1)[:, :3], rtol=1e-7, atol=1e-6)
+
+
+def test_a_frozen_metric_may_learn_elsewhere():
+    metric = LogDetMetricLearner(random_state=0).partial_fit_pairs(X, [[0, 1]], [1.0])
+    model = MetricKNeighborsClassifier(1, metric_learner=FrozenEstimator(metric)).partial_fit(
+        X, LABELS, classes=CLASSES
+    )
+    assert model.score(X, LABELS) == 1.0
+    metric.partial_fit_pairs(X, np.arange(200).reshape(-1, 2), np.full(100, 9.0))
+    assert_array_equal(model.kneighbors(X)[1].ravel(), np.arange(200))
+
+
 def test_pairs_may_be_taught_to_the_metric_itself():
     model = MetricKNeighborsClassifier(1, random_state=0).partial_fit(X, LABELS, classes=CLASSES)
     before = model.kneighbors(X[:5], 3)[0]
