@@ -110,6 +110,8 @@ class _Wider:
     def object(self, old: Any, new: Any) -> Any:
         if type(old) is not type(new):
             raise ValueError("Features can only be added to a model whose parameters have not changed since it began.")
+        if isinstance(old, Standardizer):
+            return self.standardizer(old)
         if hasattr(old, "with_features"):
             return old.with_features(self.m, self(old.row_map, new.row_map))
         (kind, arguments), (_, others) = old.__reduce__(), new.__reduce__()
@@ -119,3 +121,10 @@ class _Wider:
             weights = np.full(np.size(others[0]), self.total / np.size(others[0]))
             return kind(self.array(old.state_weights * (self.n / self.m), weights), *others[1:-1])
         return kind(*self(arguments, others))
+
+    def standardizer(self, old: Standardizer) -> Standardizer:
+        """Its blocks of statistics are padded; if values were missing, the last counts the rows that had them."""
+        kind, (_, centred, state, weight, *options) = old.__reduce__()
+        wide = self.padded(state).reshape(-1, self.m)
+        wide[3:, self.n :] = weight  # all rows had the new features
+        return kind(self.m, centred, wide.reshape(-1), weight, *options)

@@ -23,6 +23,8 @@ from onlinebregman import (
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     OneClassMirrorDescent,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
     PerceptronClassifier,
     PNormRegressor,
     ScaleInvariantRegressor,
@@ -192,3 +194,24 @@ def test_several_outputs_and_given_weights_grow():
         announced = clone(model).set_params(**given).fit(X.iloc[:20], Y[:20], **first).partial_fit(X, Y)
         assert added.coef_.shape == (2, 5)
         assert_allclose(added.coef_, announced.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("number", [1, 2])  # of new features
+@pytest.mark.parametrize("kind", [ParameterFreeRegressor, ParameterFreeClassifier])
+def test_features_are_added_after_missing_values(kind, number, unchanged):
+    X, y = stream(ImplicitGDRegressor())
+    X = X[["b", "a", "c", "d"]]
+    X.iloc[:45, -number:] = 0.0
+    X.iloc[::5, 0] = X.iloc[50::7, 3] = np.nan
+    y, classes = (y > 0, {"classes": [False, True]}) if kind is ParameterFreeClassifier else (y, {})
+    model = kind(thresholds=False, random_features=0)
+    announced = clone(model).partial_fit(X, y, **classes)
+    added = model.set_params(**ADD).partial_fit(X.iloc[:45, :-number], y[:45], **classes)
+    with unchanged(added, "infinity"):
+        added.partial_fit(X[45:].replace(X.iloc[-1, -1], np.inf), y[45:])
+    added = pickle.loads(pickle.dumps(added.partial_fit(X[45:60], y[45:60]))).partial_fit(X[60:], y[60:])
+    for one, other in zip(added.estimators_, announced.estimators_, strict=True):
+        assert_array_equal(one.mean_, other.mean_)
+        assert_array_equal(one.scale_, other.scale_)
+        if getattr(one, "forgetting", 1.0) == 1.0:
+            assert_allclose(one.coef_, other.coef_, rtol=1e-7, atol=1e-10)
