@@ -56,8 +56,8 @@ class ToOnnxMixin(DocumentedMixin):
 
         The input is "X" of shape (n_samples, n_features). The outputs of a regressor are "prediction", those of a
         classifier or outlier detector "label", "scores" (`decision_function`), unless it has only probabilities, and
-        "probabilities" if it has them. All steps from the row to the prediction are included (standardisation, bins of
-        columns, random features, links, labels of any kind), in operators of ONNX without extensions.
+        "probabilities" if it has them. All steps from the row to the prediction are included (standardisation, missing
+        values, bins of columns, random features, links, labels of any kind), in operators of ONNX without extensions.
 
         Parameters
         ----------

@@ -44,15 +44,17 @@ class Thresholds(NamedTuple):
 class Scores(NamedTuple):
     """Scores of a row x, z @ coef.T + intercept with z computed by these steps, without those that are None.
 
-    z = (x - mean) * inverse, clipped to [-limit, limit]; then times M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for
-    (M, g) = `rescaled`, which may have a row for each score; then the cosines of frequencies @ z + phases. In the end
-    scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no intercept is learned.
+    z = (x - mean) * inverse, 0 where x is NaN if `allow_nan`, clipped to [-limit, limit]; then times
+    M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for (M, g) = `rescaled`, which may have a row for each score; then the cosines
+    of frequencies @ z + phases. In the end scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no
+    intercept is learned.
     """
 
     coef: np.ndarray  # of shape (n_scores, n_inputs)
     intercept: np.ndarray
     mean: np.ndarray | None = None
     inverse: np.ndarray | None = None
+    allow_nan: bool = False  # whether NaN is a missing value, which requires `mean`
     limit: np.ndarray | None = None
     rescaled: tuple[np.ndarray, np.ndarray] | None = None
     features: tuple[np.ndarray, np.ndarray] | None = None
@@ -75,6 +77,7 @@ class Scores(NamedTuple):
         return scores._replace(
             mean=row_map.mean if row_map.centred else None,
             inverse=row_map.in_units_of_data(ones, 0.0)[0],
+            allow_nan=row_map.allow_nan,
             limit=np.minimum(row_map.limit * ones, np.inf if scores.limit is None else scores.limit),
         )
 

@@ -125,6 +125,8 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
         weights = graph.add("Gather", scores.coef.T, _indicators(graph, scores.thresholds, z), axis=0)
         total = graph.add("ReduceSum", weights, np.array([1]), keepdims=0)
         return graph.add("Add", total, scores.intercept)
+    if scores.allow_nan:
+        z = graph.add("Where", graph.add("IsNaN", z), scores.mean, z)
     if scores.mean is not None:
         z = graph.add("Sub", z, scores.mean)
     if scores.inverse is not None:

@@ -97,6 +97,31 @@ def test_mixtures_without_combinations_and_with_calibrated_members():
         assert_allclose(outputs(model, X)["prediction"], model.predict(X), rtol=1e-9)
 
 
+@pytest.mark.parametrize("late", [False, True])  # whether values are only missing in rows to predict
+@pytest.mark.parametrize("options", [{}, {"thresholds": False}, {"random_features": 0}], ids=str)
+def test_missing_values(options, late):
+    gaps = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
+    gaps[0] = np.nan
+    rows = X if late else gaps
+    far = np.r_[gaps, 100.0 * gaps]
+    for n_classes in (2, 3):
+        model = ParameterFreeClassifier(random_state=0, **options).partial_fit(
+            rows, LABELS % n_classes, np.arange(n_classes)
+        )
+        found = outputs(model, far)
+        assert_allclose(found["probabilities"], model.predict_proba(far), rtol=1e-9, atol=1e-12)
+        assert (found["label"] == model.predict(far)).all()
+    model = ParameterFreeRegressor(random_state=0, **options).partial_fit(rows, Y)
+    assert_allclose(outputs(model, far)["prediction"], model.predict(far), rtol=1e-9, atol=1e-12)
+    single = outputs(model, gaps.astype(np.float32), dtype="float32")["prediction"]
+    assert_allclose(single, model.predict(gaps), atol=1e-3)
+
+
+def test_missing_values_of_models_that_refuse_them_stay_nan():
+    for model in (ForwardRegressor(standardize=True), MirrorDescentRegressor(standardize=True)):
+        assert np.isnan(outputs(model.fit(X, Y), np.full((1, 4), np.nan))["prediction"]).all()
+
+
 def test_what_has_no_form():
     regressor = MirrorDescentRegressor(loss=OwnLoss(), divergence="squared_euclidean").fit(X, LABELS / 2)
     classifier = MirrorDescentClassifier(loss=OwnLoss(), divergence="squared_euclidean").fit(X, LABELS)
