@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 import onlinebregman
 
 from .persistence import load_model
+from .pipeline import adds_classes
 from .streams import Batches, CSVBatches, ParquetBatches, SVMLightBatches, fit_stream
 
 
@@ -94,8 +95,7 @@ def learn_file(options: argparse.Namespace) -> None:
     resumed = options.model.exists() and not options.restart
     columns = _loaded(options)[1] if resumed else None
     batches = _batches(options, _has_text_targets(estimator, classes), columns=columns)
-    adds = getattr(estimator, "handle_unknown", "error") == "add"
-    if is_classifier(estimator) and classes is None and not adds:
+    if is_classifier(estimator) and classes is None and not adds_classes(estimator):
         classes = _found_classes(options, batches)
     result = fit_stream(
         estimator,

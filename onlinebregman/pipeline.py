@@ -260,6 +260,25 @@ def learns(step: Any) -> bool:
     return hasattr(step, "partial_fit") and not isinstance(step, FrozenEstimator)
 
 
+def last_step(estimator: Any) -> Any:
+    """The last step of a pipeline; any other estimator itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def takes_classes(estimator: Any) -> bool:
+    """Whether `partial_fit` of an estimator, or of a step of an `OnlinePipeline`, takes `classes`."""
+    if isinstance(estimator, OnlinePipeline):
+        return any(takes_classes(step) for _, step in estimator.steps)
+    return learns(estimator) and "classes" in parameters_of(estimator.partial_fit)
+
+
+def adds_classes(estimator: Any) -> bool:
+    """Whether a classifier, or that at the end of a pipeline, needs no `classes`, as it adds labels when they come."""
+    return getattr(last_step(estimator), "handle_unknown", "error") == "add"
+
+
 def check_instance(estimator: Any, what: str) -> None:
     """Raise a ValueError if this is a class of estimators, and not one of them."""
     if isinstance(estimator, type):

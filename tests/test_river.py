@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.preprocessing import StandardScaler
 
 pytest.importorskip("river", reason="which is an extra")
 
@@ -20,6 +21,8 @@ from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
+    LearningRateMixture,
+    LearningRatePath,
     MEGKernelLearner,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
@@ -126,6 +129,25 @@ def test_labels_may_appear_later():
     block.learn_many(pd.DataFrame(ROWS[:5]), pd.Series(["one"] * 3 + ["two", "three"]))
     block.learn_many(pd.DataFrame(ROWS[5:9]), pd.Series(["two"] * 4))
     assert block.predict_proba_many(pd.DataFrame(ROWS[9:])).columns.tolist() == ["one", "three", "two"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        LearningRateMixture(MirrorDescentClassifier(handle_unknown="add"), eta0s=3),
+        LearningRatePath(MirrorDescentClassifier(handle_unknown="add"), eta0s=3),
+        make_online_pipeline(StandardScaler(), ForwardClassifier(handle_unknown="add")),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+@pytest.mark.parametrize("labels", [(3, 5), ("cat", "dog")])
+def test_labels_may_appear_later_inside_another_estimator(given, labels):
+    model = to_river(given)
+    for i, x in enumerate(ROWS[:20]):
+        model.learn_one(x, labels[i % 2])
+    assert model.predict_one(ROWS[0]) in labels
+    if hasattr(model.fitted, "predict_proba"):
+        assert list(model.predict_proba_one(ROWS[0])) == list(labels)
 
 
 def test_features_that_appear_later_get_reserved_columns():

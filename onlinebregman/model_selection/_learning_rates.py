@@ -141,6 +141,11 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         return "classes_" in own if "estimators_" in own else is_classifier(self._kind())
 
     @property
+    def handle_unknown(self) -> Literal["error", "add"]:
+        """That of the models; "error" for regressors."""
+        return getattr(self._kind(), "handle_unknown", "error")
+
+    @property
     def handle_new_features(self) -> Literal["error", "add"]:
         """That of the models."""
         return self._kind().handle_new_features

@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import Bunch, check_scalar
 
 from .._online.validation import is_fitted
+from ..pipeline import adds_classes, takes_classes
 from ._chunks import as_pieces, cut
-from ._scoring import Record, _last_step, as_scorer, scores, why_no_weights
+from ._scoring import Record, as_scorer, scores, why_no_weights
 
 
 def progressive_val_score(
@@ -224,8 +225,10 @@ def _labels(learner, y, classes, started: bool):
         return None
     if classes is not None or started:
         return list(classes) if isinstance(classes, Set) else classes
+    if not takes_classes(learner):  # a pipeline without such steps
+        return None
     if y is None:
-        if getattr(_last_step(learner), "handle_unknown", "error") == "add":
+        if adds_classes(learner):
             return None
         raise ValueError(
             f"classes must be given for an iterable, as its first chunk may lack labels that {type(learner).__name__} "

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import metrics
 from sklearn.base import is_classifier, is_regressor
-from sklearn.pipeline import Pipeline
 
 from .._sklearn_compat import response_method, score_function
+from ..pipeline import last_step
 
 _RESPONSES = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 _RANKINGS = ("decision_function", "predict_proba")
@@ -53,7 +53,7 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
                 f"scoring is None, but {name} is neither a regressor nor a classifier, whose score compares targets "
                 "with predictions; give a scorer."
             )
-        return type(_last_step(estimator)).score, ["predict"]
+        return type(last_step(estimator)).score, ["predict"]
     scorer = scoring
     if isinstance(scoring, str):
         scorer = metrics.get_scorer(scoring)
@@ -71,13 +71,6 @@ def as_scorer(scoring, estimator) -> tuple[Callable, list[str]]:
     if not methods:
         raise ValueError(f"{name} has no {' or '.join(read)}, which scoring = {scoring!r} reads; use another scorer.")
     return scorer, methods
-
-
-def _last_step(estimator):
-    """The last step of a pipeline, whose score is that of the pipeline; of any other estimator itself."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
 
 
 def _takes_estimator(function: Callable) -> bool:
@@ -123,7 +116,7 @@ def _replay(estimator, record: Record):
 
 def scores(scorer, learner, record: Record, n_points: int | None) -> dict[str, float | np.ndarray]:
     """The metric of everything, up to each of at most `n_points` points, and between them."""
-    last = _last_step(learner)
+    last = last_step(learner)
     replay = _replay(last if scorer is getattr(type(last), "score", None) else learner, record)
     ends, skipped = record.ends, record.skipped
 

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._online.docs import DocumentedMixin
 from .._online.labels import check_classes
+from ..pipeline import adds_classes
 
 try:
     from river import base
@@ -327,7 +328,7 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
 
     @property
     def _adds(self) -> bool:
-        return self.classes is None and getattr(self.estimator, "handle_unknown", "error") == "add"
+        return self.classes is None and adds_classes(self.estimator)
 
     @property
     def _multiclass(self) -> bool:

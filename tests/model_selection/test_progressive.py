@@ -18,9 +18,18 @@ from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from onlinebregman import BurgRegressor, EGRegressor, ForwardClassifier, ImplicitGDRegressor
+from onlinebregman import (
+    BurgRegressor,
+    EGRegressor,
+    ForwardClassifier,
+    ImplicitGDRegressor,
+    LearningRatePath,
+    MirrorDescentClassifier,
+)
 from onlinebregman.model_selection import progressive_val_score
+from onlinebregman.pipeline import make_online_pipeline
 
 REGRESSORS = [ImplicitGDRegressor(), EGRegressor(), BurgRegressor(), SGDRegressor(random_state=0)]
 every_regressor = pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
@@ -363,6 +372,10 @@ def test_classes_are_those_of_the_whole_stream():
     for first, rest in ((y[:30], y[30:]), (np.zeros(30), np.ones(30))):
         result = progressive_val_score(growing, [(X[:30], first), (X[30:60], rest[:30])])
         assert_array_equal(result.estimator.classes_, np.unique([*first, *rest[:30]]))
+        path = LearningRatePath(MirrorDescentClassifier(handle_unknown="add"), eta0s=2)
+        for several in (path, make_online_pipeline(StandardScaler(), path)):
+            result = progressive_val_score(several, [(X[:30], first), (X[30:60], rest[:30])])
+            assert_array_equal(result.estimator.classes_, np.unique([*first, *rest[:30]]))
     started = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2])
     assert progressive_val_score(started, chunks[1:], warm_start=True).n_scored == 30
     with pytest.raises(
@@ -476,3 +489,14 @@ def test_it_leaves_no_trace_in_the_estimator():
         model.predict(X)
     assert inspect.ismethod(result.estimator.predict)
     assert result.estimator.predict(X[:7]).shape == (7,)
+
+
+def test_pipelines_without_a_step_that_takes_classes_need_none():
+    X, y = labels(60)
+    pipeline = make_online_pipeline(StandardScaler(), make_online_pipeline(MiniBatchKMeans(2, random_state=0)))
+    chunks = [(X[:30], y[:30]), (X[30:], y[30:])]
+    result = progressive_val_score(pipeline, chunks, scoring=metrics.rand_score)
+    told = progressive_val_score(pipeline, chunks, scoring=metrics.rand_score, classes=[0, 1])
+    assert_array_equal(result.predictions["predict"], told.predictions["predict"])
+    with pytest.raises(ValueError, match="classes must be given for an iterable"):
+        progressive_val_score(make_online_pipeline(StandardScaler(), SGDClassifier()), chunks)

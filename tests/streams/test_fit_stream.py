@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import mean_squared_error, zero_one_loss
+from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import (
     EGPortfolio,
@@ -26,6 +27,7 @@ from onlinebregman import (
 )
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.persistence import load_model, save_model
+from onlinebregman.pipeline import make_online_pipeline
 from onlinebregman.streams import ArrayBatches, CSVBatches, fit_stream
 
 rng = np.random.default_rng(0)
@@ -39,6 +41,9 @@ CASES = {
     "neighbours": (MetricKNeighborsClassifier(random_state=0), X, LABELS, [0, 1]),
     "density": (OnlineGaussian(), X, None, None),
     "portfolio": (EGPortfolio(), np.exp(0.1 * X), None, None),
+    "scaled metric": (make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0)), X, LABELS, None),
+    "scaled density": (make_online_pipeline(StandardScaler(), OnlineGaussian()), X, None, None),
+    "scaler": (make_online_pipeline(StandardScaler()), X, None, None),
 }
 case = pytest.mark.parametrize("name", list(CASES))
 
@@ -66,7 +71,7 @@ def breaking_off(batches, after):
 def test_it_learns_what_partial_fit_learns(name, prefetch):
     estimator, rows, targets, classes = CASES[name]
     result = fit_stream(estimator, ArrayBatches(rows, targets, batch_size=30), classes=classes, prefetch=prefetch)
-    model = type(estimator)(**estimator.get_params())
+    model = clone(estimator)
     for start in range(0, 200, 30):
         part = slice(start, start + 30)
         given = {"classes": classes} if classes and not start else {}
