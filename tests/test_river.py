@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
@@ -131,6 +132,28 @@ def test_labels_may_appear_later():
     assert block.predict_proba_many(pd.DataFrame(ROWS[9:])).columns.tolist() == ["one", "three", "two"]
 
 
+@pytest.mark.parametrize("library", [pd, pl], ids=lambda library: library.__name__)
+@pytest.mark.parametrize("labels", [[3, 5], [False, True], [0.5, 1.0], ["no", "yes"]], ids=str)
+def test_probabilities_of_blocks_have_the_labels_as_columns(labels, library):
+    names = labels if library is pd else [str(label) for label in labels]
+    model, frame = to_river(MirrorDescentClassifier(), classes=labels), library.DataFrame(ROWS)
+    before = model.predict_proba_many(frame)
+    assert list(before.columns) == names and (before.to_numpy() == 0.5).all()
+    model.learn_many(frame, library.Series(np.array(labels)[LABELS.astype(int)]))
+    after = model.predict_proba_many(frame)
+    assert list(after.columns) == names
+    assert_allclose(after.to_numpy()[0], [*model.predict_proba_one(ROWS[0]).values()], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [0, 5])
+def test_labels_without_probabilities(n_rows):
+    model = learned(to_river(MirrorDescentClassifier(loss="hinge")), LABELS[:n_rows], ROWS[:n_rows])
+    with pytest.raises(NotImplementedError):
+        model.predict_proba_one(ROWS[0])
+    with pytest.raises(NotImplementedError):
+        model.predict_proba_many(pd.DataFrame(ROWS))
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -195,7 +218,24 @@ def test_features_of_refused_rows_get_no_column(given, options, began):
     assert [refusing.predict_one(x) for x in ROWS] == [twin.predict_one(x) for x in ROWS]
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_first_row_may_have_no_features(sparse):
+    rows, options = [{}, *ROWS[1:3], {}, ROWS[4]], {"n_features": 4, "sparse": sparse}
+    model = learned(to_river(MirrorDescentRegressor(), **options), Y[:5], rows)
+    Z = X[:5].copy()
+    Z[[0, 3]] = 0.0
+    expected = MirrorDescentRegressor().partial_fit(csr_array(Z) if sparse else Z, Y[:5])
+    assert [model.predict_one(x) for x in [{}, *ROWS]] == expected.predict(np.r_[np.zeros((1, 4)), X]).tolist()
+    with pytest.raises(ValueError, match="no column for the feature 'late'"):
+        model.learn_one({"late": 1.0}, 1.0)
+    block = to_river(MirrorDescentRegressor(), **options)
+    block.learn_many(pd.DataFrame(index=range(3)), Y[:3])
+    assert block.fitted.n_features_in_ == 4 and block.fitted.t_ == 3
+
+
 def test_missing_features():
+    model = learned(to_river(MirrorDescentRegressor(), missing=0))
+    assert [model.predict_one(x) for x in ROWS] == MirrorDescentRegressor().partial_fit(X, Y).predict(X).tolist()
     model = learned(to_river(MirrorDescentRegressor(), missing=2.0))
     assert model.predict_one({"a": 1.0, "d": 3.0}) == model.predict_one({"a": 1.0, "b": 2.0, "c": 2.0, "d": 3.0})
     with pytest.raises(ValueError, match=r"missing must be 0 with sparse=True; got 2\.0"):

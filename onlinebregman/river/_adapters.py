@@ -64,7 +64,7 @@ class RiverAdapter(DocumentedMixin):
             raise ValueError(f"missing must be 0 with sparse=True; got {missing!r}.")
         self.fitted: Any = clone(estimator)
         self.columns: dict[Any, int] = {}
-        self._row = np.empty((1, 0))
+        self._row = self._blank(n_features or 0)
         self._values: Callable | None = None  # from a dict to the values of all known features
         self._format = ""  # of these values in memory
         self._target = np.empty(1)  # of one row
@@ -127,6 +127,10 @@ class RiverAdapter(DocumentedMixin):
                 self._row[:] = self.missing
             raise
 
+    def _blank(self, width: int) -> np.ndarray:
+        """Memory for a row, of floats also if `missing` is an int."""
+        return np.full((1, width), self.missing, dtype=np.float64)
+
     def _vector(self, x: Features) -> Any:
         """A row to predict for as a vector; a dense one in memory that is used again."""
         return self._row if self._packs(x) else self._filled(x, False)
@@ -170,12 +174,12 @@ class RiverAdapter(DocumentedMixin):
         columns = self.columns  # never changed in place
         new = [name for name in x if name not in columns]
         if new and learning:
-            width = self._row.shape[1] if columns else self.n_features or len(new)
+            width = self._row.shape[1] or len(new)
             if len(columns) + len(new) > width and getattr(self.estimator, "handle_new_features", "error") == "add":
                 width = len(columns) + len(new)
                 if self._began:
                     self.fitted._add_features(width)
-                self._row = np.full((1, width), self.missing)
+                self._row = self._blank(width)
             if len(columns) + len(new) > width:
                 late = new[width - len(columns)]
                 raise ValueError(
@@ -183,8 +187,8 @@ class RiverAdapter(DocumentedMixin):
                     "Give n_features, the number of all features that may appear, when the model is made, or use an "
                     "estimator with handle_new_features='add'."
                 )
-            if not columns:
-                self._row = np.full((1, width), self.missing)
+            if not self._row.shape[1]:
+                self._row = self._blank(width)
             self.columns = columns = columns | dict(zip(new, range(len(columns), width), strict=False))
             if len(columns) > 1 and not self.sparse:
                 self._values, self._format = itemgetter(*columns), f"{len(columns)}d"
@@ -395,12 +399,16 @@ class RiverClassifier(RiverAdapter, base.MiniBatchClassifier):
         Returns
         -------
         probabilities : data frame
-            With a column for each label.
+            With a column for each label, named by it; in polars, where names are strings, by `str(label)`.
         """
-        if not self._began:
-            return _like(X, "DataFrame", {label: np.full(len(X), 1.0 / len(self._labels)) for label in self._labels})
-        p = self.fitted.predict_proba(self._rows(X, False))
-        return _like(X, "DataFrame", dict(zip(self.fitted.classes_.tolist(), p.T, strict=True)))
+        if self._predict_proba is None:
+            raise NotImplementedError
+        if self._began:
+            labels, p = self.fitted.classes_.tolist(), self._predict_proba(self._rows(X, False))
+        else:
+            labels, p = self._labels, np.full((len(X), len(self._labels)), 1.0 / max(1, len(self._labels)))
+        names = labels if hasattr(X, "index") else map(str, labels)
+        return _like(X, "DataFrame", dict(zip(names, p.T, strict=True)))
 
     def predict_many(self, X: Any) -> Any:
         """Predict the labels of a block of rows.
