@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._online.estimator import LifeCycleMixin
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
 from ..persistence import full_parameters, load_model, save_model
+from ..pipeline import adds_classes
 from ._engines import Cluster, Serial, engine
 from ._predictions import PredictMixin
 from ._shards import cut
@@ -265,7 +266,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         X, y, sample_weight : as in `fit`
             Rows, their targets or labels, and their weights.
         classes : array-like of shape (n_classes,), default=None
-            All labels, for a classifier: at the first call.
+            All labels, for a classifier: at the first call, in mode "mixing" also with handle_unknown="add".
 
         Returns
         -------
@@ -425,6 +426,11 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         mixes = type(self.estimator)._merged is not LifeCycleMixin._merged
         if not (mixes and has_fit_parameter(self.estimator, "sample_weight")):
             return clone(self.estimator)._merged([], [])  # raises the error that says why
+        if job.classes is None and adds_classes(self.estimator):
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit, also with handle_unknown='add', as the "
+                "models of all shards begin with the same classes; give all class labels, or use mode='sequential'."
+            )
         model = job.run.result(job.run.run(name, begin, clone(self.estimator), job.classes, job.shards[0]), name)
         return model._merged([model], [1.0])
 

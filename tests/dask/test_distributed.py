@@ -366,6 +366,10 @@ def test_an_error_in_a_round_leaves_the_model():
     classifier.partial_fit(*lazy(X, labels), classes=["a", "b", "c"])
     with pytest.raises(ValueError, match="is not the same as on the first call to partial_fit"):
         classifier.partial_fit(*lazy(X, labels), classes=["a", "b"])
+    growing = DistributedOnline(MirrorDescentClassifier(handle_unknown="add"))
+    with pytest.raises(ValueError, match=r"classes must be passed .* also with handle_unknown='add'"):
+        growing.partial_fit(*lazy(X, labels))
+    assert growing.set_params(mode="sequential").partial_fit(*lazy(X, labels)).classes_.tolist() == ["a", "b", "c"]
 
 
 # --- regret -----------------------------------------------------------------------------------------------------------
