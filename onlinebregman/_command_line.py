@@ -125,7 +125,7 @@ def predict_file(options: argparse.Namespace) -> None:
     with nullcontext(sys.stdout) if options.output == "-" else open(options.output, "w", encoding="utf-8") as out:
         if columns is not None:
             options.target = "none"
-        for X, _ in _batches(options, categorical=_categorical(model), columns=columns):
+        for X, _ in _batches(options, text_columns=_text_columns(model), columns=columns):
             predicted = np.asarray(getattr(model, method)(X))
             for row in (predicted.astype(int) if whole else predicted).tolist():
                 print(",".join(map(str, row)) if isinstance(row, list) else row, file=out)
@@ -142,7 +142,7 @@ def test_file(options: argparse.Namespace) -> None:
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
     batches = _batches(
-        options, _has_text_targets(model, getattr(model, "classes_", None)), _categorical(model), columns
+        options, _has_text_targets(model, getattr(model, "classes_", None)), _text_columns(model), columns
     )
     for name, value in _scores(model, batches).items():
         print(f"{name} {value:.6g}" if name != "rows" else f"{name} {value}")
@@ -209,7 +209,7 @@ def _loaded(options: argparse.Namespace) -> tuple[Any, list[str] | None]:
 def _batches(
     options: argparse.Namespace,
     text_target: bool | None = None,
-    categorical: np.ndarray | None = None,
+    text_columns: list[bool] | None = None,
     columns: list[str] | None = None,
 ) -> Batches:
     """The batches of a file: whether targets are text, which columns are, and the columns if they are found by name."""
@@ -236,13 +236,17 @@ def _batches(
         delimiter=delimiter,
         header=not options.no_header,
         text_target=text_target,
-        text_columns=categorical,
+        text_columns=text_columns,
     )
 
 
-def _categorical(model: Any) -> np.ndarray | None:
-    """Which columns a model has learned as categories; None if it has none, and text is an error."""
-    return getattr(model, "is_categorical_", None)
+def _text_columns(model: Any) -> list[bool] | None:
+    """Which columns a model has learned as text; None if it has no categories, and text is an error.
+
+    Numbers that `categorical_features` makes categories are read as numbers, as they were learned.
+    """
+    categories = getattr(model, "categories_", None)
+    return None if categories is None else [any(isinstance(value, str) for value in each or ()) for each in categories]
 
 
 def _has_text_targets(model: Any, classes: np.ndarray | None) -> bool | None:

@@ -328,6 +328,21 @@ def test_columns_of_text_are_categories_and_values_may_be_missing(folder, capsys
     assert f"rows {sevens.sum()}" in capsys.readouterr().out
 
 
+def test_numbers_that_are_categories_are_read_as_numbers(folder, capsys):
+    lines, _, _ = mixed()
+    lines = [",".join(str(len(value)) for value in line.split(",")) for line in lines[1:]]
+    (folder / "codes.csv").write_text("\n".join(["size,colour,code,y", *lines]) + "\n")
+    command = ["codes.csv", "-m", "model.zip"]
+    assert main(["learn", *command, "--quiet", "--set", "categorical_features=[1, 2]"]) == 0
+    rows, targets = next(iter(CSVBatches("codes.csv")))
+    expected = load_model("model.zip").predict_proba(rows)
+    assert main(["predict", *command, "--proba", "-o", "p.csv"]) == 0
+    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected)
+    assert main(["test", *command]) == 0
+    log_loss = -np.log(expected[np.arange(120), (targets == 3).astype(int)]).mean()
+    assert f"log_loss {log_loss:.6g}" in capsys.readouterr().out
+
+
 def test_a_run_over_categories_continues_where_it_stopped(folder):
     lines, rows, label = mixed()
     (folder / "mixed.csv").write_text("\n".join(lines) + "\n")

@@ -34,7 +34,8 @@ class Batches(DocumentedMixin, ABC):
     Parameters
     ----------
     batch_size : int, default=10_000
-        Rows of a batch. The learned model does not depend on it.
+        Rows of a batch. The learned model does not depend on it, except for what an estimator, or a file, lets the
+        first batch decide: which columns are text, or the `prior` of a metric.
 
     Attributes
     ----------
@@ -43,6 +44,8 @@ class Batches(DocumentedMixin, ABC):
     """
 
     feature_names_: list[str] | None = None
+    # which columns of X are text, and whether targets are, in a file whose first batch tells
+    _texts: tuple[list[bool], bool | None] | None = None
 
     def __init__(self, batch_size: int = 10_000) -> None:
         check_scalar(batch_size, "batch_size", Integral, min_val=1)
@@ -68,6 +71,10 @@ class Batches(DocumentedMixin, ABC):
 
     @abstractmethod
     def _read(self, start: int) -> Iterator[Batch]: ...
+
+    def _resume(self, start: int, texts: tuple[list[bool], bool | None] | None) -> Iterator[Batch]:
+        """The batches from a row on, with the `_texts` of the batches before it."""
+        return self._read(start)
 
 
 class ArrayBatches(Batches):

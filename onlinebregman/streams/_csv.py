@@ -40,7 +40,7 @@ class CSVBatches(Table):
         Whether targets are text. None: if a target in the first batch is no number.
     text_columns : sequence of bool, str or int, default=None
         The columns of X that are text: a mask of the columns of X, or names or numbers of columns of the file. None:
-        those with a value in the first batch that is neither a number nor missing.
+        those with a value in the first batch that is neither a number nor missing; text in another column is an error.
     {batch_size}
 
     Examples
@@ -71,7 +71,10 @@ class CSVBatches(Table):
         self.path, self.delimiter, self.header, self.text_target = path, delimiter, header, text_target
         self.text_columns = text_columns
 
-    def _read(self, start: int) -> Iterator[Batch]:
+    def _resume(self, start: int, texts: tuple[list[bool], bool | None] | None) -> Iterator[Batch]:
+        return self._read(start, texts)
+
+    def _read(self, start: int, known: tuple[list[bool], bool | None] | None = None) -> Iterator[Batch]:
         with opened(self.path) as file:
             lines = (line for line in _whole_rows(file, self.delimiter) if line.strip(" \r\n"))
             first = next(lines, None)
@@ -87,8 +90,12 @@ class CSVBatches(Table):
                     f"{self.delimiter!r}, which may be wrong."
                 )
             rows = lines if self.header else itertools.chain([first], lines)
-            text = self.text_target  # None: by the first batch of the file
+            text = self.text_target  # None: as is known, or else by the first batch of the file
             texts = self._text_places(names, places)  # likewise
+            if known is not None:
+                text = known[1] if text is None else text
+                if texts is None:  # the learner refuses another number of columns
+                    texts = {place for place, is_text in zip(places, known[0], strict=False) if is_text}
             head = list(itertools.islice(rows, min(start, self.batch_size)))
             if text is None and head and target is not None:
                 text = _is_text(self._parsed(head, [target], str))
@@ -113,6 +120,7 @@ class CSVBatches(Table):
                     error.add_note(f"This was in {self.path}, rows {n_read} to {n_read + len(batch) - 1}.")
                     raise
                 n_read += len(batch)
+                self._texts = [place in texts for place in places], text
                 yield X, y
 
     def _text_places(self, names: list[Any], places: list[int]) -> set[int] | None:

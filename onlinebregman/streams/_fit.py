@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import queue
 import sys
@@ -26,6 +27,7 @@ from ..persistence import full_parameters, load_model, save_model
 from ._batches import Batches
 
 START_OVER = "resume=False to start over (--restart on the command line)"
+_LATER = {"feature_names", "texts"}  # that checkpoints of earlier versions do not have
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
 
 
@@ -69,7 +71,8 @@ def fit_stream(
         Number of rows between checkpoints, which are written at the ends of batches and at the end of the stream.
     resume : bool, default=True
         If the checkpoint file exists, resume from it and skip the rows already learned. The result is that of an
-        uninterrupted run, bit for bit. False: start over, and overwrite the file.
+        uninterrupted run, bit for bit, also with another `batch_size`: the columns that the first batch of a CSV file
+        found to be text remain text. False: start over, and overwrite the file.
     trusted : iterable of classes, default=()
         See :func:`~onlinebregman.persistence.load_model`.
     prefetch : int, default=2
@@ -97,9 +100,9 @@ def fit_stream(
     ------
     ValueError
         If the estimator has no `partial_fit`; if rows have weights, and it or the metric takes none; if the checkpoint
-        is of another estimator, of other parameters or of other names of columns, or the stream ends before it, or has
-        no rows at all. An error of the estimator is passed on, with a note that names the rows; the last checkpoint
-        is kept.
+        is of another estimator, of other parameters, or of other names or kinds of columns, or the stream ends before
+        it, or has no rows at all. An error of the estimator is passed on, with a note that names the rows; the last
+        checkpoint is kept.
     OSError
         If the checkpoint cannot be written; before a row is read, if there is no such folder.
 
@@ -133,12 +136,13 @@ def fit_stream(
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, reports = course.n_rows, _Reports(verbose)
-    source = _rest(batches, course.n_rows)
+    source = _rest(batches, course)
     if _is_standard_input(batches):
         prefetch = 0  # an error or Ctrl-C would have to wait for the thread, which waits for input
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
         for batch in rest:
-            course.name(getattr(batches, "feature_names_", None), path)
+            if isinstance(batches, Batches):
+                course.name(batches.feature_names_, batches._texts, path)
             X, y, weights = (*batch, None)[:3]
             n = X.shape[0] if hasattr(X, "shape") else len(X)
             if not n:
@@ -183,15 +187,27 @@ class _Course:
         self.curve_rows: list[int] = []
         self.n_batches, self.every = 0, 1
         self.feature_names: list[str] | None = None
+        self.texts: tuple[list[bool], bool | None] | None = None  # of `Batches`
 
-    def name(self, names: list[str] | None, path: Path | None) -> None:
-        """Columns are learned by their places: those of a checkpoint must have had the same names."""
+    def name(self, names: list[str] | None, texts: tuple[list[bool], bool | None] | None, path: Path | None) -> None:
+        """Columns are learned by their places: those of a checkpoint must have had the same names, and kinds."""
         if self.feature_names is None:
             self.feature_names = names
         elif names is not None and names != self.feature_names:
             raise ValueError(
                 f"{path} is a checkpoint of the columns {', '.join(self.feature_names)}; got {', '.join(names)}. Give "
                 f"these columns in this order (`columns` of batches), or {START_OVER}."
+            )
+        if self.texts is None:
+            self.texts = texts
+        elif texts is not None and texts[0] != self.texts[0]:
+            learned, given = (
+                ", ".join(map(str, itertools.compress(names or itertools.count(), mask))) or "none"
+                for mask in (self.texts[0], texts[0])
+            )
+            raise ValueError(
+                f"{path} is a checkpoint of these columns of text: {learned}; got {given}. Omit `text_columns` of "
+                f"batches, or {START_OVER}."
             )
 
     def count(self, score: float, n: float) -> None:
@@ -233,7 +249,7 @@ class _Reports:
 def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, _Course]:
     model, extra = load_model(path, trusted=trusted, return_extra=True)
     course = _Course()
-    if not isinstance(extra, dict) or extra.keys() | {"feature_names"} != vars(course).keys():
+    if not isinstance(extra, dict) or extra.keys() | _LATER != vars(course).keys():
         raise ValueError(f"{path} is a model, but not a checkpoint; give another file, or {START_OVER}.")
     vars(course).update(extra)
     if type(model) is not type(estimator) or full_parameters(model) != full_parameters(estimator):
@@ -248,11 +264,12 @@ def _is_standard_input(batches: Any) -> bool:
     return isinstance(batches, Batches) and getattr(batches, "path", None) == "-"
 
 
-def _rest(batches: Iterable[tuple[Any, ...]], n_rows: int) -> Generator[tuple[Any, ...], None, None]:
-    """The batches after this many rows."""
+def _rest(batches: Iterable[tuple[Any, ...]], course: _Course) -> Generator[tuple[Any, ...], None, None]:
+    """The batches after the rows that were learned."""
+    n_rows = course.n_rows
     if isinstance(batches, Batches):
         batch = None
-        for batch in batches.read(n_rows):
+        for batch in batches._resume(n_rows, course.texts):
             yield batch
         again = not _is_standard_input(batches)
         if n_rows and batch is None and again and next(batches.read(n_rows - 1), None) is None:

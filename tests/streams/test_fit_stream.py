@@ -1,5 +1,6 @@
 """One pass over batches: the numbers of `partial_fit`, also if it is interrupted and resumed."""
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -260,6 +261,41 @@ def test_a_checkpoint_of_other_names_of_columns_is_refused(tmp_path):
     assert right.n_rows == 8
     assert fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "same.csv"), checkpoint=saved).n_rows == 8
     assert fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "unnamed.csv"), checkpoint=saved).n_rows == 8
+
+
+@pytest.mark.parametrize("batch_size", [1, 50, 100, 300])
+@pytest.mark.parametrize("text_target", [False, True])
+def test_columns_of_text_are_those_of_the_checkpoint_whatever_the_size_of_batches(batch_size, text_target, tmp_path):
+    codes, values = np.random.default_rng(0).integers(3, size=300).astype(str), np.repeat([y[:100]], 3).round(3)
+    codes[80], targets = "A", (values > 0).astype(int).astype(str) if text_target else values.astype(str)
+    if text_target:
+        targets[80] = "none of them"
+    lines = [",".join(row) + "\n" for row in zip(codes, values.astype(str), targets, strict=True)]
+    for name, n in (("half", 100), ("whole", 300)):
+        (tmp_path / f"{name}.csv").write_text("c,x,y\n" + "".join(lines[:n]))
+    estimator, classes = ParameterFreeRegressor(random_features=4, random_state=0), None
+    if text_target:
+        estimator, classes = ParameterFreeClassifier(random_features=4, random_state=0), np.unique(targets)
+    whole = fit_stream(estimator, CSVBatches(tmp_path / "whole.csv", batch_size=100), classes=classes).estimator
+    settings = {"checkpoint": tmp_path / "model.zip", "classes": classes}
+    fit_stream(estimator, CSVBatches(tmp_path / "half.csv", batch_size=100), **settings)
+    with pytest.raises(ValueError, match=r"is a checkpoint of these columns of text: c; got x\. Omit `text_columns`"):
+        fit_stream(estimator, CSVBatches(tmp_path / "whole.csv", text_columns=["x"]), **settings)
+    resumed = fit_stream(estimator, CSVBatches(tmp_path / "whole.csv", batch_size=batch_size), **settings).estimator
+    assert resumed.categories_ == whole.categories_ and resumed.cumulative_loss_ == whole.cumulative_loss_
+
+
+def test_a_checkpoint_of_an_earlier_version_is_resumed(tmp_path):
+    (tmp_path / "rows.csv").write_text("a,b,y\n" + "u,2,3\nv,5,7\n" * 20)
+    estimator, file = ParameterFreeRegressor(), tmp_path / "model.zip"
+    whole = fit_stream(estimator, CSVBatches(tmp_path / "rows.csv"))
+    fit_stream(estimator, itertools.islice(CSVBatches(tmp_path / "rows.csv", batch_size=10), 2), checkpoint=file)
+    model, course = load_model(file, return_extra=True)
+    for name in ("feature_names", "texts"):
+        del course[name]
+    save_model(model, file, extra=course)
+    resumed = fit_stream(estimator, CSVBatches(tmp_path / "rows.csv"), checkpoint=file)
+    assert resumed.n_rows == 40 and resumed.score == whole.score
 
 
 def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):
