@@ -112,6 +112,14 @@ def test_it_continues_where_it_stopped(folder, capsys):
     assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
+def test_standard_input_that_ends_before_the_checkpoint_is_refused(monkeypatch, capsys):
+    command = ["learn", "-", "-m", "m.zip", "-e", "ForwardRegressor", "--quiet"]
+    for n, status in ((10, 0), (4, 1)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:n, 0], X[:n, 1:])))
+        assert main(command) == status
+    assert "The stream has only 4 rows, and cannot be read from row 10 on" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("option", "n_rows"), [([], 320), (["--restart"], 20)])
 def test_it_starts_over_on_request(folder, option, n_rows):
     assert main(["learn", "cells.csv", "-m", "m.zip", "--quiet"]) == 0

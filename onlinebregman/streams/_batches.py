@@ -24,12 +24,13 @@ from sklearn.utils import check_consistent_length, check_scalar
 from .._online.docs import DocumentedMixin
 
 Batch = tuple[Any, Any]
+START_OVER = "resume=False to start over (--restart on the command line)"
 
 
 class Batches(DocumentedMixin, ABC):
     """Batches of rows that can be iterated repeatedly: `for X, y in batches`.
 
-    Subclasses have `_read(start)`, the batches from row `start` on.
+    Subclasses have `_read(start)`, the batches from row `start` on, which counts the rows before it (`check_start`).
 
     Parameters
     ----------
@@ -66,6 +67,11 @@ class Batches(DocumentedMixin, ABC):
         -------
         batches : iterator of (X, y)
             X of shape (n, n_features), an array or a CSR matrix; y of shape (n,), or None if there is no target.
+
+        Raises
+        ------
+        ValueError
+            On reading, if there are fewer rows than `start`.
         """
         return self._read(start)
 
@@ -75,6 +81,15 @@ class Batches(DocumentedMixin, ABC):
     def _resume(self, start: int, texts: tuple[list[bool], bool | None] | None) -> Iterator[Batch]:
         """The batches from a row on, with the `_texts` of the batches before it."""
         return self._read(start)
+
+
+def check_start(start: int, n_rows: int) -> None:
+    """Raise a ValueError if a stream has only `n_rows` before row `start`, the first that is to be read."""
+    if n_rows < start:
+        raise ValueError(
+            f"The stream has only {n_rows} rows, and cannot be read from row {start} on. If a checkpoint was written "
+            f"there, it is of another stream; give that one, or {START_OVER}."
+        )
 
 
 class ArrayBatches(Batches):
@@ -112,6 +127,7 @@ class ArrayBatches(Batches):
             check_consistent_length(self.X, self.y)
 
     def _read(self, start: int) -> Iterator[Batch]:
+        check_start(start, self.X.shape[0])
         for first in range(start, self.X.shape[0], self.batch_size):
             rows = slice(first, first + self.batch_size)
             X = self.X[rows] if sparse.issparse(self.X) else np.ascontiguousarray(self.X[rows])
@@ -234,10 +250,12 @@ class SVMLightBatches(Batches):
 
     def _read(self, start: int) -> Iterator[Batch]:
         zero_based = self._counts_from_zero() if self.zero_based == "auto" else self.zero_based
+        n_read = 0
         for X, y in self._parsed(zero_based, self.n_features):
-            passed, start = min(start, len(y)), start - min(start, len(y))
+            passed, n_read = max(start - n_read, 0), n_read + len(y)
             if passed < len(y):
                 yield X[passed:], y[passed:]
+        check_start(start, n_read)
 
     def _parsed(self, zero_based: bool | str, n_features: int | None = None) -> Generator[Batch, None, None]:
         def parsed(text: bytes) -> Batch:
@@ -325,12 +343,14 @@ class ParquetBatches(Table):
         places, target = self._places(dataset.schema.names, str(self.path))
         names = dataset.schema.names
         chosen = [names[place] for place in places] + ([] if target is None else [names[target]])
+        n_read = 0
         for batch in dataset.to_batches(columns=list(dict.fromkeys(chosen)), batch_size=self.batch_size):
-            passed, start = min(start, batch.num_rows), start - min(start, batch.num_rows)
+            passed, n_read = max(start - n_read, 0), n_read + batch.num_rows
             if passed < batch.num_rows:
                 rows = batch.slice(passed)
                 X = as_rows([rows.column(names[place]).to_numpy(zero_copy_only=False) for place in places])
                 yield X, None if target is None else rows.column(names[target]).to_numpy(zero_copy_only=False)
+        check_start(start, n_read)
 
 
 class SQLBatches(Table):
@@ -377,8 +397,10 @@ class SQLBatches(Table):
         with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
             cursor.execute(self.query)
             places, target = self._places([column[0] for column in cursor.description], "The answer to the query")
-            while start > 0 and (passed := len(cursor.fetchmany(min(start, self.batch_size)))):
-                start -= passed
+            n_read = 0
+            while n_read < start and (passed := len(cursor.fetchmany(min(start - n_read, self.batch_size)))):
+                n_read += passed
+            check_start(start, n_read)
             while rows := cursor.fetchmany(self.batch_size):
                 chosen = [[row[place] for place in places] for row in rows]
                 has_text = any(isinstance(value, str) for row in chosen for value in row)

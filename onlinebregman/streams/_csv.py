@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._batches import Batch, Table, as_rows, opened
+from ._batches import Batch, Table, as_rows, check_start, opened
 
 # What stands for a missing value, besides nothing.
 _MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
@@ -79,6 +79,7 @@ class CSVBatches(Table):
             lines = (line for line in _whole_rows(file, self.delimiter) if line.strip(" \r\n"))
             first = next(lines, None)
             if first is None:
+                check_start(start, 0)
                 return
             first = first.removeprefix("\ufeff")  # Excel writes a BOM
             fields = [field.strip() for field in _split(first, self.delimiter)]
@@ -101,8 +102,9 @@ class CSVBatches(Table):
                 text = _is_text(self._parsed(head, [target], str))
             if texts is None and head:
                 texts = self._found_texts(head, places)
-            n_read = start
-            for batch in _grouped(itertools.islice(rows, start - len(head), None), self.batch_size):
+            n_read = len(head) + sum(1 for _ in itertools.islice(rows, start - len(head)))
+            check_start(start, n_read)
+            for batch in _grouped(rows, self.batch_size):
                 try:
                     self._check_width(batch, names, places if target is None else [*places, target], n_read)
                     texts = self._found_texts(batch, places) if texts is None else texts

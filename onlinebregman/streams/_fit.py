@@ -24,9 +24,8 @@ from .._online.validation import is_fitted
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import full_parameters, load_model, save_model
-from ._batches import Batches
+from ._batches import START_OVER, Batches, check_start
 
-START_OVER = "resume=False to start over (--restart on the command line)"
 _LATER = {"feature_names", "texts"}  # that checkpoints of earlier versions do not have
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
 
@@ -137,7 +136,7 @@ def fit_stream(
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, reports = course.n_rows, _Reports(verbose)
     source = _rest(batches, course)
-    if _is_standard_input(batches):
+    if isinstance(batches, Batches) and getattr(batches, "path", None) == "-":  # standard input
         prefetch = 0  # an error or Ctrl-C would have to wait for the thread, which waits for input
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
         for batch in rest:
@@ -259,24 +258,11 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     return model, course
 
 
-def _is_standard_input(batches: Any) -> bool:
-    """Whether batches are read from standard input, once."""
-    return isinstance(batches, Batches) and getattr(batches, "path", None) == "-"
-
-
 def _rest(batches: Iterable[tuple[Any, ...]], course: _Course) -> Generator[tuple[Any, ...], None, None]:
     """The batches after the rows that were learned."""
     n_rows = course.n_rows
     if isinstance(batches, Batches):
-        batch = None
-        for batch in batches._resume(n_rows, course.texts):
-            yield batch
-        again = not _is_standard_input(batches)
-        if n_rows and batch is None and again and next(batches.read(n_rows - 1), None) is None:
-            raise ValueError(
-                f"The stream has fewer rows than the {n_rows} after which the checkpoint was written; it may be a "
-                "different stream."
-            )
+        yield from batches._resume(n_rows, course.texts)
         return
     passed = 0
     for number, batch in enumerate(batches):
@@ -292,11 +278,7 @@ def _rest(batches: Iterable[tuple[Any, ...]], course: _Course) -> Generator[tupl
             yield batch
         elif skip < n:
             yield tuple(None if part is None else part[skip:] for part in batch)
-    if passed < n_rows:
-        raise ValueError(
-            f"The stream has only {passed} rows, but the checkpoint was written after {n_rows}; it may be a different "
-            "stream."
-        )
+    check_start(n_rows, passed)
 
 
 def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:

@@ -94,6 +94,13 @@ def test_batches_contain_all_rows(source, start, tmp_path):
     assert len(list(batches)) > 3
 
 
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("start", [54, 100])
+def test_a_start_beyond_the_last_row_is_refused(source, start, tmp_path):
+    with pytest.raises(ValueError, match=f"has only 53 rows, and cannot be read from row {start} on"):
+        next(source(tmp_path).read(start))
+
+
 @pytest.mark.parametrize("source", [csv_file, parquet, sqlite])
 def test_only_requested_columns_are_read(source, tmp_path):
     batches = source(tmp_path)
@@ -127,6 +134,10 @@ def test_standard_input(monkeypatch):
     assert list(CSVBatches("-", target="y", columns=["a"]))
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines()))
     assert np.array_equal(joined(CSVBatches("-"))[0], X)
+    for text, n_rows in ((lines(), 53), ("a,y\n", 0), ("", 0)):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        with pytest.raises(ValueError, match=f"has only {n_rows} rows, and cannot be read from row 60 on"):
+            list(CSVBatches("-").read(60))
 
 
 def test_an_empty_file_has_no_batches(tmp_path):

@@ -105,10 +105,9 @@ def test_batches_without_random_access_are_skipped(tmp_path):
     other = [(X[i : i + 40], y[i : i + 40]) for i in range(0, 200, 40)]
     resumed = fit_stream(ImplicitGDRegressor(), iter(other), **settings)
     assert np.array_equal(resumed.estimator.coef_, ImplicitGDRegressor().partial_fit(X, y).coef_)
-    with pytest.raises(ValueError, match="The stream has only 90 rows, but the checkpoint was written after 200"):
-        fit_stream(ImplicitGDRegressor(), parts[:3], **settings)
-    with pytest.raises(ValueError, match="The stream has fewer rows than the 200 after which the checkpoint"):
-        fit_stream(ImplicitGDRegressor(), ArrayBatches(X[:90], y[:90]), **settings)
+    for batches in (parts[:3], ArrayBatches(X[:90], y[:90])):
+        with pytest.raises(ValueError, match="The stream has only 90 rows, and cannot be read from row 200 on"):
+            fit_stream(ImplicitGDRegressor(), batches, **settings)
     assert fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y), **settings).n_rows == 200
 
 
