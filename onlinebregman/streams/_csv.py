@@ -81,7 +81,6 @@ class CSVBatches(Table):
             if first is None:
                 check_start(start, 0)
                 return
-            first = first.removeprefix("\ufeff")  # Excel writes a BOM
             fields = [field.strip() for field in _split(first, self.delimiter)]
             names: list[Any] = fields if self.header else list(range(len(fields)))
             places, target = self._places(names, str(self.path))
@@ -202,8 +201,10 @@ class CSVBatches(Table):
 
 
 def _whole_rows(lines: Iterator[str], delimiter: str) -> Iterator[str]:
-    """The lines of a file, joined where a quoted value has line breaks."""
-    for line in lines:
+    """The lines of a file, joined where a quoted value has line breaks, without the BOM that Excel writes."""
+    lines = iter(lines)
+    begin = [line.removeprefix("\ufeff") for line in itertools.islice(lines, 1)]
+    for line in itertools.chain(begin, lines):
         if '"' in line and line.count('"') % 2 and _ends_in_quotes(line, delimiter):
             row = [line]
             for more in lines:

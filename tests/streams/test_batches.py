@@ -122,6 +122,20 @@ def test_targets_of_text_stay_text_however_they_look_later(tmp_path):
         assert np.array_equal(np.concatenate([targets for _, targets in batches.read(start)]), labels[start:])
 
 
+@pytest.mark.parametrize("standard_input", [False, True])
+def test_a_byte_order_mark_before_quotes(standard_input, tmp_path, monkeypatch):
+    text = '\ufeff"size\n(cm)",y\n1,2\n3,4\n'
+    file = tmp_path / "rows.csv"
+    for header, expected in ((True, [[[1.0], [3.0]], [2.0, 4.0]]), (False, [[["size\n(cm)"], ["1"], ["3"]], None])):
+        file.write_text(text, encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+        batches = CSVBatches("-" if standard_input else file, "y" if header else None, header=header)
+        batches.columns = None if header else [0]
+        ((rows, targets),) = batches
+        assert [rows.tolist(), None if targets is None else targets.tolist()] == expected
+        assert batches.feature_names_ == (["size\n(cm)"] if header else None)
+
+
 def test_quoted_fields_and_files_without_a_header(tmp_path):
     with bz2.open(tmp_path / "rows.csv.bz2", "wt") as file:
         file.write('1.5,"a, b",2\n\n2.5,c,3\n')
