@@ -304,6 +304,12 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, capsys):
     assert message in captured and captured.startswith("python -m onlinebregman ") and "Traceback" not in captured
 
 
+def test_dates_are_refused_in_a_line(capsys):
+    pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4), "y": [0, 1, 0, 1]}).to_parquet("dates.parquet")
+    assert main(["learn", "dates.parquet", "-m", "m.zip", "--quiet"]) == 1
+    assert "Column 'when' must hold numbers or text; got np.datetime64('2024-01-01" in capsys.readouterr().err
+
+
 # --- categories and missing values ------------------------------------------------------------------------------------
 
 

@@ -10,9 +10,9 @@ import os
 import sys
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from sklearn.utils import check_consistent_length, check_scalar
 from .._online.docs import DocumentedMixin
 
 Batch = tuple[Any, Any]
+_VALUES = (str, Number, np.bool_, type(None))
 START_OVER = "resume=False to start over (--restart on the command line)"
 
 
@@ -179,6 +180,22 @@ class Table(Batches):
         return names.index(column)
 
 
+def _check_values(columns: Iterable[Any], names: Iterable[str], n_read: int) -> None:
+    """Raise a ValueError that names the first value which is neither a number nor text nor missing, such as a date."""
+    for column, name in zip(columns, names, strict=True):
+        dtype = getattr(column, "dtype", np.dtype(object))
+        if dtype.kind in "biuf":
+            continue
+        wrong = {kind for kind in set(map(type, column)) if dtype.kind in "mM" or not issubclass(kind, _VALUES)}
+        if wrong:
+            row, value = next((row, value) for row, value in enumerate(column) if type(value) in wrong)
+            raise ValueError(
+                f"Column {name!r} must hold numbers or text; got {value!r} in row {n_read + row}. Leave it out "
+                "(`columns` of batches), or convert it where it is stored, as a date to the number of days since "
+                "another one."
+            )
+
+
 def as_rows(columns: Sequence[Any]) -> np.ndarray:
     """Columns as rows of numbers, NaN where a value is missing; of objects, if there are columns of text."""
     numeric = all(column.dtype.kind in "biuf" for column in columns)
@@ -306,7 +323,8 @@ class ParquetBatches(Table):
     target : str, int or None, default=-1
         Name or number of the column of targets; negative numbers count from the last column. None: no target.
     columns : sequence of str or int, default=None
-        The columns of X: numbers, and texts, which are categories to a learner. None: all except the target.
+        The columns of X: numbers, and texts, which are categories to a learner, but no dates. None: all except the
+        target.
     format : str, default="parquet"
         Name of the format in pyarrow: "parquet", "feather", "ipc", "csv" ...
     {batch_size}
@@ -345,11 +363,16 @@ class ParquetBatches(Table):
         chosen = [names[place] for place in places] + ([] if target is None else [names[target]])
         n_read = 0
         for batch in dataset.to_batches(columns=list(dict.fromkeys(chosen)), batch_size=self.batch_size):
-            passed, n_read = max(start - n_read, 0), n_read + batch.num_rows
+            passed = max(start - n_read, 0)
             if passed < batch.num_rows:
                 rows = batch.slice(passed)
-                X = as_rows([rows.column(names[place]).to_numpy(zero_copy_only=False) for place in places])
-                yield X, None if target is None else rows.column(names[target]).to_numpy(zero_copy_only=False)
+                columns = [rows.column(names[place]).to_numpy(zero_copy_only=False) for place in places]
+                _check_values(columns, [names[place] for place in places], n_read + passed)
+                yield (
+                    as_rows(columns),
+                    None if target is None else rows.column(names[target]).to_numpy(zero_copy_only=False),
+                )
+            n_read += batch.num_rows
         check_start(start, n_read)
 
 
@@ -366,7 +389,8 @@ class SQLBatches(Table):
     target : str, int or None, default=-1
         Name or number of the column of targets; negative numbers count from the last column. None: no target.
     columns : sequence of str or int, default=None
-        The columns of X: numbers, and texts, which are categories to a learner. None: all except the target.
+        The columns of X: numbers, and texts, which are categories to a learner, but no dates. None: all except the
+        target.
     {batch_size}
 
     Examples
@@ -396,13 +420,16 @@ class SQLBatches(Table):
     def _read(self, start: int) -> Iterator[Batch]:
         with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
             cursor.execute(self.query)
-            places, target = self._places([column[0] for column in cursor.description], "The answer to the query")
+            names = [column[0] for column in cursor.description]
+            places, target = self._places(names, "The answer to the query")
             n_read = 0
             while n_read < start and (passed := len(cursor.fetchmany(min(start - n_read, self.batch_size)))):
                 n_read += passed
             check_start(start, n_read)
             while rows := cursor.fetchmany(self.batch_size):
                 chosen = [[row[place] for place in places] for row in rows]
+                _check_values(zip(*chosen, strict=True), [names[place] for place in places], n_read)
+                n_read += len(rows)
                 has_text = any(isinstance(value, str) for row in chosen for value in row)
                 yield (
                     np.array(chosen, dtype=object if has_text else np.float64),

@@ -7,6 +7,7 @@ import lzma
 import sqlite3
 import sys
 from contextlib import closing
+from datetime import date
 
 import numpy as np
 import pytest
@@ -282,6 +283,41 @@ def test_text_and_missing_values_of_tables_and_queries(tmp_path):
     assert rows.tolist() == [[1.0, 1, "red"], [None, 2, None], [2.5, None, "blue"]]
     rows, _ = joined(SQLBatches(connect, "SELECT size, y FROM mixed", "y"))
     np.testing.assert_equal(rows.tolist(), [[1.0], [np.nan], [2.5]])
+
+
+DAYS = [date(2024, 1, 1 + day) for day in range(9)]
+TIMES = np.array(DAYS, dtype="datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [TIMES, TIMES.astype("datetime64[us]"), TIMES - TIMES[0], DAYS, [None, *DAYS[1:]], [b"u"] * 9, [[1, 2]] * 9],
+    ids=["ns", "us", "differences", "dates", "missing", "bytes", "lists"],
+)
+@pytest.mark.parametrize("start", [0, 5])
+def test_dates_and_other_values_of_tables_are_refused(values, start, tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    file = tmp_path / "dates.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"when": values, "x": np.arange(9.0), "y": np.arange(9)}), file)
+    with pytest.raises(ValueError, match=rf"Column 'when' must hold numbers or text; got .* in row {start}\. Leave"):
+        list(ParquetBatches(file, batch_size=4).read(start))
+    assert joined(ParquetBatches(file, columns=["x"]).read(start))[0][:, 0].tolist() == list(range(start, 9))
+
+
+@pytest.mark.parametrize("start", [0, 5])
+def test_dates_of_queries_are_refused(start):
+    def connect():
+        base = sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES)
+        base.execute("CREATE TABLE dates (colour TEXT, seen BLOB, y INT)")
+        base.executemany("INSERT INTO dates VALUES (?, ?, ?)", [("red", b"u" if i > 6 else i, i) for i in range(9)])
+        return base
+
+    for columns in (["seen"], ["colour", "seen"]):
+        batches = SQLBatches(connect, "SELECT * FROM dates ORDER BY y", columns=columns, batch_size=2)
+        with pytest.raises(ValueError, match="Column 'seen' must hold numbers or text; got b'u' in row 7"):
+            list(batches.read(start))
 
 
 @pytest.mark.parametrize("first", [0, 1])
