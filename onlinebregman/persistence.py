@@ -2,7 +2,8 @@
 
 A file is a ZIP archive of `model.json`, the tree of objects, and of `0.npy`, `1.npy` and so on, its arrays. An object
 is written as its decomposition by Python's pickle protocol (`__reduce_ex__`): a class, the arguments of its call, and
-its state. Only classes of this package, of scikit-learn, and those that the reader lists are looked up on loading.
+its state. Only classes of this package, scikit-learn's estimators and their parts, and those that the reader lists are
+looked up on loading; NumPy's types of numbers and Python's are values only.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+
+from ._sklearn_compat import is_part
 
 __all__ = ["load_model", "save_model"]
 
@@ -96,8 +99,8 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
     path : str or path
         The file.
     trusted : iterable of classes, default=()
-        Classes other than those of this package and of scikit-learn that the model may contain: your own losses,
-        divergences or estimators.
+        Classes that the model may contain, other than those of this package, scikit-learn's estimators, their losses,
+        optimisers and kernels, and types of numbers and text: your own losses, divergences or estimators.
     return_extra : bool, default=False
         Also return what was saved as `extra`.
 
@@ -256,7 +259,7 @@ class _Reader:
     def __init__(self, arrays: dict[str, bytes], trusted: Iterable[type]) -> None:
         self._arrays = arrays
         self._objects: dict[int, Any] = {}  # by number
-        self._trusted = {_name_of(cls): cls for cls in trusted}
+        self._trusted = {_name_of(cls): cls for cls in (slice, *trusted)}
 
     def object(self, node: Any) -> Any:
         if not isinstance(node, dict):
@@ -301,7 +304,7 @@ class _Reader:
             return kind(tuple(self._all(node["parts"])), shape=tuple(node["shape"]))
         if "random" in node:
             return self._generator(node)
-        return self._class(node["class"])
+        return _SCALARS.get(node["class"]) or self._class(node["class"])
 
     def _object(self, node: dict[str, Any]) -> Any:
         cls = self._class(node["new"] if "new" in node else node["call"])
@@ -347,7 +350,7 @@ class _Reader:
             for part in qualified.split("."):
                 found = vars(found)[part]
         own = isinstance(found, type) and found.__module__.partition(".")[0] == "onlinebregman"
-        if not own and not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        if not own and not (isinstance(found, type) and (issubclass(found, BaseEstimator) or is_part(found))):
             raise _NotTrustedError(
                 f"The model contains a {name}, which is not trusted; if you trust it, add it to `trusted`."
             )
@@ -356,6 +359,14 @@ class _Reader:
 
 def _name_of(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
+
+
+# Types that are values, such as a dtype: objects of them are not made by a call.
+_SCALARS = {
+    _name_of(cls): cls
+    for cls in (bool, float, int, str, *vars(np).values())
+    if isinstance(cls, type) and issubclass(cls, (bool, float, int, str, np.generic))
+}
 
 
 def _to_python(state: Any) -> Any:

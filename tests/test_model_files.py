@@ -1,20 +1,42 @@
 """Model files contain arrays and names but no code; damaged files are refused."""
 
+import importlib
 import json
 import os
 import zipfile
 
 import numpy as np
 import pytest
-from sklearn.preprocessing import StandardScaler
+from scipy import sparse
+from sklearn.base import is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import Birch
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import Perceptron, PoissonRegressor, SGDClassifier, SGDOneClassSVM, TweedieRegressor
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from onlinebregman import ForwardClassifier, LogDetMetricLearner, MirrorDescentRegressor, ParameterFreeRegressor
+from onlinebregman import (
+    ForwardClassifier,
+    LogDetMetricLearner,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeRegressor,
+)
 from onlinebregman.losses import Loss
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.pipeline import make_online_pipeline
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
+
+
+def dense(values):
+    return values.toarray() if sparse.issparse(values) else values
 
 
 class OwnLoss(Loss):
@@ -58,6 +80,53 @@ def test_a_pipeline_with_a_foreign_step_goes_on_with_the_same_numbers(file):
     assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(SGDClassifier(loss=loss) for loss in ("hinge", "squared_hinge", "perceptron", "log_loss", "modified_huber")),
+        *(SGDClassifier(loss=loss) for loss in ("squared_error", "huber", "squared_epsilon_insensitive")),
+        Perceptron(),
+        SGDOneClassSVM(),
+        MLPClassifier((3,), max_iter=5),
+        MLPRegressor(hidden_layer_sizes=3, solver="sgd", max_iter=5),
+        Birch(n_clusters=2, threshold=0.1),
+        PoissonRegressor(),
+        TweedieRegressor(power=1.5, link="identity"),
+        CalibratedClassifierCV(SGDClassifier(), cv=2),
+        GaussianProcessRegressor(ConstantKernel() * RBF() + WhiteKernel()),
+        OneHotEncoder(handle_unknown="ignore"),
+        OrdinalEncoder(dtype=int, handle_unknown="use_encoded_value", unknown_value=-1),
+        ColumnTransformer([("scaled", StandardScaler(), slice(0, 2))], remainder="passthrough"),
+        MaxAbsScaler(),
+    ],
+    ids=repr,
+)
+def test_scikit_learns_estimators_are_read_and_go_on_with_the_same_numbers(model, file):
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    targets = np.abs(y) if is_regressor(model) else (y > 0).astype(int)
+    model.fit(X, targets)
+    for _ in range(2):
+        save_model(model, file)
+        again = load_model(file)
+        for name in ("transform", "predict"):
+            if hasattr(model, name):
+                assert np.array_equal(*(dense(getattr(each, name)(X)) for each in (model, again)), equal_nan=True)
+        if not hasattr(model, "partial_fit"):
+            break
+        for each in (model, again):
+            each.partial_fit(X, targets)
+
+
+@pytest.mark.parametrize("step", [HashingVectorizer(n_features=8), FeatureHasher(n_features=8, input_type="string")])
+def test_pipelines_of_hashed_words_are_read(step, file):
+    words = np.array([["of", "a", "book"], ["b", "a", "c"]]).tolist()
+    rows = [" ".join(each) for each in words] if isinstance(step, HashingVectorizer) else words
+    model = make_online_pipeline(step, MirrorDescentClassifier()).partial_fit(rows, [0, 1], classes=[0, 1])
+    save_model(model, file)
+    assert np.array_equal(load_model(file).predict_proba(rows), model.predict_proba(rows))
+
+
 def test_what_was_one_object_is_one_object_again(file):
     model = ParameterFreeRegressor().partial_fit(X, y)
     save_model(model, file)
@@ -88,14 +157,49 @@ def test_classes_of_ones_own_are_written_and_read_if_they_are_trusted(file):
     assert np.array_equal(load_model(file, trusted=[OwnLoss]).coef_, model.coef_)
 
 
-@pytest.mark.parametrize(
-    "name", ["os:system", "builtins:eval", "sklearn.utils:Bunch", "subprocess:Popen", "onlinebregman.persistence:os"]
-)
-def test_a_file_cannot_name_what_is_called(file, name):
+FOREIGN = [
+    "os:system",
+    "builtins:eval",
+    "builtins:open",
+    "builtins:type",
+    "builtins:bytearray",
+    "subprocess:Popen",
+    "numpy:memmap",
+    "numpy:ndarray",
+    "numpy:load",
+    "numpy:vectorize",
+    "numpy:dtypes.StrDType",
+    "scipy.sparse:csr_array",
+    "sklearn.utils:Bunch",
+    "sklearn.base:np.memmap",
+    "sklearn.base:np.float64",
+    "sklearn.tree._tree:Tree",
+    "sklearn.neighbors._kd_tree:KDTree64",
+    "sklearn.base:warnings.warn",
+    "onlinebregman.persistence:os",
+    "onlinebregman.persistence:Path",
+]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("how", ["new", "call", "class"])
+def test_a_file_cannot_name_what_is_called(file, name, how):
     save_model(MirrorDescentRegressor(), file)
-    rewritten(file, lambda tree: tree["model"].update({"new": name}))
+    rewritten(file, lambda tree: tree.update(model={"number": 0, how: name, "args": []}))
     with pytest.raises(ValueError, match="not trusted"):
         load_model(file)
+
+
+@pytest.mark.parametrize("name", ["builtins:str", "builtins:int", "numpy:float64", "numpy:void", "numpy:generic"])
+def test_types_of_numbers_and_text_are_values_and_not_called(file, name):
+    save_model(MirrorDescentRegressor(), file)
+    module, _, attribute = name.partition(":")
+    rewritten(file, lambda tree: tree.update(model={"number": 0, "class": name}))
+    assert load_model(file) is getattr(importlib.import_module(module), attribute)
+    for how in ("new", "call"):
+        rewritten(file, lambda tree, how=how: tree.update(model={"number": 0, how: name, "args": []}))
+        with pytest.raises(ValueError, match="not trusted"):
+            load_model(file)
 
 
 def test_a_file_of_another_format_is_refused(file):
