@@ -15,6 +15,7 @@ import io
 import json
 import math
 import os
+import re
 import secrets
 import sys
 import zipfile
@@ -153,9 +154,14 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
 
 
 def full_parameters(estimator: BaseEstimator) -> dict[str, str]:
-    """The repr of all parameters in full; the repr of the estimator is abbreviated."""
+    """The description of all parameters in full; the repr of the estimator is abbreviated."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        return {name: repr(value) for name, value in estimator.get_params().items()}
+        return {name: description(value) for name, value in estimator.get_params().items()}
+
+
+def description(value: Any) -> str:
+    """The repr of an object, without addresses, such as of random generators, which are others in the next run."""
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:

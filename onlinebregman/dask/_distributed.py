@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._online.estimator import LifeCycleMixin
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
-from ..persistence import full_parameters, load_model, save_model
+from ..persistence import description, full_parameters, load_model, save_model
 from ..pipeline import adds_classes
 from ._engines import Cluster, Serial, engine
 from ._predictions import PredictMixin
@@ -104,7 +104,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         How often a failed task is retried, for transient errors of networks and file systems.
     checkpoint : str, path or None, default=None
         A file for the model after each round (:func:`~onlinebregman.persistence.save_model`). If it exists, `fit`
-        resumes from it, with the result of an uninterrupted run, bit for bit.
+        resumes from it, with the result of an uninterrupted run, bit for bit; its rounds must not exceed `n_rounds`.
 
     Attributes
     ----------
@@ -241,10 +241,16 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
             If a shard cannot be learned by any worker, or was lost.
         """
         with self._loaded(X, y, sample_weight, classes, search=classes is None) as job:
-            signature = [repr(self.estimator), self.mode, self.mixing, list(job.rows), full_parameters(self.estimator)]
+            parameters = full_parameters(self.estimator)
+            signature = [description(self.estimator), self.mode, self.mixing, list(job.rows), parameters]
             model, done = self._resumed(signature)
-            once = self.mode == "mixing" and getattr(self.estimator, "_adds_up", False)
-            rounds = self._rounds(job, model, range(done, 1 if once else self.n_rounds))
+            n_rounds = 1 if self.mode == "mixing" and getattr(self.estimator, "_adds_up", False) else self.n_rounds
+            if done > n_rounds:
+                raise ValueError(
+                    f"checkpoint={str(self.checkpoint)!r} has {done} rounds already, more than n_rounds={n_rounds}: "
+                    f"set n_rounds to at least {done}, or give another file to start over."
+                )
+            rounds = self._rounds(job, model, range(done, n_rounds))
             for model in rounds:
                 done += 1
                 if self.checkpoint is not None:

@@ -23,10 +23,10 @@ from sklearn.utils import Bunch, check_scalar
 from .._online.validation import is_fitted
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights
-from ..persistence import full_parameters, load_model, save_model
+from ..persistence import description, full_parameters, load_model, save_model
 from ._batches import START_OVER, Batches, check_start
 
-_LATER = {"feature_names", "texts"}  # that checkpoints of earlier versions do not have
+_LATER = {"feature_names", "texts", "scoring"}  # that checkpoints of earlier versions do not have
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
 
 
@@ -99,9 +99,9 @@ def fit_stream(
     ------
     ValueError
         If the estimator has no `partial_fit`; if rows have weights, and it or the metric takes none; if the checkpoint
-        is of another estimator, of other parameters, or of other names or kinds of columns, or the stream ends before
-        it, or has no rows at all. An error of the estimator is passed on, with a note that names the rows; the last
-        checkpoint is kept.
+        is of another estimator, of other parameters, of another scoring, or of other names or kinds of columns, or the
+        stream ends before it, or has no rows at all. An error of the estimator is passed on, with a note that names the
+        rows; the last checkpoint is kept.
     OSError
         If the checkpoint cannot be written; before a row is read, if there is no such folder.
 
@@ -133,6 +133,7 @@ def fit_stream(
     labels = _labels(model, None, classes, started)
     told = {} if labels is None else {"classes": labels}
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
+    course.score_by(description(scoring), path)
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, reports = course.n_rows, _Reports(verbose)
     source = _rest(batches, course)
@@ -187,6 +188,16 @@ class _Course:
         self.n_batches, self.every = 0, 1
         self.feature_names: list[str] | None = None
         self.texts: tuple[list[bool], bool | None] | None = None  # of `Batches`
+        self.scoring = ""  # its description
+
+    def score_by(self, scoring: str, path: Path | None) -> None:
+        """The scores of a curve are all by one scoring."""
+        if self.scoring not in ("", scoring):
+            raise ValueError(
+                f"{path} is a checkpoint with scoring = {self.scoring}; got {scoring}. Give the same scoring, or "
+                f"{START_OVER}."
+            )
+        self.scoring = scoring
 
     def name(self, names: list[str] | None, texts: tuple[list[bool], bool | None] | None, path: Path | None) -> None:
         """Columns are learned by their places: those of a checkpoint must have had the same names, and kinds."""

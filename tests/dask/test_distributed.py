@@ -310,6 +310,26 @@ def test_a_fit_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, learned):
             other.fit(*data)
 
 
+def test_a_checkpoint_of_an_estimator_with_a_random_generator_is_resumed(tmp_path, learned):
+    estimators = [ImplicitGDRegressor(random_state=np.random.RandomState(0)) for _ in range(3)]
+    for estimator, n_rounds in zip(estimators, (2, 3), strict=False):
+        model = DistributedOnline(estimator, n_rounds=n_rounds, checkpoint=tmp_path / "m.zip").fit(*lazy(X, y))
+    whole = DistributedOnline(estimators[2], n_rounds=3).fit(*lazy(X, y))
+    assert learned(model.estimator_) == learned(whole.estimator_)
+
+
+def test_a_checkpoint_of_more_rounds_is_refused(tmp_path):
+    for estimator, last in ((ImplicitGDRegressor(), 4), (ForwardRegressor(), 1)):
+        file = tmp_path / f"{last}.zip"
+        made = DistributedOnline(estimator, n_rounds=4, checkpoint=file).fit(*lazy(X, y))
+        again = DistributedOnline(estimator, n_rounds=last, checkpoint=file).fit(*lazy(X, y))  # nothing left to learn
+        assert made.n_rounds_ == again.n_rounds_ == last
+    model = DistributedOnline(ImplicitGDRegressor(), n_rounds=3, checkpoint=tmp_path / "4.zip")
+    with pytest.raises(ValueError, match=r"has 4 rounds already, more than n_rounds=3: set n_rounds to at least 4, or"):
+        model.fit(*lazy(X, y))
+    assert not hasattr(model, "estimator_")
+
+
 def test_a_checkpoint_of_other_parameters_that_an_abbreviated_repr_does_not_show_is_refused(tmp_path):
     starts = np.zeros((2, 2000))
     starts[1, 1000] = 5.0

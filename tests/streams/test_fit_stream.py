@@ -1,5 +1,6 @@
 """One pass over batches: the numbers of `partial_fit`, also if it is interrupted and resumed."""
 
+import functools
 import itertools
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import SGDClassifier
-from sklearn.metrics import mean_squared_error, zero_one_loss
+from sklearn.metrics import d2_pinball_score, make_scorer, mean_squared_error, zero_one_loss
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import (
@@ -22,10 +23,12 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
+    MirrorDescentRegressor,
     OnlineGaussian,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
+from onlinebregman.losses import SquaredLoss
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.pipeline import make_online_pipeline
@@ -200,6 +203,28 @@ def test_the_score_is_weighted_as_the_rows_are():
         fit_stream(ForwardRegressor(), parts, scoring=lambda estimator, X, y: 0.0)
 
 
+def test_a_checkpoint_of_another_scoring_is_refused(tmp_path):
+    def metric(y_true, y_pred):
+        return np.abs(y_true - y_pred).max()
+
+    def same(scoring):
+        return functools.partial(scoring) if isinstance(scoring, functools.partial) else scoring
+
+    ways = [None, "neg_mean_squared_error", mean_squared_error, metric, functools.partial(d2_pinball_score, alpha=0.3)]
+    ways += [make_scorer(d2_pinball_score, alpha=0.3), functools.partial(d2_pinball_score, alpha=0.4)]
+    for number, scoring in enumerate(ways):
+        settings = {"checkpoint": tmp_path / f"{number}.zip"}
+        fit_stream(ForwardRegressor(), ArrayBatches(X[:90], y[:90], batch_size=30), scoring=scoring, **settings)
+        for other in ways:
+            if other is not scoring:
+                with pytest.raises(ValueError, match=r"is a checkpoint with scoring = .*; got .*Give the same scoring"):
+                    fit_stream(ForwardRegressor(), ArrayBatches(X, y), scoring=other, **settings)
+        batches = ArrayBatches(X, y, batch_size=30)
+        whole = fit_stream(ForwardRegressor(), batches, scoring=scoring)
+        resumed = fit_stream(ForwardRegressor(), batches, scoring=same(scoring), **settings)
+        np.testing.assert_array_equal(resumed.curve, whole.curve)
+
+
 def test_the_curve_does_not_grow_with_the_stream():
     result = fit_stream(ImplicitGDRegressor(), ((X[:1], y[:1]) for _ in range(3000)))
     assert 64 <= len(result.curve) == len(result.curve_rows) < 256
@@ -290,7 +315,7 @@ def test_a_checkpoint_of_an_earlier_version_is_resumed(tmp_path):
     whole = fit_stream(estimator, CSVBatches(tmp_path / "rows.csv"))
     fit_stream(estimator, itertools.islice(CSVBatches(tmp_path / "rows.csv", batch_size=10), 2), checkpoint=file)
     model, course = load_model(file, return_extra=True)
-    for name in ("feature_names", "texts"):
+    for name in ("feature_names", "texts", "scoring"):
         del course[name]
     save_model(model, file, extra=course)
     resumed = fit_stream(estimator, CSVBatches(tmp_path / "rows.csv"), checkpoint=file)
@@ -304,6 +329,27 @@ def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):
     assert fit_stream(ImplicitGDRegressor(init=init), batches, **settings).n_rows == len(X)
     with pytest.raises(ValueError, match="is a checkpoint of"):
         fit_stream(ImplicitGDRegressor(init=init + 1e-12), batches, **settings)
+
+
+class OwnLoss(SquaredLoss):
+    """A loss whose repr has its address."""
+
+    __repr__ = object.__repr__
+
+
+@pytest.mark.parametrize("name", ["random_state", "loss"])
+def test_a_checkpoint_of_objects_at_other_addresses_is_resumed(name, tmp_path):
+    first, second, third = (  # all are alive
+        MirrorDescentRegressor(**{name: OwnLoss() if name == "loss" else np.random.RandomState(0)}) for _ in range(3)
+    )
+    settings = {"checkpoint": tmp_path / "model.zip", "trusted": [OwnLoss]}
+    fit_stream(first, ArrayBatches(X[:80], y[:80]), **settings)
+    resumed = fit_stream(second, ArrayBatches(X, y), **settings)
+    expected = fit_stream(third, ArrayBatches(X, y)).estimator
+    assert resumed.n_rows == 200 and np.array_equal(resumed.estimator.predict(X), expected.predict(X))
+    for other in ({"eta0": 0.3}, {name: "squared_error" if name == "loss" else 0}):
+        with pytest.raises(ValueError, match="is a checkpoint of"):
+            fit_stream(clone(third).set_params(**other), ArrayBatches(X, y), **settings)
 
 
 def test_a_fitted_model_continues_on_request():
