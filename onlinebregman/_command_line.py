@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 import onlinebregman
 
+from ._online.validation import check_targets_readable
 from .persistence import load_model
 from .pipeline import adds_classes
 from .streams import Batches, CSVBatches, ParquetBatches, SVMLightBatches, fit_stream
@@ -150,9 +151,7 @@ def test_file(options: argparse.Namespace) -> None:
 
 def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[str, float]:
     rows, sums, counts = 0, defaultdict[str, float](float), Counter[str]()
-    for X, y in batches:
-        if y is None:
-            raise ValueError("test needs a column of targets; got --target none.")
+    for X, y in _with_targets("test", batches, labels=is_classifier(model)):
         rows += len(y)
         for name, losses in _losses(model, X, y):
             sums[name] += float(losses.sum())
@@ -161,6 +160,23 @@ def _scores(model: BaseEstimator, batches: Iterable[tuple[Any, Any]]) -> dict[st
         raise ValueError("The data must have at least one row; got none.")
     # no mean of only some of the rows: there is no log loss if a label is unknown
     return {"rows": rows} | {name: total / rows for name, total in sums.items() if counts[name] == rows}
+
+
+def _with_targets(
+    command: str, batches: Iterable[tuple[Any, Any]], *, labels: bool
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Batches, of which each row has a target; a ValueError names the first without."""
+    n_read = 0
+    for X, y in batches:
+        if y is None:
+            raise ValueError(f"{command} needs a column of targets; got --target none.")
+        try:
+            y = check_targets_readable(y, labels=labels)
+        except ValueError as error:
+            error.add_note(f"This was at rows {n_read} to {n_read + len(y) - 1} of the stream.")
+            raise
+        n_read += len(y)
+        yield X, y
 
 
 def _losses(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
@@ -272,7 +288,7 @@ def _found_classes(options: argparse.Namespace, batches: Batches) -> np.ndarray:
             "Standard input can only be read once, and a classifier needs all labels in advance; give --classes, or "
             "--set handle_unknown=add."
         )
-    labels = [np.unique(y) for _, y in batches]
+    labels = [np.unique(y) for _, y in _with_targets("learn", batches, labels=True)]
     if not labels:
         raise ValueError(f"{options.data} must have at least one row; got none.")
     return np.unique(np.concatenate(labels))

@@ -304,6 +304,25 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, capsys):
     assert message in captured and captured.startswith("python -m onlinebregman ") and "Traceback" not in captured
 
 
+def test_missing_targets_are_refused_in_a_line(capsys):
+    for name, missing, said in [
+        ("ForwardClassifier", ["lo", None, "hi"], "Input y contains a missing label, None (row 1). Remove such rows."),
+        ("ForwardClassifier", [True, None, False], "Input y contains a missing label, None (row 1). Remove such rows."),
+        ("ForwardClassifier", [1, None, 0], "Input y contains NaN (row 1)"),
+        ("ForwardRegressor", [1.0, None, 0.5], "Input y contains NaN (row 1)"),
+    ]:
+        pd.DataFrame({"a": [1.0, 2.0], "y": [missing[0], missing[2]]}).to_parquet("known.parquet")
+        pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": missing}).to_parquet("missing.parquet")
+        assert main(["learn", "known.parquet", "-m", "m.zip", "-e", name, "--quiet", "--restart"]) == 0
+        for command in (["test", "-m", "m.zip"], ["learn", "-m", "new.zip", "-e", name, "--quiet"]):
+            assert main([*command, "missing.parquet"]) == 1
+            captured = capsys.readouterr()
+            assert said in captured.err and "This was at rows 0 to 2 of the stream." in captured.err
+            assert captured.out == ""
+    assert main(["learn", "known.parquet", "-m", "m.zip", "-t", "none", "--quiet", "--restart"]) == 1
+    assert "learn needs a column of targets; got --target none" in capsys.readouterr().err
+
+
 def test_dates_are_refused_in_a_line(capsys):
     pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4), "y": [0, 1, 0, 1]}).to_parquet("dates.parquet")
     assert main(["learn", "dates.parquet", "-m", "m.zip", "--quiet"]) == 1
