@@ -30,6 +30,7 @@ from scipy.special import log_expit, ndtri, softmax
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
+from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._kernels.learners.mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
@@ -172,13 +173,14 @@ class Terms:
         several = getattr(learner, "learners", None)  # one for each class, each with limits of its own
         parts = [member._scores(Scores.of_images)] if several is None else map(Scores.of_images, several)
         n = 0
-        for scores in parts:
-            z, divisor = _learned_values(scores, image)
+        for each, scores in zip([learner] if several is None else several, parts, strict=True):
+            bets = _bets(each)
+            z, divisor = _learned_values(scores, image, bets)
             part = terms[:, n : n + len(scores.coef)]
             n += len(scores.coef)
             part[:, :, -1] = scores.intercept / divisor[..., 0]
             if scores.features is None:
-                means = _learned_values(scores, sample)[0].mean(axis=0)
+                means = _learned_values(scores, sample, bets)[0].mean(axis=0)
                 _add(part, columns, (z - means)[:, np.newaxis] * scores.coef / divisor)
                 part[:, :, -1] += means @ scores.coef.T / divisor[..., 0]
                 continue
@@ -266,8 +268,26 @@ def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
     return row_map.transform(X), columns
 
 
-def _learned_values(scores: Scores, z: Array) -> tuple[Array, Array]:
+def _bets(learner: Any) -> Array | None:
+    """(pull, sum of squares, largest |x|, unit of x) of weights that are bets: see `ScaleInvariantMixin`."""
+    geometry = getattr(learner, "geometry", None)
+    if not isinstance(geometry, ScaleInvariantGeometry) or learner.run["averaged"]:  # averages do not depend on rows
+        return None
+    return geometry.bets[[0, 1, 2, 5], :-1]
+
+
+def _learned_values(scores: Scores, z: Array, bets: Array | None) -> tuple[Array, Array]:
     """The values that weights are multiplied with, and the divisor of each row's score, of shape (n_rows, 1, 1)."""
+    if bets is not None:  # smaller ones on values beyond the largest
+        used = scores.coef[0] != 0
+        pull, squares, largest, unit = bets[:, used]
+
+        def bet(m: Array) -> Array:
+            root = np.hypot(np.sqrt(squares), m)
+            return np.minimum(np.abs(pull) / root, 1.0) / root
+
+        z = z.copy()
+        z[:, used] *= bet(np.maximum(np.abs(z[:, used]) / unit, largest)) / bet(largest)
     if scores.limit is not None:
         z = np.clip(z, -scores.limit, scores.limit)
     if scores.rescaled is not None:

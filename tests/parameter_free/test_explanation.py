@@ -18,6 +18,8 @@ from onlinebregman import (
     MirrorDescentRegressor,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
 )
 
 MODELS = {
@@ -114,6 +116,36 @@ def test_rows_far_beyond_those_learned_are_explained(kind):
     model = kind(random_features=0, standardize=False).fit(X, y)
     X[:3, :2] = [[1e200, 0.0], [-1e200, 1e200], [0.0, 1e300]]
     assert_allclose(model.explain(X).contributions.sum(axis=1), scores_of(model, X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("average", [False, True, 400])
+@pytest.mark.parametrize("kind", [ParameterFreeRegressor, ParameterFreeClassifier])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bets_on_values_beyond_those_learned_are_explained(kind, n_classes, average):
+    X, y = rows(300)
+    X[:, 5], y = 0.0, np.minimum(y, n_classes - 1)
+    bets, other = {
+        ParameterFreeRegressor: (ScaleInvariantRegressor, ForwardRegressor(standardize=True)),
+        ParameterFreeClassifier: (ScaleInvariantClassifier, ForwardClassifier(standardize=True)),
+    }[kind]
+    for scales in ([1.0] * 6, [1e3, 1e-3, 1e-140, 1e140, 1.0, 1.0]):
+        for members in ([bets(average=average)], [bets(average=average, fit_intercept=False), other]):
+            model = kind(members=members).fit(X * scales, y)
+            beyond = 2.0 ** np.arange(-3, 5)[:, np.newaxis] * scales * X[:8]
+            beyond[7, 5] = 1.0
+            assert_adds_up(model, beyond)
+
+
+@pytest.mark.parametrize("members", [[ScaleInvariantRegressor()], [ScaleInvariantRegressor(loss="huber")]])
+def test_bets_on_values_far_beyond_those_learned_are_explained(members):
+    X, y = rows(100)
+    for tiny in (1.0, 1e-200, 1e-310):
+        X[:, 3] = tiny * y
+        model = ParameterFreeRegressor(members=members).fit(X, y)
+        assert_adds_up(model, X)
+        beyond = X.copy()
+        beyond[:4, :4] = np.diag([1e200, -1e200, 1e300, 1.0])
+        assert_adds_up(model, beyond)
 
 
 @pytest.mark.parametrize("model", [MODELS["regressor"], MODELS["classifier"]])
