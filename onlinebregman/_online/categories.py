@@ -7,12 +7,13 @@ category that has not been learned gets the number that the next one will have. 
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .containers import check_kind, readable
+from .containers import as_float, check_kind, readable
 
 LARGEST = 4096
 FROM_DTYPE = "from_dtype"
@@ -84,22 +85,28 @@ def find_categorical(X, categorical_features) -> np.ndarray | None:
         columns = columns_of(X) if _may_hold_text(X) else []
         chosen = np.array([_has_categories(column) for column in columns], dtype=bool)
     else:
-        chosen = _mask(np.asarray(categorical_features), X)
+        chosen = _mask(categorical_features, X)
     return chosen if chosen.any() else None
 
 
-def _mask(given: np.ndarray, X) -> np.ndarray:
-    """A mask, numbers or names of columns as a mask."""
+def _mask(categorical_features, X) -> np.ndarray:
+    """A mask, numbers or names of columns as a mask of its own."""
     names, n_features = getattr(X, "columns", None), len(columns_of(X))
-    if given.dtype.kind == "b":
+    kind = np.asarray(categorical_features).dtype.kind
+    given = np.asarray(categorical_features, dtype=object)  # in which bools are not numbers
+    n_bools = sum(isinstance(item, bool | np.bool_) for item in given.flat)
+    if kind == "b" or (n_bools > 0 and n_bools == given.size):
         if given.shape != (n_features,):
             raise ValueError(
                 f"categorical_features set as a boolean mask must have shape ({n_features},), one entry for each "
                 f"feature; got shape {given.shape}."
             )
-        return given
-    if given.size and (given.ndim != 1 or given.dtype.kind not in "iuUO"):
-        raise ValueError(f"categorical_features must be an array-like of bool, int or str; got {given.tolist()!r}.")
+        return given.astype(bool)
+    if given.size and (given.ndim != 1 or kind not in "iuUO" or n_bools > 0):
+        raise ValueError(
+            "categorical_features must be an array-like of bool, int or str, and bool of all or none; got "
+            f"{given.tolist()!r}."
+        )
     mask = np.zeros(n_features, dtype=bool)
     for item in given.tolist():
         if isinstance(item, str):
@@ -114,7 +121,7 @@ def _mask(given: np.ndarray, X) -> np.ndarray:
                     f"got {list(names)}."
                 )
             mask[list(names).index(item)] = True
-        elif not isinstance(item, int) or not 0 <= item < n_features:
+        elif not isinstance(item, Integral) or not 0 <= item < n_features:
             raise ValueError(
                 f"categorical_features set as integer indices must be in [0, n_features - 1] = [0, {n_features - 1}]; "
                 f"got {item!r}."
@@ -243,7 +250,7 @@ def _numbers(column, name) -> np.ndarray:
     try:
         values = np.empty(len(listed))
         for row, value in enumerate(listed):
-            values[row] = np.nan if value is None else value
+            values[row] = np.nan if value is None else as_float(value)
     except (TypeError, ValueError):
         _refuse(listed[row], row, name)
     return values

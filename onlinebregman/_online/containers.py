@@ -6,6 +6,8 @@ converts datetime64 arrays to numbers, and ignores the mask of masked arrays.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
@@ -79,6 +81,14 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
             f"{name} has the structured dtype {dtype}. Give plain columns, such as "
             f"numpy.lib.recfunctions.structured_to_unstructured({name})."
         )
+
+
+def as_float(value: Any) -> float:
+    """A number as a float, one beyond the largest of them as infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
 
 
 # --- data frames ------------------------------------------------------------------------------------------------------

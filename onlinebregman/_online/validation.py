@@ -19,7 +19,7 @@ from .._kernels.rows.arrays import Columns, all_finite
 from .._kernels.rows.rows import with_sorted_columns
 from .._sklearn_compat import Method
 from .categories import check_no_text, is_missing
-from .containers import check_kind, columns_of_numbers, readable
+from .containers import as_float, check_kind, columns_of_numbers, readable
 
 FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # the default of y; None is an error of the caller
@@ -67,20 +67,13 @@ def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
     raise ValueError(f"Input {name} contains {value} ({where or 'a single number'}). {remedy}")
 
 
-def _as_float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
-
-
 @contextmanager
 def _finite_floats(values, name: str) -> Iterator[None]:
     """Context of a conversion to floats, in which an integer beyond the largest of them is infinite, an error."""
     try:
         yield
     except OverflowError:
-        check_finite(np.vectorize(_as_float, otypes=[np.float64])(np.asarray(values, dtype=object)), name)
+        check_finite(np.vectorize(as_float, otypes=[np.float64])(np.asarray(values, dtype=object)), name)
         raise
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
+from onlinebregman import ParameterFreeRegressor
 from onlinebregman._online.categories import LARGEST, Categories, columns_of, find_categorical
 
 try:
@@ -103,7 +104,14 @@ def test_the_number_of_categories_is_bounded():
     assert_array_equal(categories.encode(X)[0], encoded)
 
 
-@pytest.mark.parametrize("given", [[1], [False, True], np.array([1]), ["colour"], np.array(["colour"], dtype=object)])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *([1], [False, True], np.array([1]), ["colour"], np.array(["colour"], dtype=object)),
+        *(np.array([False, True], dtype=object), pd.Series([False, True], dtype=object), [np.False_, np.True_]),
+        *(np.array([1], dtype=object), np.array([np.int64(1)], dtype=object)),
+    ],
+)
 def test_columns_can_be_named(given):
     X = frame_of(pd.Series(EXPECTED))
     assert find_categorical(X, "from_dtype") is None
@@ -119,6 +127,9 @@ def test_columns_can_be_named(given):
         ([True], r"must have shape \(2,\), one entry for each feature; got shape \(1,\)"),
         (["weight"], "item value 'weight' which is not a valid feature name"),
         ([0.5], "must be an array-like of bool, int or str"),
+        ([True, 1], r"bool of all or none; got \[True, 1\]"),
+        (np.array([1, np.False_], dtype=object), "bool of all or none"),
+        (np.array([], dtype=bool), r"got shape \(0,\)"),
     ],
 )
 def test_wrong_columns_are_named(given, message):
@@ -126,6 +137,20 @@ def test_wrong_columns_are_named(given, message):
         find_categorical(frame_of(pd.Series(EXPECTED)), given)
     with pytest.raises(ValueError, match="no feature names; give numbers"):
         find_categorical(np.ones((2, 2)), ["colour"])
+
+
+def test_a_mask_is_copied():
+    X, mask = np.ones((2, 2)), np.array([False, True])
+    chosen = find_categorical(X, mask)
+    mask[0] = True
+    assert chosen.tolist() == [False, True]
+
+
+def test_integers_beyond_the_largest_float_are_infinite():
+    X = pd.DataFrame({"colour": ["red", "blue"], "size": pd.Series([1, 10**400], dtype=object)})
+    assert_array_equal(begun(X, ["colour"]).encode(X)[0]["size"], [1.0, np.inf])
+    with pytest.raises(ValueError, match=r"Input X contains infinity \(row 1, column 1\)"):
+        ParameterFreeRegressor(categorical_features=["colour"]).fit(X, [1.0, 2.0])
 
 
 def test_text_in_a_column_of_numbers_is_named_with_its_row():
