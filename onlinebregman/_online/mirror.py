@@ -23,7 +23,7 @@ from .compiled import make_geometry, make_loss
 from .estimator import CountsLossMixin, Examples, Overflow
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .start import starting_weights
-from .validation import a_number
+from .validation import a_number, too_large
 
 
 class MirrorMixin(CountsLossMixin):
@@ -327,6 +327,8 @@ class MirrorMixin(CountsLossMixin):
         remedy = remedy[0].upper() + remedy[1:] + "."
         if reason == "bad target":
             self._learned_loss.check_target(y)
+        if reason == "too large":
+            raise too_large(name)
         if reason == "failed":
             failure = self._learner.failure
             raise ValueError(f"{self._divergence!r} cannot take the step for {name}{under}: {failure}") from failure
@@ -336,8 +338,6 @@ class MirrorMixin(CountsLossMixin):
             {
                 "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. {remedy}",
                 "overflowed": f"The weights overflowed at {name} or before{',' * bool(under)}{under}. {remedy}",
-                "too large": f"The squares of the features of rows up to {name}, by which standardize=True scales "
-                "columns, sum to infinity. Scale features to below 1e150.",
                 "loss overflowed": f"The loss of {name} (target {target}), or the sum of losses, overflows{under}: the "
                 f"weights diverge, or features and targets are too large. {remedy}",
                 "left domain": f"At {name} (target {target}) the step{under} leaves the domain "

@@ -18,7 +18,7 @@ from .._kernels.rows.rows import RowMap
 from .copies import OwnCopyMixin
 from .estimator import Call, Examples
 from .new_features import GrowsFeatures
-from .validation import check_rows, fitted, read_only
+from .validation import check_rows, fitted, read_only, too_large
 from .weights import WeightsMixin
 
 
@@ -135,6 +135,8 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         """Raise the error that names the model that refused a row, and the reason."""
+        if reason == "too large":  # for all models that share the map of rows
+            raise too_large(f"row {row}")
         number = self._learner.refusing
         if number < 0:
             raise ValueError(

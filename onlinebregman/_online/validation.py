@@ -95,6 +95,14 @@ def finite(what: str) -> Callable[[Method], Method]:
     return decorate
 
 
+def too_large(name: str) -> ValueError:
+    """The error for features up to a row, called `name`, by whose squares no column can be scaled."""
+    return ValueError(
+        f"The squares of the features of rows up to {name}, by which standardize=True scales columns, sum to infinity. "
+        "Scale features to below 1e150."
+    )
+
+
 def not_finite(what: str, row: int) -> ValueError:
     """The error for a row of which some value is not finite."""
     return ValueError(

@@ -189,7 +189,10 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         """Whether all members standardise dense rows, or learn their bins."""
         if self.members is None:
             return self.standardize
-        return all(vars(member).get("standardize") or vars(member).get("thresholds") for member in self.members)
+        return all(
+            getattr(member, "standardize", False) or getattr(member, "thresholds", None) is not None
+            for member in self.members
+        )
 
     def _indicated(self, n_features: int) -> tuple[np.ndarray, int] | None:
         """The columns of categories, and the number of categories that have a column in linear members."""

@@ -201,6 +201,32 @@ def test_combinations_survive_weights_beyond_all_scales(seed, weight):
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+def with_text(X):
+    return np.column_stack([X.astype(object), np.resize(["red", "blue"], len(X)).astype(object)])
+
+
+@pytest.mark.parametrize("make", [np.asarray, with_text], ids=["dense", "categories"])
+def test_features_whose_squares_overflow_are_called_so(unchanged, make):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    for model in (ParameterFreeRegressor(), ParameterFreeClassifier()):
+        model.fit(make(X), y)
+        huge = X.copy()
+        huge[5, 1] = 1e200
+        with unchanged(
+            model, r"squares of the features of rows up to row 39, by which standardize=True .* to infinity"
+        ):
+            model.partial_fit(make(huge), y)
+
+
+def test_pairs_of_columns_may_be_arrays():
+    X, y = load_diabetes(return_X_y=True)
+    one, other = (
+        ParameterFreeRegressor(members=[MirrorDescentRegressor(divergence="diagonal_newton", thresholds=pairs)])
+        for pairs in ([[0, 1], [2, 3]], np.array([[0, 1], [2, 3]]))
+    )
+    assert_array_equal(one.fit(X, y).predict(X), other.fit(X, y).predict(X))
+
+
 def test_the_member_that_refuses_a_row_is_known():
     """Gradient descent members learn a dense row first, although other members stand between them in the list."""
     gentle, wild = (
@@ -221,6 +247,9 @@ def test_errors_say_what_to_do():
         ParameterFreeClassifier(members=[MirrorDescentClassifier(), LogDetMetricLearner()]).fit(X, y)
     with pytest.raises(ValueError, match=r"members\[0\] must be of type .*; got ImplicitGDRegressor"):
         ParameterFreeClassifier(members=[ImplicitGDRegressor()]).fit(X, y)
+    for members in ([("name", ForwardRegressor())], [None], [5], "names", [ForwardRegressor]):
+        with pytest.raises(ValueError, match=r"members\[0\] must be of type .*Regressor or .*; got "):
+            ParameterFreeRegressor(members=members).fit(X, y)
     with pytest.raises(ValueError, match="members must hold at least one model"):
         ParameterFreeRegressor(members=[]).fit(X, y)
     with pytest.raises(ValueError, match="'share' parameter"):
