@@ -15,13 +15,18 @@ from .validation import read_only
 
 
 def check_one_output(model: Any, error: type[Exception]) -> None:
-    """Raise an error if a fitted mixture has several outputs."""
-    if isinstance(model._fitted_mixer(), OutputsMixer):
-        kind = "Classifier" if is_classifier(model) else "Regressor"
-        raise error(
-            f"This {type(model).__name__} has {len(model._fitted_mixer().mixers)} outputs, but that is for one; "
-            f"use sklearn.multioutput.MultiOutput{kind}, whose estimators_ are such models."
-        )
+    """Raise an error if a fitted mixture has several outputs, or one in a column of y."""
+    mixer = model._fitted_mixer()
+    if not isinstance(mixer, OutputsMixer):
+        return
+    name, n = type(model).__name__, len(mixer.mixers)
+    if n == 1:
+        raise error(f"This {name} learned y of shape (n_samples, 1), but that is for a 1d y; learn y.ravel().")
+    kind = "Classifier" if is_classifier(model) else "Regressor"
+    raise error(
+        f"This {name} has {n} outputs, but that is for one; use sklearn.multioutput.MultiOutput{kind}, whose "
+        "estimators_ are such models."
+    )
 
 
 class WeightsMixin(LifeCycleMixin):

@@ -106,7 +106,8 @@ class ExplainedMixin(DocumentedMixin):
         Raises
         ------
         ValueError
-            If a member has update="aioli", whose scores are no sums, or there are several outputs.
+            If a member has update="aioli", whose scores are no sums, or there are several outputs, or one in a column
+            of y, of shape (n_samples, 1).
         """
         check_one_output(self, ValueError)
         return self._explain_rows(self._read_rows(X))

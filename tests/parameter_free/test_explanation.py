@@ -260,6 +260,18 @@ def test_scores_that_are_no_sums_are_refused():
         model.explain(X)
 
 
+@pytest.mark.parametrize(
+    ("targets", "message"), [(1, r"learned y of shape \(n_samples, 1\).* learn y.ravel\(\)"), (2, "has 2 outputs")]
+)
+def test_targets_in_columns_are_refused(targets, message):
+    X, y = rows(50)
+    model = ParameterFreeRegressor(random_features=0).fit(X, np.column_stack([y] * targets))
+    with pytest.raises(ValueError, match=message):
+        model.explain(X)
+    with pytest.raises(AttributeError, match=message):
+        _ = model.feature_importances_
+
+
 # --- importances ------------------------------------------------------------------------------------------------------
 
 
