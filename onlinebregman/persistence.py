@@ -213,6 +213,8 @@ class _Writer:
         def nodes(values: Iterable[Any]) -> list[Any]:
             return [self.node(item, f"{where}[{i}]") for i, item in enumerate(values)]
 
+        if type(value) is np.memmap:  # of a model that joblib has loaded with mmap_mode
+            value = np.asarray(value)
         if type(value) in (list, tuple, set, frozenset):
             return {type(value).__name__: nodes(value)}
         if type(value) is dict:

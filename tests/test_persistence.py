@@ -145,6 +145,10 @@ def through_save_model(model, folder):
     return load_model(folder / "model.zip")
 
 
+def through_memmap_and_save_model(model, folder):
+    return through_save_model(through_memmap(model, folder), folder)
+
+
 def through_deepcopy(model, folder):
     return copy.deepcopy(model)
 
@@ -161,10 +165,15 @@ WAYS = [
     through_joblib,
     through_memmap,
     through_save_model,
+    through_memmap_and_save_model,
     through_deepcopy,
     through_copy,
 ]
-RARE = [through_dask, through_joblib]  # they handle arrays like `through_buffers` and `through_memmap`
+RARE = [  # they handle arrays like `through_buffers`, `through_memmap` and `through_save_model`
+    through_dask,
+    through_joblib,
+    through_memmap_and_save_model,
+]
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
