@@ -62,7 +62,8 @@ class ExplainedMixin(DocumentedMixin):
         when the value of the column is replaced by another one (total-effect Sobol index), over the sum for all
         columns. Computed when it is read, from 256 rows that are drawn from what the model keeps of each column; all
         kinds of members count. Zeros for a model that predicts a constant. AttributeError on streams that began with
-        sparse rows, or with neither `thresholds` nor `standardize`, since nothing is known of the columns then.
+        sparse rows, unless members have `thresholds`, or with neither `thresholds` nor `standardize`, since nothing is
+        known of the columns then.
     """
 
     if TYPE_CHECKING:
@@ -470,7 +471,7 @@ def _sampler(model: Any) -> Callable[[int, int], Array] | None:
     """A function that gives n values of column j, as they are distributed in the rows so far; None if unknown."""
     maps = [member._learner.row_map for member in model.estimators_]
     binned = next((each for each in maps if isinstance(each, ThresholdMap)), None)
-    standardizer = next((each for each in maps if isinstance(each, Standardizer)), None)
+    standardizer = next((each for each in maps if isinstance(each, Standardizer) and each.centred), None)
     if binned is not None:
         kept, *_, sample, counted = binned.bins.state
 
@@ -484,5 +485,6 @@ def _sampler(model: Any) -> Callable[[int, int], Array] | None:
         return draw
     if standardizer is None:
         return None
-    mean, scale = standardizer.mean, standardizer.scale
-    return lambda j, n: mean[j] + scale[j] * ndtri((np.arange(n) + 0.5) / n)
+    inverse = standardizer.in_units_of_data(np.ones(standardizer.n_features), 0.0)[0]
+    mean, deviation = standardizer.mean, standardizer.scale * (inverse > 0)  # 0 of constant columns
+    return lambda j, n: mean[j] + deviation[j] * ndtri((np.arange(n) + 0.5) / n)

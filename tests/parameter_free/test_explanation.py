@@ -329,6 +329,22 @@ def test_importances_require_a_fitted_model_that_knows_the_columns():
     model = ParameterFreeRegressor().fit(sparse.csr_matrix(X), y)
     with pytest.raises(AttributeError, match="standardize=True"):
         _ = model.feature_importances_
+    scaled = MirrorDescentRegressor(standardize=True)  # without means: only sizes are known
+    model = ParameterFreeRegressor(members=[scaled]).fit(sparse.csr_matrix(X), y)
+    assert_adds_up(model, X)
+    with pytest.raises(AttributeError, match="standardize=True"):
+        _ = model.feature_importances_
+    of_bins = MirrorDescentRegressor(divergence="diagonal_newton", thresholds="no_interactions")
+    one, other = (ParameterFreeRegressor(members=[of_bins]).fit(form(X), y) for form in (sparse.csr_matrix, np.asarray))
+    assert_array_equal(one.feature_importances_, other.feature_importances_)
+
+
+def test_constant_columns_are_not_important():
+    X, y = rows(200)
+    X[:, 3] = 7.0
+    members = [MirrorDescentRegressor(standardize=standardize, fit_intercept=False) for standardize in (True, False)]
+    model = ParameterFreeRegressor(members=members).fit(X, y + 7.0)
+    assert model.feature_importances_[3] == 0.0 and not model.explain(X).contributions[:, 3].any()
 
 
 @pytest.mark.parametrize("standardize", [True, False])
