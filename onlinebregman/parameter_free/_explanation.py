@@ -21,12 +21,11 @@ remains on average over all other columns to each column, and the rest to pairs 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, ndtri, softmax
+from scipy.special import log_expit, softmax
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
@@ -34,7 +33,6 @@ from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._kernels.learners.mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
-from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
 from .._online.categories import Categories
 from .._online.docs import DocumentedMixin
@@ -43,12 +41,13 @@ from .._online.types import MatrixLike
 from .._online.validation import check_query, dense, read_only
 from .._online.weights import check_one_output
 from .._sklearn_compat import check_feature_names_in
+from ._importances import SAMPLE, importances, sampler
 
 Array = NDArray[np.float64]
 
 TINY, FAR, VOTE_POWER, VOTES = CONSTANTS
-SAMPLE = 256  # values that stand for the distribution of a column
-_ROWS = 256  # that are explained together
+_ROWS, _VALUES = 256, 1 << 23  # that are explained together: at most as many rows, and numbers of all members
+_PER_SCORE = 16  # numbers besides the terms
 
 
 class ExplainedMixin(DocumentedMixin):
@@ -153,7 +152,7 @@ class Terms:
         self.pairs: list[tuple[int, int]] = sorted(pairs)
         self.has_features = any(getattr(member._learner, "features", None) is not None for member in self.members)
         self.n = self.n_features + len(self.pairs) + self.has_features + 1
-        draw = _sampler(model)
+        draw = sampler(model)
         rows = None if draw is None else np.column_stack([draw(j, SAMPLE) for j in range(self.n_features)])
         self._sample: Array | None = rows  # each column in order
         self._shares = np.zeros(0)
@@ -313,20 +312,28 @@ def _squares(z: Array, root: Array) -> Array:
 def contributions(model: Any, terms: Terms, X: Array) -> Array:
     """The terms of the score of each row, shape (n_rows, n_terms), and n_classes if these are three or more."""
     several = is_classifier(model) and not model._fitted_mixer().of_two  # whether each class has a score
-    out = np.zeros((len(X), len(model.classes_) if several else 1, terms.n))
-    for start in range(0, len(X), _ROWS):
-        rows, part = X[start : start + _ROWS], out[start : start + _ROWS]
-        of_members = np.stack([terms.of_member(member, rows) for member in terms.members], axis=1)
+    n_members, n_scores = len(terms.members), len(model.classes_) if several else 1
+    out = np.zeros((len(X), n_scores, terms.n))
+    n = max(min(_ROWS, _VALUES // (n_members * n_scores * (terms.n + _PER_SCORE))), 1)
+    for start in range(0, len(X), n):
+        rows, part = X[start : start + n], out[start : start + n]
+        of_members = np.empty((len(rows), n_members, n_scores, terms.n))
+        for number, member in enumerate(terms.members):
+            of_members[:, number] = terms.of_member(member, rows)
         if is_classifier(model):
-            weights = _weights_of_logits(model, of_members)
+            _add_classes(model, of_members, part)
         else:
             weights, bias = _weights_of_scores(model, of_members.sum(axis=(2, 3)))
-            weights = weights[..., np.newaxis, np.newaxis]
             part[:, 0, -1] = bias
-        part += np.einsum("nkcd,nkdt->nct", weights, of_members, optimize=True)
+            part += _weighted(weights[..., np.newaxis], of_members)
     if several and len(model.classes_) == 2:
         out = np.diff(out, axis=1)
     return out[:, 0] if out.shape[1] == 1 else np.moveaxis(out, 1, 2)
+
+
+def _weighted(weights: Array, of_members: Array) -> Array:
+    """The sum of the members' terms of each score, times their weights of shape (n_rows, n_members, n_scores)."""
+    return np.einsum("nkc,nkct->nct", weights, of_members)
 
 
 def _slope(image: Array, a: Array, at_0: float | Array) -> Array:
@@ -364,8 +371,8 @@ def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float]:
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def _weights_of_logits(model: Any, of_members: Array) -> Array:
-    """W of shape (n_rows, n_members, n_scores, n_scores) from the members' terms, which are calibrated in place."""
+def _add_classes(model: Any, of_members: Array, out: Array) -> None:
+    """Add the terms of the classes to `out`, from those of the members, which are calibrated in place."""
     mixer, n_classes = model._fitted_mixer(), len(model.classes_)
     slopes, offsets = mixer.scaling
     of_members *= slopes[:, np.newaxis, np.newaxis]
@@ -373,18 +380,19 @@ def _weights_of_logits(model: Any, of_members: Array) -> Array:
     a = of_members.sum(axis=3)
     if mixer.of_two:
         mixed = _Mixed(model, np.concatenate([np.zeros_like(a), a], axis=2))
-        return _pair_weights(mixed, 1, 0)[..., None, None]
+        out += _weighted(_pair_weights(mixed, 1, slice(1)), of_members)
+        return
     logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
     log_p = np.where(logistic, log_expit(a), a)
-    slope = np.where(logistic, _slope(log_expit(a) + np.log(2), a, 0.5), 1.0)
-    mixed = _Mixed(model, log_p)
-    weights = np.zeros((*a.shape, n_classes))
-    for c in range(n_classes):
-        for d in range(c):
-            of_pair = _pair_weights(mixed, c, d) / n_classes
-            weights[:, :, [c, d], [c, d]] += of_pair[..., np.newaxis]
-            weights[:, :, [c, d], [d, c]] -= of_pair[..., np.newaxis]
-    return weights * slope[:, :, np.newaxis]
+    of_members *= np.where(logistic, _slope(log_expit(a) + np.log(2), a, 0.5), 1.0)[..., np.newaxis]
+    mixed, totals = _Mixed(model, log_p), np.zeros(a.shape)
+    for c in range(1, n_classes):
+        weights = _pair_weights(mixed, c, slice(c)) / n_classes
+        totals[:, :, c] += weights.sum(axis=2)
+        totals[:, :, :c] += weights
+        out[:, c] -= np.einsum("nkd,nkdt->nt", weights, of_members[:, :, :c])
+        out[:, :c] -= np.einsum("nkd,nkt->ndt", weights, of_members[:, :, c])
+    out += _weighted(totals, of_members)
 
 
 class _Mixed:
@@ -415,21 +423,27 @@ def _log(p: Array) -> Array:
     return np.log(np.maximum(p, TINY))
 
 
-def _pair_weights(mixed: _Mixed, c: int, d: int) -> Array:
-    """Weights of the members' log odds of class c to class d, whose sum is that of the mixture."""
+def _pair_weights(mixed: _Mixed, c: int, others: slice) -> Array:
+    """Weights of the members' log odds of class c to each of the others, whose sum is that of the mixture.
+
+    The shape is (n_rows, n_members, n_others).
+    """
 
     def between(logits: Array) -> Array:
-        return logits[..., c] - logits[..., d]
+        return logits[..., c : c + 1] - logits[..., others]
+
+    def both(p: Array) -> Array:
+        return p[..., c : c + 1] + p[..., others]
 
     a, logits, x = between(mixed.a), between(mixed.logits), between(mixed.x)
-    of_mixture = _odds_weights(mixed.v * mixed.p[..., [c, d]].sum(axis=2), a, logits[:, 0])
-    in_combinations = _odds_weights(mixed.u * mixed.q[..., [c, d]].sum(axis=2), logits, between(mixed.prediction))
-    of_votes = in_combinations[:, 1 + VOTES :] @ mixed.coef[VOTES:]
-    of_votes = of_votes * _slope(between(mixed.votes), a, VOTE_POWER * mixed.votes[..., c])
+    of_mixture = _odds_weights(mixed.v[:, np.newaxis] * both(mixed.p), a, logits[:, 0])
+    in_combinations = _odds_weights(mixed.u[:, np.newaxis] * both(mixed.q), logits, between(mixed.prediction))
+    of_votes = mixed.coef[VOTES:].T @ in_combinations[:, 1 + VOTES :]
+    of_votes = of_votes * _slope(between(mixed.votes), a, VOTE_POWER * mixed.votes[..., c : c + 1])
     in_combinations = in_combinations[:, : 1 + VOTES]
     # x are the members' distances from the mixture, which clipping shrinks
     shrunk = np.clip(_slope(x, a - logits[:, :1], 1.0), 0.0, 1.0)
-    coef = in_combinations[:, 1:] @ mixed.coef[:VOTES] * shrunk
+    coef = mixed.coef[:VOTES].T @ in_combinations[:, 1:] * shrunk
     return (in_combinations.sum(axis=1) - coef.sum(axis=1))[:, np.newaxis] * of_mixture + coef + of_votes
 
 
@@ -438,53 +452,3 @@ def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:
     total = weights.sum(axis=1, keepdims=True)
     slopes = _slope(np.tanh(a / 2), a, 0.5) / _slope(np.tanh(mixed / 2), mixed, 0.5)[:, np.newaxis]
     return np.divide(weights, total, out=np.full(weights.shape, 1 / weights.shape[1]), where=total > 0) * slopes
-
-
-# --- importances ------------------------------------------------------------------------------------------------------
-
-
-def importances(model: Any, n_rows: int = SAMPLE) -> Array:
-    """The share of each column in the variance of predictions (total-effect Sobol index, by Jansen's estimator).
-
-    Columns are drawn independently, from the samples that members of bins hold, or as normal.
-    """
-    rng, d = np.random.default_rng(0), model.n_features_in_
-    draw = _sampler(model)
-    if draw is None:
-        raise AttributeError(
-            "feature_importances_ requires members that know how columns are distributed: those of dense rows with "
-            "thresholds=True, or with standardize=True and without categories."
-        )
-    X, others = (np.column_stack([rng.permutation(draw(j, n_rows)) for j in range(d)]) for _ in range(2))
-    predicted = model._predict_validated(X, ())
-    changes = np.empty(d)
-    for j in range(d):
-        rows = X.copy()
-        rows[:, j] = others[:, j]
-        changes[j] = np.linalg.norm(model._predict_validated(rows, ()) - predicted)
-    largest = changes.max()
-    shares = (changes / largest) ** 2 if largest > 0 else changes
-    return shares / max(shares.sum(), 1.0)
-
-
-def _sampler(model: Any) -> Callable[[int, int], Array] | None:
-    """A function that gives n values of column j, as they are distributed in the rows so far; None if unknown."""
-    maps = [member._learner.row_map for member in model.estimators_]
-    binned = next((each for each in maps if isinstance(each, ThresholdMap)), None)
-    standardizer = next((each for each in maps if isinstance(each, Standardizer) and each.centred), None)
-    if binned is not None:
-        kept, *_, sample, counted = binned.bins.state
-
-        def draw(j: int, n: int) -> Array:
-            if not model.t_:  # rows of weight 0
-                return np.zeros(n)
-            missing = round(n * (1 - counted[j] / model.t_))
-            places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
-            return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
-
-        return draw
-    if standardizer is None:
-        return None
-    inverse = standardizer.in_units_of_data(np.ones(standardizer.n_features), 0.0)[0]
-    mean, deviation = standardizer.mean, standardizer.scale * (inverse > 0)  # 0 of constant columns
-    return lambda j, n: mean[j] + deviation[j] * ndtri((np.arange(n) + 0.5) / n)

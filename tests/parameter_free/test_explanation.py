@@ -1,6 +1,7 @@
 """What columns contribute to predictions, and their importances."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from onlinebregman import (
     ScaleInvariantClassifier,
     ScaleInvariantRegressor,
 )
+from onlinebregman.parameter_free import _explanation
 
 MODELS = {
     "regressor": ParameterFreeRegressor(random_features=16),
@@ -231,6 +233,28 @@ def test_terms_have_the_names_of_the_columns():
 def test_contributions_of_classes_add_up_to_zero():
     X, y = rows()
     assert_allclose(start(MODELS["classifier"], X, y).explain(X).contributions.sum(axis=2), 0.0, atol=1e-10)
+
+
+def test_many_classes_are_explained_in_little_memory():
+    X, _ = rows(128)
+    model = ParameterFreeClassifier(members=[ForwardClassifier(), MirrorDescentClassifier(standardize=True)])
+    model.fit(X, np.arange(128) % 64)
+    tracemalloc.start()
+    explanation = model.explain(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * explanation.contributions.nbytes
+    assert_allclose(explanation.contributions.sum(axis=1), explanation.scores, atol=1e-10)
+    assert_allclose(explanation.contributions.sum(axis=2), 0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_may_be_explained_one_by_one(model, n_classes, monkeypatch):
+    X, y = rows(100)
+    model.fit(X, np.minimum(y, n_classes - 1))
+    together = model.explain(X[:20]).contributions
+    monkeypatch.setattr(_explanation, "_VALUES", 1)
+    assert_allclose(model.explain(X[:20]).contributions, together, rtol=1e-10, atol=1e-10)
 
 
 def test_explaining_changes_nothing_and_requires_rows_like_those_learned(model):
