@@ -7,7 +7,6 @@ category that has not been learned gets the number that the next one will have. 
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
@@ -121,7 +120,7 @@ def _mask(categorical_features, X) -> np.ndarray:
                     f"got {list(names)}."
                 )
             mask[list(names).index(item)] = True
-        elif not isinstance(item, Integral) or not 0 <= item < n_features:
+        elif not isinstance(item, int | np.integer) or not 0 <= item < n_features:
             raise ValueError(
                 f"categorical_features set as integer indices must be in [0, n_features - 1] = [0, {n_features - 1}]; "
                 f"got {item!r}."
