@@ -68,9 +68,9 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     def _make_row_map(self, X) -> RowMap | None:
         """A map; None: rows are learned as they are."""
         n, allow_nan = X.shape[1], self._allow_nan
-        if isinstance(self.thresholds, str):
-            paired = self.thresholds == "pairwise" and n > 1
-            return ThresholdMap(n, parts_of_pairs(n, PAIRS, 1, 0)[0] if paired else (), allow_nan=allow_nan)
+        if isinstance(self.thresholds, str):  # an array would be compared with a name element by element
+            pairs = parts_of_pairs(n, PAIRS, 1, 0)[0] if self.thresholds == "pairwise" and n > 1 else ()
+            return ThresholdMap(n, pairs, allow_nan=allow_nan)
         if self.thresholds is not None:
             return ThresholdMap(n, _checked_pairs(self.thresholds, n), singles=False, allow_nan=allow_nan)
         if self._categorical is None:
