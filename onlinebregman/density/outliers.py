@@ -119,9 +119,10 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            `score_samples(X) - offset_`.
+            `score_samples(X) - offset_`, 0 where both are minus infinity.
         """
-        return self.score_samples(X) - self.offset_
+        scores, offset = self.score_samples(X), self.offset_
+        return np.subtract(scores, offset, out=np.zeros_like(scores), where=scores != offset)
 
     @property
     def offset_(self) -> float:

@@ -10,6 +10,7 @@ from onlinebregman import (
     DensityMixture,
     DensityOutlierDetector,
     ImplicitGDRegressor,
+    MaxEntDensity,
     OnlineExponentialFamily,
     OnlineGaussian,
 )
@@ -106,6 +107,17 @@ def test_before_ten_rows_all_are_inliers():
     model = DensityOutlierDetector().partial_fit(X[:UNSCORED])
     assert model.offset_ == -np.inf
     assert (model.predict(X) == 1).all()
+
+
+def test_impossible_rows_are_outliers_once_there_is_an_offset():
+    """As long as it is minus infinity, no score is below it."""
+    model = DensityOutlierDetector(MaxEntDensity(domain=[[0.0], [1.0], [2.0]])).partial_fit([[0.0], [1.0]])
+    assert model.score_samples([[7.0]]) == [-np.inf]
+    assert model.decision_function([[0.0], [7.0]]).tolist() == [np.inf, 0.0]
+    assert model.predict([[0.0], [7.0]]).tolist() == [1, 1]
+    model.partial_fit(RNG.integers(0, 3, size=(50, 1)).astype(float))
+    assert model.decision_function([[7.0]]) == [-np.inf]
+    assert model.predict([[0.0], [7.0]]).tolist() == [1, -1]
 
 
 def test_only_densities_that_learn_online():
