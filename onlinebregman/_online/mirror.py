@@ -279,7 +279,11 @@ class MirrorMixin(CountsLossMixin):
     def _schedule(self) -> Schedule:
         """The learning rates."""
         learning_rate, eta0 = self._rate()
-        return resolve_schedule(learning_rate, eta0, self.power_t, getattr(self, "alpha", None))
+        return resolve_schedule(learning_rate, eta0, self.power_t, self._strength())
+
+    def _strength(self) -> float | None:
+        """The strength of the penalty, for learning_rate="optimal"; None for estimators without these rates."""
+        return None
 
     def _rate(self) -> tuple[Any, float]:
         """The schedule's name or object, and its initial rate, from the parameters `learning_rate` and `eta0`."""

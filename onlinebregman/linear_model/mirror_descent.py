@@ -18,7 +18,7 @@ from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
-from ..penalties import PENALTIES, Penalty, resolve_penalty
+from ..penalties import PENALTIES, ElasticNet, Penalty, resolve_penalty
 from ..schedules import AggressiveRate, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update, _parts
 from ._classifier import OnlineLinearClassifier
@@ -70,7 +70,7 @@ class ParametricMirrorMixin(MirrorMixin):
         The cost of a sparse row is proportional to its nonzeros, except with `average` or `track_regret`, and where
         proximal steps cannot be combined (user guide).
     alpha : float
-        Strength of the penalty.
+        Strength of a penalty that is given by its name, and of learning_rate="optimal" without a penalty.
     l1_ratio : float or None
         Share of the L1 part in "elasticnet", from 0 to 1; not used by other penalties.
     eta0 : float or None
@@ -83,10 +83,10 @@ class ParametricMirrorMixin(MirrorMixin):
         the constant rate with the smallest loss bound under `data_bounds`, without eta0; with a penalty that has an L2
         part, in "squared_euclidean" without an intercept, 1 / (alpha (1 - l1_ratio) t), for a regret of O(log T).
         "adaptive": eta0 until `fit` would stop, by `tol` or `early_stopping`, then a fifth of it, and so on down to
-        1e-6. "optimal": scikit-learn's, 1 / (alpha (t_0 + t - 1)) with t_0 = alpha^(-3/4). "pa1" and "pa2": the rates
-        of the passive-aggressive algorithms with C = eta0, for explicit steps on losses of slope 1 ("hinge",
-        "absolute_error", "epsilon_insensitive") in "squared_euclidean"; see `schedules.PassiveAggressive`. A schedule
-        from `onlinebregman.schedules` is used directly, without eta0.
+        1e-6. "optimal": scikit-learn's, 1 / (alpha (t_0 + t - 1)) with t_0 = alpha^(-3/4) and the alpha of the penalty.
+        "pa1" and "pa2": the rates of the passive-aggressive algorithms with C = eta0, for explicit steps on losses of
+        slope 1 ("hinge", "absolute_error", "epsilon_insensitive") in "squared_euclidean"; see
+        `schedules.PassiveAggressive`. A schedule from `onlinebregman.schedules` is used directly, without eta0.
     data_bounds : dict or None
         Bounds on rows and comparators, for learning_rate="theory": "x", the size of a row (its norm in the divergence:
         `Divergence.row_size`), "u", that of the comparator's weights, or "divergence", its D(u, w_1), "intercept",
@@ -190,6 +190,18 @@ class ParametricMirrorMixin(MirrorMixin):
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
+
+    def _strength(self) -> float | None:
+        if self.learning_rate != "optimal":
+            return None
+        if isinstance(self.penalty, ElasticNet):
+            return self.penalty.alpha
+        if isinstance(self.penalty, Penalty):
+            raise ValueError(
+                "learning_rate='optimal' requires a penalty of known strength, by name or ElasticNet, L1 or L2; got "
+                f"{self.penalty!r}. Use onlinebregman.schedules.Optimal(alpha)."
+            )
+        return self.alpha
 
     def _rate(self) -> tuple[Any, float]:
         divergence = vars(self).get("_divergence", self.divergence)

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.inspection import RegretDisplay
 from onlinebregman.losses import QuantileLoss
+from onlinebregman.penalties import L1, L2, ElasticNet, ExplicitElasticNet, Penalty
 from onlinebregman.schedules import Optimal, PassiveAggressive, resolve_schedule
 
 CLASSIFIER = {"divergence": "squared_euclidean", "loss": "hinge", "update": "explicit"}
@@ -139,6 +140,27 @@ def test_theorem_of_optimal_rates(alpha, seed):
     assert_allclose(model._schedule()([1, 10]), 1 / (alpha * (t0 + np.array([0, 9]))))
 
 
+@pytest.mark.parametrize("penalty", [L2(0.1), ElasticNet(0.1, 0.3), ExplicitElasticNet(0.1, 0.0)], ids=repr)
+def test_optimal_rates_have_the_strength_of_a_penalty_object(stream, penalty):
+    X, y = stream
+    at_optimal, given = (
+        MirrorDescentRegressor(**REGRESSOR, penalty=penalty, learning_rate=rate).partial_fit(X, y)
+        for rate in ("optimal", Optimal(0.1))
+    )
+    assert_array_equal(at_optimal.coef_, given.coef_)
+    if isinstance(penalty, L2):
+        named = MirrorDescentRegressor(**REGRESSOR, penalty="l2", alpha=0.1, learning_rate="optimal").partial_fit(X, y)
+        assert_array_equal(at_optimal.coef_, named.coef_)
+
+
+class Cost(Penalty):
+    def value(self, w):
+        return float(np.abs(w).sum())
+
+    def prox(self, divergence, w, eta):
+        return L1(1.0).prox(divergence, w, eta)
+
+
 def test_schedules():
     assert resolve_schedule("optimal", alpha=0.01) == Optimal(0.01) != Optimal(0.02)
     assert resolve_schedule("pa1", 0.5) == PassiveAggressive(0.5) != resolve_schedule("pa2", 0.5)
@@ -159,6 +181,8 @@ def test_schedules():
         ({"learning_rate": "pa1", "loss": QuantileLoss(0.9)}, "a loss of slope 1 or -1"),
         ({"learning_rate": PassiveAggressive(), "loss": "huber"}, "a loss of slope 1 or -1"),
         ({"learning_rate": "optimal", "alpha": 0.0}, "alpha must be > 0 since learning_rate is 'optimal'"),
+        ({"learning_rate": "optimal", "penalty": L2(0.0)}, "alpha must be > 0 since learning_rate is 'optimal'"),
+        ({"learning_rate": "optimal", "penalty": Cost()}, r"a penalty of known strength.*; got Cost\(\)"),
     ],
 )
 def test_what_they_are_not_for_is_refused(stream, parameters, message):
