@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from .._online.estimator import EpochEstimator
+from .._kernels.learners.learner import Learner
+from .._kernels.learners.multi_learner import MultiLearner
+from .._online.compiled import make_loss
+from .._online.estimator import EpochEstimator, Examples
 from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
@@ -57,7 +60,10 @@ class ScaleInvariantMixin(MirrorMixin):
     _merged = EpochEstimator._merged
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
-        loss = self._learned_loss
+        return self._bets(n_features, self._learned_loss)
+
+    def _bets(self, n_features: int, loss: Loss) -> ScaleInvariantGeometry:
+        """The geometry for this loss."""
         if not loss.lipschitz < np.inf:
             raise ValueError(
                 f"The loss of {type(self).__name__} must have a bounded slope; got {loss!r}. Use another loss, such as "
@@ -244,6 +250,14 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
     }
     _alternative = "'absolute_error' or 'huber'"
+
+    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
+        learner = super()._make_learners(n_weights, data, coef)
+        if not self._sorted:
+            return learner
+        # the losses of several quantiles differ in their slopes
+        losses = self._learned_loss.parts
+        return MultiLearner([Learner(self._bets(n_weights, loss), make_loss(loss)) for loss in losses])
 
     if TYPE_CHECKING:  # the methods of the mixin
 

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import d2_pinball_score
 
-from onlinebregman import ForwardRegressor, MirrorDescentRegressor
+from onlinebregman import ForwardRegressor, MirrorDescentRegressor, ScaleInvariantRegressor
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.model_selection import LearningRatePath
 
@@ -44,6 +45,23 @@ def test_they_are_the_models_of_the_single_quantiles_sorted(divergence, layout, 
     each = np.stack([single.predict(layout(X)) for single in singles], axis=1)
     assert_array_equal(model.predict(layout(X)), np.sort(each, axis=1))
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[:1]), model.predict(X[:1]))
+
+
+@pytest.mark.parametrize("levels", [[0.1, 0.5], LEVELS], ids=str)
+def test_without_a_rate_each_bets_with_its_own_slope(levels):
+    X, y = rows()
+    model, *singles = (
+        ScaleInvariantRegressor(loss=QuantileLoss(q), handle_new_features="add") for q in (levels, *levels)
+    )
+    u = np.array([1.0, -1.0, 0.5])
+    for n, cut in ((2, slice(0, 1)), (2, slice(1, 120)), (3, slice(120, 300))):  # a feature is added
+        for each in (model, *singles):
+            each.partial_fit(pd.DataFrame(X[cut, :n], columns=list("abc")[:n]), y[cut])
+    assert_array_equal(model.coef_, [single.coef_ for single in singles])
+    assert_array_equal(model.intercept_, [single.intercept_ for single in singles])
+    assert model.cumulative_loss_ == sum(single.cumulative_loss_ for single in singles)
+    for bound in ("regret_certificate", "regret_bound"):
+        assert_array_equal(getattr(model, bound)(u), [getattr(single, bound)(u) for single in singles])
 
 
 @given(
