@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from numbers import Real
-from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,10 @@ def spell(value: object) -> str:
 
 def is_finite_number(value: float) -> bool:
     """Whether it is a number, no truth value, that is finite as a float: integers may be larger than any."""
-    return isinstance(value, Real) and not isinstance(value, bool) and -float_info.max <= value <= float_info.max
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:
+        return False
 
 
 def check_parameter(value: float, name: str, *, positive: bool) -> float:

@@ -18,12 +18,11 @@ J. Duchi, S. Shalev-Shwartz, Y. Singer, A. Tewari, "Composite Objective Mirror D
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._objects import ForDivergences, check_parameter
+from ._objects import ForDivergences, check_parameter, is_finite_number
 from .divergences import Divergence
 
 __all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "ExplicitElasticNet", "Penalty", "resolve_penalty"]
@@ -107,9 +106,9 @@ class ElasticNet(Penalty):
 
     def __init__(self, alpha: float = 0.0001, l1_ratio: float = 0.15) -> None:
         self.alpha: float = check_parameter(alpha, "alpha", positive=False)
-        self.l1_ratio: float = l1_ratio
-        if isinstance(l1_ratio, bool) or not isinstance(l1_ratio, Real) or not 0 <= l1_ratio <= 1:
+        if not is_finite_number(l1_ratio) or not 0 <= l1_ratio <= 1:
             raise ValueError(f"l1_ratio must be a number from 0 (L2) to 1 (L1); got {l1_ratio!r}.")
+        self.l1_ratio: float = float(l1_ratio)
 
     @property
     def l1(self) -> float:

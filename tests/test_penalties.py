@@ -211,14 +211,20 @@ def test_the_elastic_net_is_between_the_two():
         assert_array_equal(kind(0.0).prox(SquaredEuclidean(), w, 0.5), w)
 
 
-@pytest.mark.parametrize("alpha", [-1.0, np.inf, 10**400, np.nan, "1", True])
+def test_parameters_are_kept_as_floats():
+    small = ElasticNet(np.float16(0.5), np.float32(0.25))
+    assert small == ElasticNet(0.5, 0.25) and repr(small) == "ElasticNet(alpha=0.5, l1_ratio=0.25)"
+    assert type(small.l1) is type(small.l2) is type(L2(np.float32(0.5)).alpha) is float
+
+
+@pytest.mark.parametrize("alpha", [-1.0, np.inf, np.float32(np.inf), 10**400, np.nan, "1", True])
 def test_strengths_that_are_none_are_refused(alpha):
     for kind in KINDS:
         with pytest.raises(ValueError, match="must be a finite number >= 0"):
             kind(alpha)
 
 
-@pytest.mark.parametrize("ratio", [-0.1, 1.1, np.nan, None])
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, np.nan, 10**400, None, True])
 def test_shares_that_are_none_are_refused(ratio):
     with pytest.raises(ValueError, match=r"must be a number from 0 \(L2\) to 1 \(L1\)"):
         ElasticNet(1.0, ratio)

@@ -56,7 +56,7 @@ def test_rows_count_from_one(schedule, formula):
             schedule(t)
 
 
-@pytest.mark.parametrize("bad", [0, -0.1, np.nan, np.inf, 10**400, "0.1", None, True])
+@pytest.mark.parametrize("bad", [0, -0.1, np.nan, np.inf, np.float32(np.inf), 10**400, "0.1", None, True])
 def test_bad_parameters(bad):
     for make, name in [
         (Constant, "eta0"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import log
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._objects import is_finite_number
 from .._online.validation import read_only
 from .._online.weights import WeightsMixin
 from .._sklearn_compat import Interval
@@ -17,8 +18,8 @@ Array = NDArray[np.float64]
 
 
 def are_numbers(*values) -> bool:
-    """Whether all values are numbers whose squares do not overflow, and not NaN."""
-    return all(isinstance(value, Real) for value in values) and all(abs(value) <= 1e100 for value in values)
+    """Whether all values are numbers whose squares do not overflow as floats, and not NaN."""
+    return all(is_finite_number(value) and abs(float(value)) <= 1e100 for value in values)
 
 
 def hoeffding_rate(loss_range: float, n_rows: float, n_experts: int) -> float:

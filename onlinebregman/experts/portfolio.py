@@ -197,12 +197,12 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
         rate, bounds = self.learning_rate, self.data_bounds or {}
         if rate == "theory":
             ratio, n_rows = bounds.get("ratio", np.nan), bounds.get("n_rows", np.nan)
-            if not are_numbers(ratio, n_rows) or not 1e-300 <= ratio <= 1 or not n_rows > 0:
+            if not are_numbers(ratio, n_rows) or not 1e-300 <= float(ratio) <= 1 or not n_rows > 0:
                 raise ValueError(
                     "learning_rate='theory' needs data_bounds with 'ratio' in (0, 1] and a positive 'n_rows'; "
                     f"got {bounds!r}."
                 )
-            return hoeffding_rate(1 / ratio, n_rows, n_assets)
+            return hoeffding_rate(1 / float(ratio), float(n_rows), n_assets)
         return float(rate)
 
     @property

@@ -251,7 +251,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         if needed <= set(bounds) and np.shape(bounds["y"]) == (2,) and are_numbers(*bounds["y"], n_rows):
             lo, hi = float(bounds["y"][0]), float(bounds["y"][1])
             if hi - lo >= 1e-100 and n_rows > 0:
-                return lo, hi, n_rows
+                return lo, hi, float(n_rows)
         raise ValueError(
             f"{what} needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, largest) of numbers, "
             f"n_rows positive; got {self.data_bounds!r}."

@@ -299,7 +299,7 @@ class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTarget
         return tags
 
     def _schedule(self) -> Schedule:
-        return Constant(min(self.eta0, _NO_LIMIT))
+        return Constant(min(float(self.eta0), _NO_LIMIT))
 
     def _begin(self, data: Examples) -> None:
         self._first = self._first_kernel(data.X.shape[1])

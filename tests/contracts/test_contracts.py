@@ -348,6 +348,17 @@ def test_reading_does_not_change_the_model(estimator, rows, learn, state, output
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
+def test_numbers_of_numpy_are_those_of_python(estimator, rows, learn, output):
+    """Those of single precision, which are compared with numbers in double precision."""
+    numbers = {name: np.float32(value) for name, value in estimator.get_params().items() if type(value) is float}
+    small, same = (
+        learn(clone(estimator).set_params(**{name: kind(value) for name, value in numbers.items()}), *rows)
+        for kind in (np.float32, float)
+    )
+    for name, values in output(small, rows[0]).items():
+        assert_array_equal(values, output(same, rows[0])[name])
+
+
 def has_rate(estimator):
     """Whether it has an eta0, even if its learning rate does not use it."""
     return "eta0" in estimator.get_params()

@@ -250,6 +250,7 @@ def test_bad_rates_are_refused(rate):
         {"ratio": 0.5},
         {"ratio": 0.5, "n_rows": 0},
         {"ratio": "a", "n_rows": 9},
+        {"ratio": np.float32(0), "n_rows": 9},
         {"ratio": None, "n_rows": 9},
         {"ratio": np.nan, "n_rows": 9},
         {"ratio": 5e-324, "n_rows": 9},
