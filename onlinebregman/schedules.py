@@ -402,6 +402,13 @@ class PassiveAggressive(LossSchedule):
         """The rate of a row of this loss > 0 and this square of its norm."""
         return min(self.largest, loss / (square + self.smoothing))
 
+    def scaled(self, factor: float) -> NoReturn:
+        """Not available: the rates are those that bring the losses of rows to 0, up to C."""
+        raise ValueError(
+            f"The rates of {self!r} cannot be multiplied by a factor, here {factor:g}, as they are those that bring "
+            "the losses of rows to 0; use another C, or another learning_rate."
+        )
+
 
 LearningRate = Literal["constant", "invscaling", "strongly_convex", "sqrt"]
 LEARNING_RATES = get_args(LearningRate)

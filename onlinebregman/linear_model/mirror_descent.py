@@ -18,6 +18,7 @@ from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses, loss_names
+from ..losses.margin import OneClassLoss
 from ..penalties import PENALTIES, ElasticNet, Penalty, resolve_penalty
 from ..schedules import AggressiveRate, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update, _parts
@@ -175,7 +176,8 @@ class ParametricMirrorMixin(MirrorMixin):
             return
         geometry = _parts(self._fitted_learner())[0].geometry
         linear = geometry.linear and not geometry.adaptive
-        if not (linear and loss.lipschitz == 1 and loss.curvature_range[1] == np.inf):
+        sloped = loss.lipschitz == 1 and loss.curvature_range[1] == np.inf and not isinstance(loss, OneClassLoss)
+        if not (linear and sloped):
             raise ValueError(
                 "learning_rate='pa1' or 'pa2' requires divergence='squared_euclidean' and a loss of slope 1 or -1, "
                 f"'hinge', 'absolute_error' or 'epsilon_insensitive'; got {self._divergence!r} and {loss!r}. Implicit "

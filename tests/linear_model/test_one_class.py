@@ -10,6 +10,7 @@ from sklearn.svm import OneClassSVM
 
 from onlinebregman import OneClassMirrorDescent
 from onlinebregman.divergences import RelativeEntropy, SquaredEuclidean
+from onlinebregman.schedules import PassiveAggressive
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(2000, 2))
@@ -82,6 +83,13 @@ def test_weights_of_rows_move_the_offset_as_repetitions_do():
     """Without a step on the first term, rho rises by eta nu times the weight."""
     model = OneClassMirrorDescent(nu=0.5, init=1.0, eta0=0.1, learning_rate="constant", average=False)
     assert_allclose(model.partial_fit([[9.0]], sample_weight=[3.0]).offset_, 0.15)
+
+
+@pytest.mark.parametrize("variant", [1, 2])
+def test_passive_aggressive_rates_do_not_move_an_offset_to_a_quantile(variant, unchanged):
+    model = OneClassMirrorDescent(learning_rate=PassiveAggressive(variant=variant))
+    with unchanged(model, r"a loss of slope 1 or -1, 'hinge', 'absolute_error' or .*; got .* and OneClassLoss\("):
+        model.partial_fit(X)
 
 
 def test_adaptive_divergences_have_no_exact_steps(unchanged):

@@ -169,6 +169,8 @@ def test_schedules():
     assert repr(Optimal(0.01)) == "Optimal(alpha=0.01)"
     assert repr(PassiveAggressive(2.0, 2)) == "PassiveAggressive(C=2.0, variant=2)"
     assert_array_equal(Optimal(16.0)([1, 2]), [0.5, 0.5 / 9])
+    with pytest.raises(ValueError, match=r"PassiveAggressive\(C=1.0, variant=2\) cannot be multiplied by a factor"):
+        PassiveAggressive(variant=2).scaled(2.0)
 
 
 @pytest.mark.parametrize(
