@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._objects import ParametricObject
 
 Array = NDArray[np.float64]
-EPS, TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+EPS, TINY, LARGEST = np.finfo(np.float64).eps, np.finfo(np.float64).tiny, np.finfo(np.float64).max
 
 
 def as_pair(a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
@@ -126,6 +126,7 @@ class Loss(ParametricObject, ABC):
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         """L(a, y) >= 0; D_H(a, h^-1(y)) for a matching loss."""
 
+    @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """dL/da, h(a) - y for a matching loss; the gradient in w is this times x. At a kink it is a subgradient."""
         return self.link(a) - np.asarray(y, dtype=np.float64)
@@ -143,6 +144,7 @@ class Loss(ParametricObject, ABC):
         """Scores at which d^2L/da^2 jumps and dL/da does not, in the form of `kinks`; for exact importance steps."""
         return np.empty((0, *np.shape(y)))
 
+    @np.errstate(over="ignore")
     def subdifferential(self, a: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
         """Smallest and largest subgradient: dL/da from the left and from the right, equal except at `kinks(y)`.
 

@@ -72,6 +72,7 @@ class HingeLoss(MarginLoss):
     def __init__(self, margin: float = 1.0) -> None:
         self.margin: float = check_parameter(margin, "margin", positive=False)
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
         return np.maximum(self.margin - y * a, 0.0) + 0.0  # -0.0 becomes 0.0
@@ -116,11 +117,12 @@ class SquaredHingeLoss(MarginLoss):
 
     curvature_range: tuple[float, float] = (0.0, 2.0)
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
-        with np.errstate(over="ignore"):
-            return np.maximum(1 - y * a, 0.0) ** 2
+        return np.maximum(1 - y * a, 0.0) ** 2
 
+    @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """-2 y (1 - y a) where y a < 1, else 0."""
         a, y = as_pair(a, y)
@@ -168,11 +170,13 @@ class ModifiedHuberLoss(MarginLoss):
         """1 between -1 and 1, else 0."""
         return np.where(np.abs(np.asarray(a, dtype=np.float64)) <= 1, 1.0, 0.0)[()]
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
         hinge = np.maximum(1 - y * a, 0.0)
         return np.where(hinge <= 2, np.minimum(hinge, 2.0) ** 2, 4 * (hinge - 1))[()]
 
+    @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """-2 y (1 - y a), clipped to slopes between 0 and -4 y."""
         a, y = as_pair(a, y)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, xlogy
 
-from ._base import Array, Loss, ResidualLoss, as_pair, named
+from ._base import LARGEST, Array, Loss, ResidualLoss, as_pair, named
 
 __all__ = ["LogisticLoss", "PoissonLoss", "SquaredLoss"]
 
@@ -32,10 +32,10 @@ class SquaredLoss(ResidualLoss):
     degree = 2
     curvature_range: tuple[float, float] = (1.0, 1.0)
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
-        with np.errstate(over="ignore"):
-            return (a - y) ** 2 / 2
+        return (a - y) ** 2 / 2
 
 
 @named("log_loss")
@@ -132,5 +132,5 @@ class PoissonLoss(Loss):
         with np.errstate(over="ignore"):
             # y (e^gap - 1 - gap) keeps the digits near a = ln y; the direct form keeps those of tiny y and large a
             near = y * (np.expm1(np.minimum(gap, 1.0)) - gap)
-            far = np.exp(a) - y - y * gap
+            far = np.exp(a) - y - np.minimum(y * gap, LARGEST)  # infinite where both terms are
         return np.maximum(np.where((y > 0) & (np.abs(gap) < 1), near, far), 0.0)[()]

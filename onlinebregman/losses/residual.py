@@ -28,6 +28,7 @@ class InsensitiveLoss(ResidualLoss):
     lipschitz: float = 1.0
     degree = 1
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
         return np.maximum(np.abs(a - y) - self.epsilon, 0.0)
@@ -136,16 +137,18 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
         """Whether there is a tube."""
         return self.epsilon > 0
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
-        with np.errstate(over="ignore"):
-            return np.maximum(np.abs(a - y) - self.epsilon, 0.0) ** 2
+        return np.maximum(np.abs(a - y) - self.epsilon, 0.0) ** 2
 
+    @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 (a - y -+ epsilon) outside of the tube, else 0."""
         a, y = as_pair(a, y)
         return 2 * (np.maximum(a - y - self.epsilon, 0.0) - np.maximum(y - a - self.epsilon, 0.0))
 
+    @np.errstate(over="ignore")
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 outside of the tube, else 0."""
         a, y = as_pair(a, y)
@@ -209,6 +212,7 @@ class QuantileLoss(ResidualLoss):
         """The steeper of the two slopes."""
         return float(max(np.max(self.quantile), 1 - np.min(self.quantile)))
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         (a, y), quantile = as_pair(a, y), np.asarray(self.quantile)
         return np.where(a > y, (1 - quantile) * (a - y), quantile * (y - a))[()]
@@ -262,17 +266,20 @@ class HuberLoss(ResidualLoss):
         """epsilon, the slope of the linear parts."""
         return self.epsilon
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = as_pair(a, y)
         residual = np.abs(a - y)
         inner = np.minimum(residual, self.epsilon)
         return inner * (residual - inner / 2)
 
+    @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """a - y clipped to [-epsilon, epsilon]."""
         a, y = as_pair(a, y)
         return np.clip(a - y, -self.epsilon, self.epsilon)
 
+    @np.errstate(over="ignore")
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """1 where abs(a - y) <= epsilon, else 0."""
         a, y = as_pair(a, y)
@@ -314,10 +321,11 @@ class BoundLoss(ResidualLoss):
     flat = True
     curvature_range: tuple[float, float] = (0.0, 1.0)
 
+    @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        with np.errstate(over="ignore"):
-            return self.derivative(a, y) ** 2 / 2
+        return self.derivative(a, y) ** 2 / 2
 
+    @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """a - abs(y) where the bound is violated, else 0."""
         a, y = as_pair(a, y)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._objects import check_parameter
-from ._base import Array, as_pair, named
+from ._base import LARGEST, Array, as_pair, named
 from .matching import PoissonLoss
 
 __all__ = ["TweedieLoss"]
@@ -67,7 +67,8 @@ class TweedieLoss(PoissonLoss):
             # the product keeps the digits near a = ln y, the direct form those of tiny y and large a
             product = size * (_growth(up, near) - _growth(-down, near))
             direct = (rising - size) / up if up > 0 else gap
-            direct = direct + ((falling - size) / down if down > 0 else -y * gap)
+            # infinite where both terms are
+            direct = direct + np.maximum((falling - size) / down if down > 0 else -y * gap, -LARGEST)
             value = np.where(positive, np.where(near == gap, product, direct), rising / up if up > 0 else np.inf)
         return np.maximum(value, 0.0)[()]
 

@@ -199,6 +199,37 @@ def test_scores_of_any_size(loss):
     assert np.isfinite(loss.derivative(finite, y)).all()
 
 
+SIZES = np.array([0.0, 5e-324, 1e-300, 1e-8, 1.0, 36.0, 709.0, 750.0, 1e4, 1e154, 1e300, 1e308, np.finfo(float).max])
+
+
+@pytest.mark.parametrize("loss", [*ALL, QuantileLoss([0.1, 0.9])], ids=repr)
+def test_scores_and_targets_of_any_size(loss):
+    """No warnings, which are errors here."""
+    a, y = np.r_[-SIZES, SIZES], np.r_[-SIZES, SIZES]
+    y = y[[loss._admits(np.array(target)) for target in y]][:, np.newaxis]
+    if len(loss.parts) > 1:
+        a, y = np.stack([a, a], axis=-1), y[..., np.newaxis]
+    value, *others = (
+        loss.value(a, y),
+        loss.derivative(a, y),
+        loss.curvature(a, y),
+        loss.link(a),
+        loss.link_derivative(a),
+    )
+    assert (value >= 0).all() and not any(np.isnan(out).any() for out in others)
+    if len(loss.parts) > 1:
+        return
+    assert not np.isnan(loss.subdifferential(a, y)).any()
+    for one in ((np.float64(1e308), y.flat[0]), (np.float64(-1e308), y.flat[-1])):  # NumPy has other warnings for them
+        assert not np.isnan([loss.value(*one), loss.derivative(*one), loss.curvature(*one)]).any()
+
+
+@pytest.mark.parametrize("loss", [PoissonLoss(), *(TweedieLoss(1 + p) for p in (0.0, 1e-9, 1e-3))], ids=repr)
+def test_half_deviances_of_large_targets_are_infinite_where_they_exceed_all_floats(loss):
+    assert loss.value(750.0, 1e308) == loss.value(1e308, 36.0) == np.inf
+    assert loss.value(709.5, 1e308) < 1e308
+
+
 def test_values_keep_their_digits():
     assert LogisticLoss().value(-1e4, 1.0) == 1e4
     assert LogisticLoss().value(50.0, 1.0) == pytest.approx(np.exp(-50), rel=1e-12, abs=0)
