@@ -191,6 +191,7 @@ def test_the_declared_range_is_that_with_which_learning_started():
         ({"data_bounds": None, "learning_rate": 1.0}, "strategy='aggregating' needs data_bounds with y"),
         ({"data_bounds": {"y": (1, 1)}}, "needs data_bounds with y"),
         ({"data_bounds": {"y": (0, np.inf)}, "learning_rate": "adaptive"}, "needs data_bounds with y"),
+        ({"data_bounds": {"y": np.float32([0, np.inf])}}, "needs data_bounds with y"),
         ({"loss": "absolute_error"}, "loss must be 'squared_error' with strategy='aggregating'"),
         ({"share": 0.1, "learning_rate": "adaptive"}, "must be a number or 'theory' with share = 0.1"),
     ],

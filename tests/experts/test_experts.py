@@ -334,19 +334,7 @@ def test_what_is_learned_is_not_there_before(case):
             getattr(model, name)
 
 
-@pytest.mark.parametrize(
-    "y",
-    [
-        (-np.inf, np.inf),
-        ("a", 1),
-        (None, 1),
-        (np.nan, 1),
-        (0, 1e200),
-        (0, 1e-200),
-        (np.float32(0), np.float32(np.inf)),
-        3,
-    ],
-)
+@pytest.mark.parametrize("y", [(-np.inf, np.inf), ("a", 1), (None, 1), (np.nan, 1), (0, 1e200), (0, 1e-200), 3])
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
 def test_bounds_of_theory_are_numbers(y, loss, unchanged):
     model = ExpertMixtureRegressor(learning_rate="theory", loss=loss, data_bounds={"y": y, "n_rows": 60})
