@@ -20,6 +20,7 @@ from math import expm1, inf, log, sqrt
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from .._objects import is_finite_number
 from ..divergences import Divergence, SquaredEuclidean
 from ..losses import Loss
 from ..penalties import ElasticNet, Penalty
@@ -240,19 +241,18 @@ def _needs_upper(divergence: Divergence) -> bool:
 
 
 def _check_bounds(data_bounds: dict[str, float] | None) -> dict[str, float]:
-    bounds = dict(data_bounds or {})
-    for key, value in bounds.items():
+    for key, value in (data_bounds or {}).items():
         if key not in KEYS:
             raise ValueError(f"The keys of data_bounds must be among {', '.join(map(repr, KEYS))}; got {key!r}.")
-        if not 0 <= value < inf or (value == 0 and key not in ("loss", "intercept", "y")):
+        if not is_finite_number(value) or value < 0 or (value == 0 and key not in ("loss", "intercept", "y")):
             raise ValueError(f"data_bounds[{key!r}] must be a positive finite number; got {value!r}.")
-    return bounds
+    return {key: float(value) for key, value in (data_bounds or {}).items()}
 
 
 def _needed(bounds: dict[str, float], key: str) -> float:
     if key not in bounds:
         raise ValueError(f"learning_rate='theory' needs data_bounds[{key!r}], a bound on {KEYS[key]}.")
-    return float(bounds[key])
+    return bounds[key]
 
 
 def _distance(divergence: Divergence, bounds: dict[str, float], n_features: int, signed: bool) -> float:

@@ -323,6 +323,9 @@ def test_perfect_comparators_and_the_largest_rates():
         ({"data_bounds": {"x": 1.0, "u": np.inf}}, r"data_bounds\['u'\] must be a positive finite number; got inf"),
         ({"data_bounds": {"x": 1.0, "u": -1.0}}, r"data_bounds\['u'\] must be a positive finite number; got -1.0"),
         ({"data_bounds": {"x": 1.0, "u": np.nan}}, r"data_bounds\['u'\] must be a positive finite number; got nan"),
+        ({"data_bounds": {"x": "3", "u": 1.0}}, r"data_bounds\['x'\] must be a positive finite number; got '3'"),
+        ({"data_bounds": {"x": None, "u": 1.0}}, r"data_bounds\['x'\] must be a positive finite number; got None"),
+        ({"data_bounds": {"x": 1.0, "u": [3]}}, r"data_bounds\['u'\] must be a positive finite number; got \[3\]"),
         (
             {"data_bounds": {"x": 1.0, "u": 1.0}, "loss": "poisson"},
             r"squared or have a bounded slope .*; got PoissonLoss\(\)",
