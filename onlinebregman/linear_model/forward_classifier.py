@@ -208,10 +208,11 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
 
         Parameters
         ----------
-        coef : array-like of shape (n_features,) or (random_features,), with a first axis for several labels
+        coef : array-like of shape (n_features,) or (random_features,), or with a first axis for labels
             The weights u, for standardised rows if `standardize` is True.
         intercept : float or array-like of shape (n_labels,), default=0.0
-            Their intercept, a coordinate of u with the feature 1; 0 if none is learned.
+            Their intercept, a coordinate of u with the feature 1; 0 if none is learned. Without several labels an array
+            has one entry, like `intercept_`.
 
         Returns
         -------
@@ -226,18 +227,19 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         if not isinstance(_first(self._fitted_learner()), AioliLearner):
             raise NoBound("regret_bound is for update='aioli'; there is none for the implicit update.")
         self._check_one_run()
-        if not self._multilabel:
-            return self._bound(self._learner, np.asarray(coef, dtype=np.float64), float(np.asarray(intercept)))
-        learners = self._learner.learners
-        u = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(learners), np.shape(coef)[-1]))
-        b = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(learners)).tolist()
-        return np.array([self._bound(*each) for each in zip(learners, u, b, strict=True)])
+        learners = self._learner.learners if self._multilabel else [self._learner]
+        n, d = len(learners), learners[0].coef.shape[1]
+        u, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+        if u.shape not in ((d,), (n, d)):
+            raise ValueError(f"coef must have shape ({d},) or ({n}, {d}); got {u.shape}.")
+        if b.shape not in ((), (1,), (n,)):
+            raise ValueError(f"intercept must be a number or have shape ({n},); got shape {b.shape}.")
+        each = zip(learners, np.broadcast_to(u, (n, d)), np.broadcast_to(b, n).tolist(), strict=True)
+        bounds = [self._bound(*one) for one in each]
+        return np.array(bounds) if self._multilabel else bounds[0]
 
     def _bound(self, learner: AioliLearner, u: np.ndarray, b: float) -> float:
         """The bound of one learner."""
-        n = learner.coef.shape[1]
-        if u.shape != (n,):
-            raise ValueError(f"coef must have shape ({n},); got {u.shape}.")
         if b and not learner.fit_intercept:
             raise ValueError(f"intercept must be 0, as none is learned; got {b:g}.")
         norm = float(np.hypot(np.linalg.norm(u), b))

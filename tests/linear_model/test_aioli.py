@@ -208,6 +208,8 @@ def test_comparators_must_be_within_the_radius():
         model.regret_bound([0.0, 2.0, 0.0], 2.0)
     with pytest.raises(ValueError, match=r"coef must have shape \(3,\)"):
         model.regret_bound([0.0, 2.0])
+    with pytest.raises(ValueError, match=r"intercept must be a number or have shape \(1,\); got shape \(2,\)"):
+        model.regret_bound(np.zeros(3), [0.0, 1.0])
     with pytest.raises(ValueError, match="must be at most radius = 2; got nan"):
         model.regret_bound([0.0, np.nan, 0.0])
     free = aioli(penalize_intercept=False, fit_intercept=True).fit(X, y)
@@ -215,6 +217,18 @@ def test_comparators_must_be_within_the_radius():
     assert rise == pytest.approx(1e-4 / 4)
     with pytest.raises(ValueError, match="intercept must be 0"):
         aioli(fit_intercept=False).fit(X, y).regret_bound(np.zeros(3), 1.0)
+
+
+def test_its_own_weights_are_a_comparator():
+    X, y = some_rows(30, 3, 2)
+    model = aioli(radius=50.0).fit(X, y)
+    bound = model.regret_bound(model.coef_[0], model.intercept_[0])
+    assert isinstance(bound, float)
+    assert (
+        model.regret_bound(model.coef_, model.intercept_)
+        == model.regret_bound(model.coef_[0], model.intercept_)
+        == bound
+    )
 
 
 def test_where_there_is_no_bound():
