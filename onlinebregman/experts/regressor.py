@@ -199,7 +199,15 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         return "identity" if type(expert._learned_loss).link is ResidualLoss.link else None
 
     def _forecast(self, k: int, X) -> Array:
-        return np.ravel(self.estimators_[k].predict(X))
+        return self._completed(k, np.asarray(self.estimators_[k].predict(X)))
+
+    def _completed(self, k: int, forecasts: Array) -> Array:
+        if forecasts.ndim > 1 and forecasts.shape[1] != 1:
+            raise ValueError(
+                f"Expert {self._name(k)} must have one output; got {forecasts.shape[1]} forecasts of each row. Use an "
+                "expert for each of them, such as a model of one quantile."
+            )
+        return np.ravel(forecasts)
 
     def _forecasts(self, X) -> Array:
         """The forecasts of all experts, shape (n_samples, n_experts)."""

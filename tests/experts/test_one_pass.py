@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from onlinebregman import (
@@ -23,7 +25,8 @@ from onlinebregman import (
     OnlineGaussian,
     PNormClassifier,
 )
-from onlinebregman.losses import SquaredLoss
+from onlinebregman.losses import QuantileLoss, SquaredLoss
+from onlinebregman.pipeline import make_online_pipeline
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
@@ -165,3 +168,23 @@ def test_experts_whose_scores_are_not_their_forecasts_learn_by_themselves(expert
 def test_three_classes_learn_by_themselves():
     model = BayesMixture(CLASSIFIERS).partial_fit(X, np.arange(60) % 3, classes=range(3))
     assert model._experts_learner is None
+
+
+QUANTILES = MirrorDescentRegressor(loss=QuantileLoss([0.1, 0.5, 0.9]))
+
+
+@pytest.mark.parametrize(
+    "expert",
+    [
+        QUANTILES,
+        make_online_pipeline(StandardScaler(), QUANTILES),
+        FrozenEstimator(clone(QUANTILES).partial_fit(X, Y["regressor"])),
+        FrozenEstimator(MirrorDescentRegressor().partial_fit(X, X[:, :3])),
+    ],
+    ids=["compiled", "row by row", "frozen", "several outputs"],
+)
+def test_experts_of_several_outputs_are_refused_by_name(expert, unchanged):
+    model = ExpertMixtureRegressor([*REGRESSORS, ("three", expert)])
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, "Expert 'three' must have one output; got 3 forecasts of each row"):
+            method(X, Y["regressor"])
