@@ -489,14 +489,3 @@ def test_it_leaves_no_trace_in_the_estimator():
         model.predict(X)
     assert inspect.ismethod(result.estimator.predict)
     assert result.estimator.predict(X[:7]).shape == (7,)
-
-
-def test_pipelines_without_a_step_that_takes_classes_need_none():
-    X, y = labels(60)
-    pipeline = make_online_pipeline(StandardScaler(), make_online_pipeline(MiniBatchKMeans(2, random_state=0)))
-    chunks = [(X[:30], y[:30]), (X[30:], y[30:])]
-    result = progressive_val_score(pipeline, chunks, scoring=metrics.rand_score)
-    told = progressive_val_score(pipeline, chunks, scoring=metrics.rand_score, classes=[0, 1])
-    assert_array_equal(result.predictions["predict"], told.predictions["predict"])
-    with pytest.raises(ValueError, match="classes must be given for an iterable"):
-        progressive_val_score(make_online_pipeline(StandardScaler(), SGDClassifier()), chunks)

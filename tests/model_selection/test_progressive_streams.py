@@ -5,10 +5,15 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn import metrics
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from onlinebregman.linear_model import _regressor
 from onlinebregman.model_selection import progressive_val_score
+from onlinebregman.pipeline import make_online_pipeline
 
 
 def numbers(n=60, d=3, seed=0):
@@ -110,3 +115,15 @@ def test_a_file_read_in_chunks(tmp_path):
     assert_array_equal(result.estimator.coef_, whole.estimator.coef_)
     assert result.score == whole.score
     reader.close()
+
+
+def test_pipelines_without_a_step_that_takes_classes_need_none():
+    X, y = numbers(60)
+    y = (y > 0).astype(int)
+    pipeline = make_online_pipeline(StandardScaler(), make_online_pipeline(MiniBatchKMeans(2, random_state=0)))
+    chunks = [(X[:30], y[:30]), (X[30:], y[30:])]
+    result = progressive_val_score(pipeline, chunks, scoring=metrics.rand_score)
+    told = progressive_val_score(pipeline, chunks, scoring=metrics.rand_score, classes=[0, 1])
+    assert_array_equal(result.predictions["predict"], told.predictions["predict"])
+    with pytest.raises(ValueError, match="classes must be given for an iterable"):
+        progressive_val_score(make_online_pipeline(StandardScaler(), SGDClassifier()), chunks)
