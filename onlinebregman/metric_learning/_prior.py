@@ -109,12 +109,12 @@ def _principal_directions(X: np.ndarray, n_components: int | None) -> np.ndarray
 
 def _discriminants(X: np.ndarray, labels: np.ndarray | None, n_components: int | None) -> np.ndarray:
     """The inverse of the covariance within classes on the leading linear discriminants, `_FLOOR` of it elsewhere."""
-    classes, codes = (None, None) if labels is None else np.unique(labels, return_inverse=True)
-    if classes is None or len(classes) < 2 or len(classes) == len(X):
+    if labels is None or not 2 <= len(np.unique(labels)) < len(X):
         raise ValueError(
             'prior="lda" is measured on the labelled rows of the first call, which must be of two or more classes, and '
             'more than these; give such rows, or use prior="covariance".'
         )
+    classes, codes = np.unique(labels, return_inverse=True)
     within = _within(X, labels)
     if not within.any():
         raise ValueError(
