@@ -95,8 +95,40 @@ class GrowsClasses(LifeCycleMixin):
 
     def _store_targets_of_classes(self) -> None:
         """Store the targets of each class, and a dict from labels to them."""
-        self._targets_of_classes = table = self._make_targets_of_classes()
+        self._targets_of_classes = self._make_targets_of_classes()
+        self._store_code_of()
+
+    def _store_code_of(self) -> None:
+        table = self._targets_of_classes
         self._code_of = {label: table[number : number + 1] for label, number in self._numbers().items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        whole: Any = super().__getstate__()
+        state = dict(whole)
+        if state.pop("_code_of", None) is not None:
+            state["_targets_of_classes"] = _as_two_targets(state["_targets_of_classes"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        if "_targets_of_classes" in state:
+            if isinstance(self._targets_of_classes, tuple):
+                self._targets_of_classes = one_against_rest(len(self.classes_), *self._targets_of_classes)
+            self._store_code_of()
+
+
+def one_against_rest(n_classes: int, low: float, high: float) -> np.ndarray:
+    """The targets of each class, for learners of one class each: high for its own, low for others."""
+    return np.where(np.eye(n_classes, dtype=bool), float(high), float(low))
+
+
+def _as_two_targets(table: np.ndarray) -> np.ndarray | tuple[float, float]:
+    """Low and high of a table `one_against_rest`, which has the square of as many numbers as classes; others as is."""
+    if table.ndim == 2 and len(table) > 1 and table.shape[1] == len(table):
+        low, high = float(table[0, 1]), float(table[0, 0])
+        if np.array_equal(table, one_against_rest(len(table), low, high)):
+            return low, high
+    return table
 
 
 class StreamClassifierMixin(GrowsClasses, ClassifierMixin):

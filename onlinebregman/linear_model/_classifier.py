@@ -14,6 +14,7 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights
+from .._online.labels import one_against_rest
 from .._online.types import MatrixLike
 from .._sklearn_compat import StrOptions, available_if
 from ._base import OnlineLinearModel
@@ -213,5 +214,5 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
         if self._joint:
             return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
         low, high = self._loss().labels
-        book = np.where(np.eye(len(self.classes_), dtype=bool), high, low)
+        book = one_against_rest(len(self.classes_), low, high)
         return book if self._separate or len(book) > 2 else book[:, 1:].copy()

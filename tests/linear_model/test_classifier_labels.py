@@ -1,5 +1,7 @@
 """The linear classifiers: valid labels, and errors that name invalid ones."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -154,3 +156,18 @@ def test_labels_of_a_chunk_may_be_many(model):
         warnings.simplefilter("error")
         fitted = clone(model).partial_fit(X, y, classes=np.arange(60)).partial_fit(X.tolist(), y.tolist())
     assert fitted.coef_.shape == (60, 40)
+
+
+@every
+@pytest.mark.parametrize("n_classes", [2, 3, 300])
+def test_files_hold_no_table_of_classes(model, n_classes, learned):
+    """The targets of one class against the rest are two numbers, not the square of the number of classes."""
+    X, _ = some_rows()
+    y = np.arange(60) % n_classes
+    fitted = clone(model).partial_fit(X, y, classes=np.arange(n_classes))
+    written = pickle.dumps(fitted)
+    assert len(written) < 10_000 + 4_000 * n_classes
+    for again in (pickle.loads(written), copy.deepcopy(fitted)):
+        assert_array_equal(again._targets_of_classes, fitted._targets_of_classes)
+        assert learned(again.partial_fit(X, y)) == learned(copy.deepcopy(fitted).partial_fit(X, y))
+        again.partial_fit(X[:1], y[:1])
