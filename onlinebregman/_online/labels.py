@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, compute_class_weight
@@ -87,7 +88,7 @@ class GrowsClasses(LifeCycleMixin):
 
     def _class_targets(self, codes: np.ndarray) -> np.ndarray:
         """The learner's targets for the numbers of classes."""
-        return self._targets_of_classes.take(codes, axis=0)
+        return self._targets_of_classes[codes]  # `take` would copy the whole table
 
     def _make_targets_of_classes(self) -> np.ndarray:
         """The learner's target for each class, one row per class; by default the number of the class."""
@@ -118,8 +119,13 @@ class GrowsClasses(LifeCycleMixin):
 
 
 def one_against_rest(n_classes: int, low: float, high: float) -> np.ndarray:
-    """The targets of each class, for learners of one class each: high for its own, low for others."""
-    return np.where(np.eye(n_classes, dtype=bool), float(high), float(low))
+    """The targets of each class, for learners of one class each: high for its own, low for others.
+
+    It has no memory for each row: rows are parts of one line around the only high.
+    """
+    line = np.full(2 * n_classes - 1, float(low))
+    line[n_classes - 1] = high
+    return sliding_window_view(line, n_classes)[::-1]
 
 
 def _as_two_targets(table: np.ndarray) -> np.ndarray | tuple[float, float]:
@@ -376,7 +382,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         if len(y) == 1 and y.dtype.kind != "O":  # objects may not be hashable
             return self._code_of.get(y.item())
         codes, known = self._encode(y)
-        return self._targets_of_classes.take(codes, axis=0) if known.all() else None
+        return self._class_targets(codes) if known.all() else None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
