@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from sklearn.exceptions import NotFittedError
+
 from ._base import Divergence
 from .adaptive import AdaGrad, DiagonalNewton, NormalizedAdaGrad
 from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy
@@ -63,5 +65,5 @@ def resolve_divergence(divergence: str | Divergence, n_features: int | None = No
 def automatic_p(n_features: int | None) -> float:
     """p = 2 ln n, at least 2: the p of the p-norm algorithm that behaves like exponentiated gradient."""
     if n_features is None:
-        raise AttributeError("p = 2 ln n depends on the number of features n, which is known once rows have been seen")
+        raise NotFittedError("p = 2 ln n depends on the number of features n, which is known once rows have been seen")
     return max(2.0, 2.0 * math.log(n_features))

@@ -284,12 +284,12 @@ class DefiniteBoost(KernelLearner):
     @read_only
     def dual_objective_(self) -> np.ndarray:
         """Dual objective after each round, shape (n_rounds + 1,)."""
-        return self.n_features_in_ * np.exp(self._fitted_solution().log_dual)
+        return np.exp(self._fitted_solution().log_dual) * self.n_features_in_
 
     @read_only
     def dual_bound_(self) -> np.ndarray:
         """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
-        return self.n_features_in_ * np.exp(self._fitted_solution().log_bound)
+        return np.exp(self._fitted_solution().log_bound) * self.n_features_in_
 
     @property
     def n_iter_(self) -> int:

@@ -188,6 +188,7 @@ class MahalanobisTransformer(
 
         With `n_components` only that number of them.
         """
+        check_learned(self)
         components = self._all_components()
         self._check_n_components(components.shape[1])
         return components[: self.n_components]

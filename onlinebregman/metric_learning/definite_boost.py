@@ -193,7 +193,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     @read_only
     def classes_(self) -> np.ndarray:
         """Labels seen so far, sorted."""
-        return np.unique(list(self._labels))
+        return np.unique(list(fitted(self, vars(self).get("_labels"))))
 
     def _constraints(self, settings: _Settings) -> np.ndarray:
         """C with tr(W C) <= 0 for each class and each bound, relative to the mean squared distances."""

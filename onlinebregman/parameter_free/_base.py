@@ -264,8 +264,9 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     @read_only
     def stacking_coef_(self) -> np.ndarray:
         """Coefficients of the members' differences from their mixture, shape (n_combinations, n_members)."""
-        none = np.zeros((0, len(self.estimators_)))
-        return self._of_outputs(lambda mixer: none if mixer.stack is None else mixer.stack.coef)
+        return self._of_outputs(
+            lambda mixer: np.zeros((0, len(self.estimators_))) if mixer.stack is None else mixer.stack.coef
+        )
 
     def _make_hedge(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
         """The weights of the members, and their linear combinations, if any."""

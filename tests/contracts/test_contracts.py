@@ -17,6 +17,7 @@ from numpy.testing import assert_array_equal
 from onlinebregman._kernels.learners.stacked_mixers import CentredMixer
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import estimator_checks, get_tags
 
@@ -295,6 +296,21 @@ def test_bad_weights_are_refused_and_change_nothing(weighted, rows, learn, uncha
             weighted.partial_fit(X[:3], y[:3], sample_weight=weights)
         with unchanged(weighted, match):
             weighted.fit(X[:3], y[:3], sample_weight=weights)
+
+
+def test_before_anything_is_learned_attributes_are_missing_and_say_why(estimator, rows, learn):
+    """`divergence_` may follow from the parameters; what never exists, such as a bound of another kind, says that."""
+    names = [name for name in dir(type(estimator)) if name.endswith("_") and not name.startswith("_")]
+    assert {name for name in names if hasattr(estimator, name)} <= {"divergence_"}
+    errors = {}
+    for name in names:
+        try:
+            getattr(estimator, name)
+        except AttributeError as error:
+            errors[name] = error
+    learn(estimator, *rows)
+    for name, error in errors.items():
+        assert isinstance(error, NotFittedError) or not hasattr(estimator, name), f"{name}: {error}"
 
 
 # --- copies -----------------------------------------------------------------------------------------------------------
