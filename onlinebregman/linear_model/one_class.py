@@ -32,8 +32,8 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         max(0, rho - w.x) - nu rho + nu |w|^2 / 2
 
     over weights w and the offset rho: for the best rho at most a fraction nu of the rows has w.x < rho, the outliers.
-    Each row moves the weights by a step on the first term, f(w') = f(w) + eta x if w.x < rho, and the offset by rho' =
-    rho + eta (nu - [w.x < rho]), which makes it the nu-quantile of the scores; the proximal step of the last term
+    Each row moves the weights by a step on the first term, f(w') = f(w) + eta x if w.x <= rho, and the offset by rho' =
+    rho + eta (nu - [w.x <= rho]), which makes it the nu-quantile of the scores; the proximal step of the last term
     follows. Rows should lie to one side of the origin, as random features of a kernel do
     (:class:`sklearn.kernel_approximation.RBFSampler`, :class:`~sklearn.kernel_approximation.Nystroem`).
 
