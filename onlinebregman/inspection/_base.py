@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -75,6 +76,17 @@ class Display(DocumentedMixin):
                 f"{cls.__name__} requires matplotlib, which is not installed: `python -m pip install matplotlib`."
             ) from error
         return pyplot
+
+
+def column_number(feature: int | str, names: list[str]) -> int:
+    """The number of a column."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"feature {feature!r} is none of the columns {names}.")
+        return names.index(feature)
+    if not (isinstance(feature, Integral) and 0 <= feature < len(names)):
+        raise ValueError(f"feature must be a name, or an integer from 0 to {len(names) - 1}; got {feature!r}.")
+    return int(feature)
 
 
 def as_curve(name: str, values: ArrayLike, like: Array | None = None) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._online.types import MatrixLike
 from .._online.weights import check_one_output
-from ._base import Array, Display
+from ._base import Array, Display, column_number
 
 _OF_PAIR = 32  # most values of a column of a pair
 _ROWS, _EXPLAINED = 50, 10_000  # most rows that contributions are averaged over, and that are explained altogether
@@ -158,7 +158,7 @@ class ContributionDisplay(Display):
             raise ValueError(f"grid_resolution must be an integer >= 2; got {grid_resolution!r}.")
         given = feature if isinstance(feature, tuple) else (feature,)
         all_names = [str(name) for name in estimator._explain_rows(np.zeros((0, estimator.n_features_in_))).terms]
-        columns = [_number(each, all_names[: estimator.n_features_in_]) for each in given]
+        columns = [column_number(each, all_names[: estimator.n_features_in_]) for each in given]
         if len(set(columns)) != len(given) or len(given) > 2:
             raise ValueError(f"feature must be a column, or two different ones; got {feature!r}.")
         rows = estimator._read_rows(X)
@@ -207,17 +207,6 @@ def _edges(places: np.ndarray, numeric: bool) -> np.ndarray:
         return np.arange(len(places) + 1) - 0.5
     last = np.median(np.diff(places)) if len(places) > 1 else 1.0
     return np.append(places, places[-1] + last)
-
-
-def _number(feature: int | str, names: list[str]) -> int:
-    """The number of a column."""
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"feature {feature!r} is none of the columns {names}.")
-        return names.index(feature)
-    if not (isinstance(feature, Integral) and 0 <= feature < len(names)):
-        raise ValueError(f"feature must be a name, or an integer from 0 to {len(names) - 1}; got {feature!r}.")
-    return int(feature)
 
 
 def _grid(column: Array, most: int, name: str) -> Array:

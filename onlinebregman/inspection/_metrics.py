@@ -6,10 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import Array, Display
+from .._online.types import MatrixLike
+from .._online.validation import check_dense_rows, dense
+from ._base import Array, Display, column_number
 
 
 class MetricDisplay(Display):
@@ -142,10 +146,10 @@ class MetricDisplay(Display):
     def from_estimator(
         cls,
         estimator: BaseEstimator,
-        X: ArrayLike | None = None,
+        X: MatrixLike | None = None,
         y: ArrayLike | None = None,
         *,
-        features: tuple[int, int] = (0, 1),
+        features: tuple[int | str, int | str] = (0, 1),
         radius: float | None = None,
         feature_names: tuple[str, str] | None = None,
         ax: Any = None,
@@ -161,12 +165,12 @@ class MetricDisplay(Display):
         ----------
         estimator : fitted metric learner
             Any with `get_mahalanobis_matrix`, or a :class:`~onlinebregman.MetricKNeighborsClassifier`.
-        X : array-like of shape (n_samples, n_features), default=None
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows to draw as points, with all features. Without them the centre is the origin.
         y : array-like of shape (n_samples,), default=None
             Their labels: the mean of each class is a centre; otherwise the mean of all rows.
-        features : tuple of two int, default=(0, 1)
-            The columns of the two features.
+        features : tuple of two int or str, default=(0, 1)
+            The numbers or names of the two columns.
         radius : float or None, default=None
             Of the circles. None: half the standard deviation of the two columns, or 1 if there is none.
         feature_names : tuple of two str or None, default=None
@@ -182,19 +186,23 @@ class MetricDisplay(Display):
         learner = getattr(estimator, "metric_", estimator)
         if not hasattr(learner, "get_mahalanobis_matrix"):
             raise ValueError(f"{type(estimator).__name__} has no get_mahalanobis_matrix; give a metric learner.")
-        W, chosen = learner.get_mahalanobis_matrix(), list(features)
-        if len(chosen) != 2 or chosen[0] == chosen[1] or not all(0 <= column < len(W) for column in chosen):
-            raise ValueError(f"features must be the numbers of two columns, from 0 to {len(W) - 1}; got {features!r}.")
+        W = learner.get_mahalanobis_matrix()
+        known = list(getattr(estimator, "feature_names_in_", [f"feature {column}" for column in range(len(W))]))
+        given: Any = features if np.ndim(features) == 1 else [features]
+        chosen = [column_number(each, known) for each in given]
+        if len(chosen) != 2 or chosen[0] == chosen[1]:
+            raise ValueError(f"features must be two different columns; got {features!r}.")
         if feature_names is None:
-            known = getattr(estimator, "feature_names_in_", [f"feature {column}" for column in range(len(W))])
             feature_names = (known[chosen[0]], known[chosen[1]])
-        centers = None
+        rows, centers = None, None
         if X is not None:
-            X = np.asarray(X, dtype=np.float64)[:, chosen]
-            labels = np.zeros(len(X)) if y is None else np.asarray(y)
-            centers = [X[labels == label].mean(axis=0) for label in np.unique(labels)]
+            rows = check_dense_rows(estimator, dense(X) if issparse(X) else X, reset=False)[:, chosen]
+            check_consistent_length(rows, y)
+            y = None if y is None else column_or_1d(y)
+            labels = np.zeros(len(rows)) if y is None else y
+            centers = [rows[labels == label].mean(axis=0) for label in np.unique(labels)]
         if radius is None:
-            radius = 1.0 if X is None else float(X.std(axis=0).mean()) / 2 or 1.0
+            radius = 1.0 if rows is None else float(rows.std(axis=0).mean()) / 2 or 1.0
         return cls(
-            metric=W[np.ix_(chosen, chosen)], centers=centers, radius=radius, X=X, y=y, feature_names=feature_names
+            metric=W[np.ix_(chosen, chosen)], centers=centers, radius=radius, X=rows, y=y, feature_names=feature_names
         ).plot(ax, point_kw=point_kw, ellipse_kw=ellipse_kw)

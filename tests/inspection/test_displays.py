@@ -23,8 +23,6 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRateMixture,
     LearningRatePath,
-    LogDetMetricLearner,
-    MetricKNeighborsClassifier,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     OnlineExponentialFamily,
@@ -404,69 +402,6 @@ def test_a_mixture_without_a_row_is_refused():
     model = BayesMixture(history=3).partial_fit(chance, [0, 1], sample_weight=[0.0, 0.0], classes=[0, 1])
     with pytest.raises(ValueError, match="not stored any weights yet"):
         ExpertWeightsDisplay.from_estimator(model)
-
-
-# --- metrics ------------------------------------------------------------------------------------------------------
-
-
-def on(ellipse, n=12):
-    """Points of an ellipse."""
-    return ellipse.get_patch_transform().transform(
-        np.column_stack([np.cos(t := np.linspace(0, 2 * np.pi, n)), np.sin(t)])
-    )
-
-
-def test_ellipses_are_the_circles_of_the_metric(ax):
-    X, _ = stream()
-    y = (X[:, 1] + X[:, 2] > 0).astype(int)
-    learner = LogDetMetricLearner(random_state=0).fit(X, y)
-    W = learner.get_mahalanobis_matrix()[np.ix_([2, 1], [2, 1])]
-    display = MetricDisplay.from_estimator(learner, X, y, features=(2, 1), radius=0.7, ax=ax)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 2", "feature 1")
-    for label, ellipse, circle in zip([0, 1], display.ellipses_, display.circles_, strict=True):
-        center = X[y == label].mean(axis=0)[[2, 1]]
-        z = on(ellipse) - center
-        squared = np.einsum("ij,jk,ik->i", z, W, z)
-        assert_allclose(squared, 0.49 * np.sqrt(np.linalg.det(W)))  # the same area as the circle
-        assert_allclose(np.linalg.norm(on(circle) - center, axis=1), 0.7)
-        assert_array_equal(drawn(display.points_[label]), X[y == label][:, [2, 1]].T)
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == ["0", "1", "learned metric", "Euclidean"]
-    knn = MetricKNeighborsClassifier(random_state=0).fit(X, y)
-    display = MetricDisplay.from_estimator(knn, ax=ax)
-    assert_array_equal(display.metric, knn.metric_.get_mahalanobis_matrix()[:2, :2])
-    assert_array_equal(display.centers, np.zeros((1, 2)))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "match"),
-    [
-        ({"metric": np.eye(3)}, "matrix of two features"),
-        ({"metric": [[1.0, 1.0], [1.0, 1.0]]}, "not positive definite"),
-        ({"metric": np.eye(2), "radius": 0.0}, "positive number"),
-        ({"metric": np.eye(2), "X": np.ones((4, 3))}, "X must be rows of two features; got shape"),
-        ({"metric": np.eye(2), "y": [0, 1]}, "labels of the rows X"),
-    ],
-)
-def test_metrics_that_cannot_be_drawn_are_refused(arguments, match):
-    with pytest.raises(ValueError, match=match):
-        MetricDisplay(**arguments)
-
-
-def test_rows_that_do_not_vary_have_circles_of_radius_one():
-    X, y = stream()
-    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
-    assert MetricDisplay.from_estimator(learner, X[:1]).radius == 1.0
-
-
-def test_wrong_features_and_models_are_refused():
-    X, y = stream()
-    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
-    for features in ((0, 0), (0, 4), (0,)):
-        with pytest.raises(ValueError, match="numbers of two columns, from 0 to 3"):
-            MetricDisplay.from_estimator(learner, features=features)
-    with pytest.raises(ValueError, match="has no get_mahalanobis_matrix"):
-        MetricDisplay.from_estimator(ForwardRegressor().fit(X, y))
 
 
 # --- all ----------------------------------------------------------------------------------------------------------
