@@ -26,7 +26,6 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
@@ -34,7 +33,8 @@ from .._kernels.rows.table import permutation
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
-from .validation import check_finite, check_query, check_rows, check_weights, fitted, not_finite
+from .held_out import HeldOut
+from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite
 
 
 class Call(NamedTuple):
@@ -71,10 +71,6 @@ class Examples:
 
 class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
-
-
-class Overflow(ValueError):
-    """Weights or losses that are not finite, in a model that diverges or on rows that are too large."""
 
 
 class LifeCycleMixin(DocumentedMixin):
@@ -422,10 +418,14 @@ class EpochEstimator(OnlineEstimator):
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
         rng = check_random_state(self.random_state) if self.shuffle else None
-        rows, held_out = self._hold_out(data) if self.early_stopping else (None, None)
+        rows = held_out = None
+        if self.early_stopping:
+            held_out = HeldOut(data, self.validation_fraction, self.random_state, allow_nan=self._allow_nan)
+            rows = held_out.learned
         self.loss_curve_: list[float] = []
         scores: list[float] = []
-        self.validation_scores_ = None if held_out is None else scores
+        if hasattr(self, "validation_fraction"):  # a parameter, like `early_stopping`
+            self.validation_scores_ = None if held_out is None else scores
         best, stale, kept = np.inf, 0, None
 
         def epoch(i: int) -> bool:
@@ -433,6 +433,8 @@ class EpochEstimator(OnlineEstimator):
             order = rows if rng is None else permutation(rng, len(data) if rows is None else rows)
             try:
                 loss = learn(data, order, again=i > 0)
+                if held_out is not None:
+                    scores.append(held_out.score(self._held_out_score))
             except Overflow as error:  # in the words of scikit-learn, by which users know and find it
                 raise Overflow(
                     f"Floating-point under-/overflow occurred at epoch #{i + 1}. {error} Scaling input data with "
@@ -444,7 +446,6 @@ class EpochEstimator(OnlineEstimator):
             if held_out is None:
                 loss = loss if self.tol is None else self._objective(loss)
             else:
-                scores.append(self._held_out_score(held_out))
                 loss = -scores[-1]
                 if self.early_stopping == "best" and loss < best:
                     kept = copy.deepcopy(self._learner)
@@ -471,19 +472,6 @@ class EpochEstimator(OnlineEstimator):
     def _lower_rate(self) -> bool:
         """Go on at a lower learning rate, as the model no longer improves at this one; False: stop."""
         return False
-
-    def _hold_out(self, data: Examples) -> tuple[np.ndarray, Examples]:
-        """The numbers of the rows to learn, in their order, and the rows that are held out for `early_stopping`."""
-        split = ShuffleSplit if data.classes is None else StratifiedShuffleSplit
-        splitter = split(test_size=self.validation_fraction, random_state=self.random_state)
-        rows, others = next(splitter.split(np.zeros((len(data), 1)), data.classes))
-        held_out = data.take(others)
-        if held_out.weights is not None and not held_out.weights.any():
-            raise ValueError(
-                "The sample weights for validation set are all zero, consider using a different random state, or a "
-                "larger validation_fraction."
-            )
-        return np.sort(rows), held_out
 
     def _held_out_score(self, data: Examples) -> float:
         """The `score` of the model on validated rows."""

@@ -20,10 +20,10 @@ from ..penalties import Penalty
 from ..schedules import Schedule, resolve_schedule
 from .comparators import Comparators
 from .compiled import make_geometry, make_loss
-from .estimator import CountsLossMixin, Examples, Overflow
+from .estimator import CountsLossMixin, Examples
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .start import starting_weights
-from .validation import a_number, too_large
+from .validation import Overflow, a_number, too_large
 
 
 class MirrorMixin(CountsLossMixin):

@@ -25,6 +25,10 @@ FLOATS = (np.float64, np.float32)
 _NO_Y = object()  # the default of y; None is an error of the caller
 
 
+class Overflow(ValueError):
+    """Weights or losses that are not finite, in a model that diverges or on rows that are too large."""
+
+
 def is_finite(values: np.ndarray) -> bool:
     """Whether all values are finite."""
     return all_finite(values) or bool(np.isfinite(values).all())

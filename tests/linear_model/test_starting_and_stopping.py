@@ -14,8 +14,10 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from onlinebregman import (
     ImplicitGDRegressor,
+    LogDetMetricLearner,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
+    OneClassMirrorDescent,
     PerceptronClassifier,
     ScaleInvariantRegressor,
 )
@@ -242,6 +244,39 @@ def test_held_out_rows_must_have_weight(line):
     weights[held_out(model, X, y)[1]] = 0
     with pytest.raises(ValueError, match="The sample weights for validation set are all zero"):
         model.fit(X, y, weights)
+
+
+@pytest.mark.only(where=stops_early)
+def test_a_held_out_row_that_is_not_finite_has_the_number_of_the_caller(estimator, rows):
+    X, y = rows
+    X = X.copy()
+    row = int(held_out(estimator, X, y)[1][1])
+    X[row, 1] = np.inf
+    model = clone(estimator).set_params(early_stopping=True, validation_fraction=0.25, max_iter=2)
+    for given in (X, csr_array(X)):
+        with pytest.raises(ValueError, match=rf"infinity \(row {row}, column 1\)"):
+            model.fit(given, y)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stopping", [True, "best"])
+@pytest.mark.parametrize("size", [1e200, 1e308])
+@pytest.mark.parametrize("form", [np.asarray, csr_array, np.asfortranarray])
+def test_held_out_rows_that_overflow_are_refused_as_learned_ones_are(line, stopping, size, form):
+    X, y = line[0].copy(), line[1]
+    model = ImplicitGDRegressor(early_stopping=stopping, random_state=0, validation_fraction=0.25)
+    row = int(held_out(model, X, y)[1][1])
+    X[row, 1] = size
+    with pytest.raises(ValueError, match=rf"overflow occurred at epoch #1\. .* row {row} is the largest"):
+        model.fit(form(X), y)
+    assert "validation_scores_" not in vars(model)
+
+
+def test_scores_are_those_of_models_that_can_hold_out_rows(line):
+    X, y = line
+    assert ImplicitGDRegressor().fit(X, y).validation_scores_ is None
+    for model in (OneClassMirrorDescent().fit(X), LogDetMetricLearner(random_state=0).fit(X, y > 0)):
+        assert not hasattr(model, "validation_scores_")
 
 
 # --- rates that fall when `fit` would stop ----------------------------------------------------------------------------
