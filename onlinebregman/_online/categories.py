@@ -37,15 +37,16 @@ class Categories:
     def __init__(self, is_categorical: np.ndarray, numbers: dict[int, dict[Any, int]] | None = None) -> None:
         self.is_categorical, self.numbers = is_categorical, numbers or {}
 
-    def encode(self, X, learn=None) -> tuple[Any, Categories]:
+    def encode(self, X, learn=None, owner: str = "the model") -> tuple[Any, Categories]:
         """X with numbers instead of categories, as a data frame if it is one; and the categories, with new ones.
 
-        `learn`: for each row whether its categories are learned; None: they all are, False: none.
+        `learn`: for each row whether its categories are learned; None: they all are, False: none. `owner`: whose rows
+        these are.
         """
         columns = columns_of(X)
         if len(columns) != len(self.is_categorical):
             raise ValueError(
-                f"X has {len(columns)} features, but {len(self.is_categorical)} in the rows learned before."
+                f"X has {len(columns)} features, but {owner} is expecting {len(self.is_categorical)} features as input."
             )
         names = getattr(X, "columns", range(len(columns)))
         values = np.empty((len(columns[0]), len(columns)))
@@ -76,11 +77,11 @@ class Categories:
 
 def find_categorical(X, categorical_features) -> np.ndarray | None:
     """Which columns of the first rows are categorical, as the parameter says; None if none are."""
-    if categorical_features is None or (issparse(X) and _is_from_dtype(categorical_features)):
+    if categorical_features is None or (issparse(X) and is_from_dtype(categorical_features)):
         return None
     if issparse(X):
         raise ValueError("categorical_features require dense rows; got a sparse matrix. Use X.toarray().")
-    if _is_from_dtype(categorical_features):
+    if is_from_dtype(categorical_features):
         columns = columns_of(X) if _may_hold_text(X) else []
         chosen = np.array([_has_categories(column) for column in columns], dtype=bool)
     else:
@@ -142,8 +143,8 @@ def columns_of(X) -> list[Any]:
     values = readable(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if values.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {values.ndim}D array instead: rows must have shape (n_samples, n_features). Give "
-            "a single row as X.reshape(1, -1)."
+            f"Expected 2D array, got {values.ndim}D array instead: rows must have shape (n_samples, n_features). "
+            "Reshape your data: a single row is X.reshape(1, -1)."
         )
     return list(values.T)
 
@@ -178,7 +179,8 @@ def _may_hold_text(X) -> bool:
     return hasattr(X, "columns") or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == object)
 
 
-def _is_from_dtype(categorical_features) -> bool:
+def is_from_dtype(categorical_features) -> bool:
+    """Whether the columns of categories are found by their dtypes."""
     return isinstance(categorical_features, str) and categorical_features == FROM_DTYPE
 
 

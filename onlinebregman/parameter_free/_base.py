@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, get_tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import parts_of_pairs
-from .._online.categories import FROM_DTYPE, Categories, find_categorical
+from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
 from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
@@ -234,7 +234,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         X, names = self._by_name(X, False), vars(self).get("feature_names_in_")
         if names is not None and names.tolist() != list(getattr(X, "columns", ())):
             check_feature_names(self, X, reset=False)
-        return known.encode(X, learn)
+        return known.encode(X, learn, type(self).__name__)
 
     def _predict(self, X, settings: tuple = ()) -> Any:
         known = self._categories
@@ -277,5 +277,10 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = bool(self._takes_missing_values())
-        tags.input_tags.categorical = self.categorical_features is not None
+        given = self.categorical_features
+        tags.input_tags.categorical = given is not None
+        tags.input_tags.sparse = given is None or is_from_dtype(given)  # no sparse column has such a dtype
         return tags
+
+    def _tags_of_members(self) -> list[Tags]:
+        return [get_tags(member) for member in self.members or () if isinstance(member, self._kinds)]

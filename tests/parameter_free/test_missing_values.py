@@ -221,6 +221,36 @@ def test_what_does_not_fit_the_columns_is_named(model):
     learn(clone(model).set_params(categorical_features=None), X[["size", "sold"]], y)  # False and True are 0 and 1
 
 
+@pytest.mark.parametrize("form", [np.asarray, lambda X: np.asarray(X).tolist()], ids=["array", "list"])
+def test_rows_of_another_shape_are_refused_in_the_words_of_scikit_learn(model, form, learned):
+    X, y = mixed(60)
+    rows = form(X[["size", "shape", "weight"]])
+    model.set_params(categorical_features=[1])
+    learn(model, rows, y)
+    before, name = learned(model), type(model).__name__
+    narrow = [row[:2] for row in rows] if isinstance(rows, list) else rows[:, :2]
+    for call in (model.predict, lambda given: learn(model, given, y[: len(given)])):
+        with pytest.raises(ValueError, match=f"X has 2 features, but {name} is expecting 3 features as input"):
+            call(narrow)
+        with pytest.raises(ValueError, match=r"Expected 2D array, got 1D array .* Reshape your data"):
+            call(rows[0])
+    assert learned(model) == before
+
+
+@pytest.mark.parametrize(
+    "given, sparse_rows", [(None, True), ("from_dtype", True), ([0], False), (np.array([True, False]), False)], ids=str
+)
+def test_models_with_given_columns_of_categories_take_no_sparse_rows(model, given, sparse_rows):
+    model.set_params(categorical_features=given)
+    assert get_tags(model).input_tags.sparse is sparse_rows
+    X, y = sparse.csr_array(np.eye(4, 2)), np.arange(4) % 2
+    if sparse_rows:
+        learn(model, X, y)
+    else:
+        with pytest.raises(ValueError, match="require dense rows"):
+            learn(model, X, y)
+
+
 @pytest.mark.parametrize("given", [{}, {"handle_new_features": "add"}], ids=str)
 def test_a_new_fit_may_have_other_columns(model, given, learned):
     X, y = mixed(60)
