@@ -133,11 +133,15 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        pairs = self.estimators if isinstance(self.estimators, list) else []
-        experts = [get_tags(pair[1]) for pair in pairs if _is_pair(pair)]
+        experts = self._tags_of_experts()
         tags.input_tags.sparse = all(expert.input_tags.sparse for expert in experts)
         tags.input_tags.positive_only = any(expert.input_tags.positive_only for expert in experts)
+        tags.target_tags.positive_only = any(expert.target_tags.positive_only for expert in experts)
         return tags
+
+    def _tags_of_experts(self) -> list[Tags]:
+        pairs = self.estimators if isinstance(self.estimators, list) else []
+        return [get_tags(pair[1]) for pair in pairs if _is_pair(pair)]
 
     # --- learning -------------------------------------------------------------------------------------------------
 

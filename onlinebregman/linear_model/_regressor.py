@@ -20,6 +20,7 @@ from .._online.scores import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights
 from ..losses import LOSSES, Loss
+from ..losses._names import has_positive_targets
 from ._base import OnlineLinearModel, _parts
 from ._certificates import RegretBoundsMixin
 
@@ -51,7 +52,7 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Regr
         tags = super().__sklearn_tags__()
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         tags.target_tags.multi_output = len(getattr(loss, "parts", (loss,))) == 1
-        tags.target_tags.positive_only = getattr(loss, "target_range", Loss.target_range)[0] >= 0
+        tags.target_tags.positive_only = has_positive_targets(self.loss)
         return tags
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:

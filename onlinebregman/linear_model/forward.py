@@ -24,6 +24,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_output_shape, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
+from ..losses._names import has_positive_targets
 from ._forward import ForwardEstimator
 
 
@@ -339,7 +340,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         known = isinstance(self.loss, Loss) or self.loss in LOSSES
         loss = resolve_loss(self.loss) if known else SquaredLoss()
         tags.target_tags.multi_output = loss == SquaredLoss()
-        tags.target_tags.positive_only = loss.target_range[0] >= 0
+        tags.target_tags.positive_only = has_positive_targets(self.loss)
         return tags
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
+from sklearn.utils import Tags
 
 from .._kernels.learners.aioli import AioliLearner
 from .._kernels.learners.multi_learner import MultiLearner
@@ -255,6 +256,11 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
             raise ValueError("Scores of update='aioli' are roots of an equation of the row, and cannot be converted.")
         return super()._scores(of)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.update != "aioli"
+        return tags
+
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         improper = self.update == "aioli" if call.first else isinstance(_first(self._learner), AioliLearner)
         if improper and self.handle_unknown == "add":
@@ -266,7 +272,10 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         n_classes = 2 if self._multilabel else len(self.classes_)
         improper = self.update == "aioli"
         if improper and n_classes > 2:
-            raise ValueError(f"update='aioli' is for two classes; got {n_classes}. Use update='implicit'.")
+            raise ValueError(  # in the words of scikit-learn
+                "Only binary classification is supported. The type of the target is multiclass: update='aioli' is for "
+                f"two classes; got {n_classes}. Use update='implicit'."
+            )
         scale = 0.5 if improper else 1.0  # of the penalty on the difference of both classes' weights
         start = n_features, n_classes, scale * self.alpha, self.fit_intercept
         others = self._features(n_features), scale * self._intercept_alpha()

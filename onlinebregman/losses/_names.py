@@ -14,6 +14,12 @@ def loss_names(task: str) -> tuple[str, ...]:
     return tuple(name for name, loss in LOSSES.items() if task in loss.tasks)
 
 
+def has_positive_targets(loss: object) -> bool:
+    """Whether a loss, or that of this name, has no negative targets; False for what is no loss."""
+    found = LOSSES.get(loss) if isinstance(loss, str) else loss
+    return getattr(found, "target_range", Loss.target_range)[0] >= 0
+
+
 def list_losses(documented: Documented) -> Documented:
     """Decorator: in the docstring, put the names in place of <losses>, <regression losses>, <classification losses>."""
     for words, names in (

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 
 from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
@@ -131,6 +132,11 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = all(member.classifier_tags.multi_class for member in self._tags_of_members())
+        return tags
 
     def _check_encoded(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         data = self._check_labels(call, X, y, sample_weight, classes)

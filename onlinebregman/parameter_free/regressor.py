@@ -23,7 +23,7 @@ from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
 from ..linear_model._regressor import OnlineLinearRegressor
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses, loss_names
+from ..losses._names import has_positive_targets, list_losses, loss_names
 from ._base import ParameterFree
 
 
@@ -129,6 +129,9 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = has_positive_targets(self.loss) or any(
+            member.target_tags.positive_only for member in self._tags_of_members()
+        )
         return tags
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:

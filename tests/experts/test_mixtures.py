@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.utils import get_tags
 
 from onlinebregman import (
     BayesMixture,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
+    ForwardRegressor,
     LearningRateMixture,
     MirrorDescentRegressor,
 )
@@ -317,3 +319,10 @@ def test_an_expert_who_was_certain_and_wrong_is_out_for_good_unless_weight_is_sh
     assert model.expert_losses_[0] == np.inf and np.isfinite(model.cumulative_loss_)
     assert (model.weights_[0] > 0) == (share > 0)
     assert np.isfinite(model.weights_history_).all()
+
+
+def test_targets_are_those_that_all_experts_accept():
+    experts = [("any", ForwardRegressor()), ("counts", ForwardRegressor(loss="poisson"))]
+    assert get_tags(ExpertMixtureRegressor(experts)).target_tags.positive_only
+    assert not get_tags(ExpertMixtureRegressor(experts[:1])).target_tags.positive_only
+    assert not get_tags(ExpertMixtureRegressor()).target_tags.positive_only

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import expit, log_expit
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
 from softmax_replica import some_rows
 
-from onlinebregman import ForwardClassifier, ParameterFreeClassifier, reference
+from onlinebregman import ExpertMixtureClassifier, ForwardClassifier, ParameterFreeClassifier, reference
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -287,11 +290,24 @@ def test_parameters_that_do_not_fit_are_refused(parameters, match, unchanged):
 def test_two_classes_are_needed(unchanged):
     X, y = some_rows(30, 3, 3)
     model = aioli()
-    with unchanged(model, r"update='aioli' is for two classes; got 3\. Use update='implicit'"):
+    words = "Only binary classification is supported. The type of the target is multiclass: update='aioli'"
+    with unchanged(model, rf"^{words} is for two classes; got 3\. Use update='implicit'"):
         model.fit(X, y)
+    assert get_tags(ForwardClassifier()).classifier_tags.multi_class
+    for binary in (model, ExpertMixtureClassifier([("one", model)]), ParameterFreeClassifier(members=[model])):
+        tags = get_tags(binary).classifier_tags
+        assert not tags.multi_class
+        with pytest.raises(ValueError, match=words):
+            clone(binary).fit(X, y)
     model = aioli().fit(X, y > 0)
     with unchanged(model.set_params(handle_unknown="add"), "handle_unknown must be 'error'"):
         model.partial_fit(X, np.full(30, 2))
+
+
+def test_it_passes_scikit_learn_s_checks():
+    reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
+    failing = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+    check_estimator(aioli(), expected_failed_checks=dict.fromkeys(failing, reason), on_skip=None)
 
 
 @pytest.mark.parametrize("size", [1e160, 1e300])

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from onlinebregman import (
     ForwardClassifier,
@@ -22,7 +23,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
-from onlinebregman.losses import LOSSES, resolve_loss
+from onlinebregman.losses import LOSSES, PoissonLoss, resolve_loss
 
 
 def errors(model, X, y):
@@ -296,3 +297,15 @@ def test_rows_that_come_sparse_have_more_rates():
     dense, stored = rates(X[:50]), rates(sparse.csr_matrix(X[:50]))
     assert {3.0, 30.0} <= set(stored) and len(stored) == 10
     assert 30.0 not in dense and len(dense) == 10
+
+
+def test_tags_say_which_targets_are_admissible():
+    assert not get_tags(ParameterFreeRegressor()).target_tags.positive_only
+    assert not get_tags(ParameterFreeRegressor(loss="no such loss")).target_tags.positive_only
+    for model in (
+        *(ParameterFreeRegressor(loss=loss) for loss in ("poisson", "gamma", "log_loss", PoissonLoss())),
+        ParameterFreeRegressor(loss="poisson", members=[ForwardRegressor(loss="poisson")]),
+    ):
+        assert get_tags(model).target_tags.positive_only
+        with pytest.raises(ValueError, match="row 1"):
+            model.fit(np.eye(3), [0.5, -1.0, 0.5])
