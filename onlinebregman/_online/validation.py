@@ -282,7 +282,7 @@ def check_rows(
                 vars(estimator).pop("feature_names_in_", None)
             return plain if y is _NO_Y else (plain, plain_y)
     kwargs = {
-        "accept_sparse": "csr",
+        "accept_sparse": "csr" if estimator._takes_sparse else False,
         "dtype": FLOATS,
         "order": None if any_layout else "C",
         "ensure_all_finite": False,

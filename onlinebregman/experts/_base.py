@@ -74,6 +74,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         **WeighsExperts._parameter_constraints,
     }
 
+    _takes_sparse = True  # or the experts refuse sparse rows
     _forecast_method = "predict"  # method that experts must have
 
     @property

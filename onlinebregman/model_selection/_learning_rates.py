@@ -61,6 +61,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],
         "n_jobs": N_JOBS,
     }
+    _takes_sparse = True
 
     def __init__(
         self,
@@ -178,7 +179,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         if tags.classifier_tags is not None:
             tags.classifier_tags = replace(tags.classifier_tags, multi_label=False)
-        tags.target_tags, tags.input_tags.sparse = replace(inner.target_tags, multi_output=False), True
+        tags.target_tags = replace(inner.target_tags, multi_output=False)
         return tags
 
 

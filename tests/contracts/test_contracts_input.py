@@ -410,6 +410,17 @@ def test_bad_rows_are_not_predicted(estimator, rows, learn, state, output, outpu
             assert state(estimator) == before
 
 
+@pytest.mark.only(where=lambda estimator: not get_tags(estimator).input_tags.sparse)
+def test_sparse_rows_are_refused_where_the_tags_say_so(estimator, rows, learn, outputs, unchanged):
+    X, y = rows
+    learn(estimator, X, y)
+    calls = [getattr(estimator, name) for name in outputs if hasattr(estimator, name)]
+    calls += [getattr(estimator, name) for name in ("partial_fit", "fit", "score") if hasattr(estimator, name)]
+    for call in calls:
+        with unchanged(estimator, "Sparse data was passed for X, but dense data is required", TypeError):
+            call(FORMS["csr"](X))
+
+
 @pytest.mark.only(where=lambda estimator: get_tags(estimator).input_tags.positive_only)
 def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, learn, unchanged):
     X, y = rows
