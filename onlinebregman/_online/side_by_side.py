@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
@@ -55,6 +55,9 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         # The names of features are this estimator's, the models see arrays
         X = check_rows(self, X, reset=call.first, any_layout=True)
+        shape = getattr(y, "shape", (1,))
+        if len(shape) > 2 or shape[:1] == (0,):  # of which the models would say that they refuse it
+            check_array(y, ensure_2d=False, dtype=None, estimator=self)
         if call.first:
             self.estimators_: list[Any] = self._make_estimators(X)
         if is_classifier(self.estimators_[0]):

@@ -12,6 +12,8 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 
+from onlinebregman._online.side_by_side import SideBySideMixin
+
 
 @pytest.fixture
 def says_the_same(output, state):
@@ -431,6 +433,16 @@ def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, learn,
         if is_regressor(estimator):
             with unchanged(estimator, r"row 6"):
                 estimator.partial_fit(FORMS[form](X[:10]), put(y[:10], 6, -0.5))
+
+
+@pytest.mark.only(where=lambda estimator: isinstance(estimator, SideBySideMixin))
+def test_errors_about_targets_name_the_estimator_and_not_one_of_its_parts(estimator, rows, learn, unchanged):
+    X, y = rows
+    name = type(estimator).__name__
+    with unchanged(estimator, f"Found array with dim 3, .* required by {name}"):
+        learn(estimator, X, y[:, None, None])
+    with unchanged(estimator, rf"Found array with 0 sample\(s\) .* required by {name}"):
+        learn(estimator, X, y[:0])
 
 
 @pytest.mark.only(where=is_regressor)
