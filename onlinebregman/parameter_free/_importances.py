@@ -52,7 +52,7 @@ def sampler(model: Any) -> Callable[[int, int], Array] | None:
         def draw(j: int, n: int) -> Array:
             if not model.t_:  # rows of weight 0
                 return np.zeros(n)
-            missing = round(n * (1 - counted[j] / model.t_))
+            missing = max(round(n * (1 - counted[j] / model.t_)), 0)  # another thread may be learning more rows
             places = (np.arange(n - missing) + 0.5) * (kept[j] / max(n - missing, 1))
             return np.append(sample[j, places.astype(np.intp)], np.full(missing, np.nan))
 
