@@ -333,6 +333,14 @@ def test_a_constant_model_has_no_importances():
     assert_array_equal(ParameterFreeRegressor(random_features=0).fit(X, np.ones(50)).feature_importances_, 0.0)
 
 
+def test_importances_while_rows_are_learned(monkeypatch):
+    """Another thread may have counted values of rows which the number of rows does not yet include."""
+    X, y = rows()
+    model = ParameterFreeRegressor().fit(X, y)
+    monkeypatch.setattr(ParameterFreeRegressor, "t_", property(lambda model: 20))
+    assert np.isfinite(model.feature_importances_).all()
+
+
 def test_importances_do_not_depend_on_units():
     X, y = rows()
     one, other = (clone(MODELS["regressor"]).fit(scale * X, 1e-9 * scale * y) for scale in (1.0, 2.0**40))
