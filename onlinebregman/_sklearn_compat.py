@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral
@@ -31,6 +32,7 @@ __all__ = [
     "fit_context",
     "for_other_rows",
     "is_part",
+    "module_of",
     "response_method",
     "score_function",
     "validate_parameters",
@@ -140,7 +142,13 @@ def for_other_rows(search, rows: np.ndarray, values: np.ndarray):
 
 def is_part(cls: type) -> bool:
     """Whether scikit-learn's estimators consist of objects of this class of scikit-learn, in addition to estimators."""
-    return any(f"{base.__module__}:{base.__qualname__}" in _PARTS for base in cls.__mro__)
+    return any(f"{module_of(base)}:{base.__qualname__}" in _PARTS for base in cls.__mro__)
+
+
+def module_of(cls: type) -> str:
+    """The name of the module that a class is imported from; losses of older versions say "_loss", which is none."""
+    losses = "sklearn._loss._loss"
+    return losses if getattr(sys.modules.get(losses), cls.__qualname__, None) is cls else cls.__module__
 
 
 def response_method(scorer):

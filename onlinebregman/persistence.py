@@ -28,7 +28,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from ._sklearn_compat import is_part
+from ._sklearn_compat import is_part, module_of
 
 __all__ = ["load_model", "save_model"]
 
@@ -366,7 +366,7 @@ class _Reader:
 
 
 def _name_of(cls: type) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
+    return f"{module_of(cls)}:{cls.__qualname__}"
 
 
 # Types that are values, such as a dtype: objects of them are not made by a call.

@@ -439,7 +439,7 @@ def test_negative_rows_are_refused_where_the_tags_say_so(estimator, rows, learn,
 def test_errors_about_targets_name_the_estimator_and_not_one_of_its_parts(estimator, rows, learn, unchanged):
     X, y = rows
     name = type(estimator).__name__
-    with unchanged(estimator, f"Found array with dim 3, .* required by {name}"):
+    with unchanged(estimator, f"Found array with dim 3.*{name}"):
         learn(estimator, X, y[:, None, None])
     with unchanged(estimator, rf"Found array with 0 sample\(s\) .* required by {name}"):
         learn(estimator, X, y[:0])
