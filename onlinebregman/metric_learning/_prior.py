@@ -123,7 +123,7 @@ def _discriminants(X: np.ndarray, labels: np.ndarray | None, n_components: int |
         )
     means = np.array([X[codes == number].mean(axis=0) for number in range(len(classes))])[codes]
     correlations, deviations = _shrunk_covariance(within)
-    between = (means - X.mean(axis=0)) / deviations
+    between = np.where(moving_features(X), means - X.mean(axis=0), 0.0) / deviations
     _, directions = linalg.eigh(between.T @ between, correlations)  # of variance 1 within classes
     leading = directions[:, ::-1][:, : min(n_components or len(X), len(classes) - 1)] / deviations[:, None]
     return _FLOOR * _inverse((correlations, deviations)) + (1 - _FLOOR) * leading @ leading.T
