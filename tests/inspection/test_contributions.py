@@ -1,11 +1,7 @@
 """Contributions of columns are drawn as a model explains them."""
 
-import matplotlib
-
-matplotlib.use("Agg")
 from functools import partial
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from mixed_rows import mixed
@@ -13,17 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from onlinebregman import ForwardRegressor, ParameterFreeClassifier, ParameterFreeRegressor
 from onlinebregman.inspection import ContributionDisplay, TermImportanceDisplay
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax():
-    return plt.figure().add_subplot()
 
 
 def stream(n=300, d=4, seed=0):

@@ -3,10 +3,6 @@
 import subprocess
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -40,17 +36,6 @@ from onlinebregman.inspection import (
 )
 from onlinebregman.losses import resolve_loss
 from onlinebregman.model_selection import offline_comparator, progressive_val_score
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax():
-    return plt.figure().add_subplot()
 
 
 def stream(n=300, d=4, seed=0):

@@ -1,8 +1,5 @@
 """Terms are ranked by the contributions that a model explains."""
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -10,12 +7,6 @@ from numpy.testing import assert_allclose
 
 from onlinebregman import ForwardRegressor, ParameterFreeClassifier, ParameterFreeRegressor
 from onlinebregman.inspection import TermImportanceDisplay
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def stream(seed=0):

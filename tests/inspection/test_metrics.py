@@ -1,9 +1,5 @@
 """Ellipses of learned metrics, and the rows of a fitted learner around them."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,17 +8,6 @@ from scipy import sparse
 
 from onlinebregman import ForwardRegressor, LogDetMetricLearner, MetricKNeighborsClassifier
 from onlinebregman.inspection import MetricDisplay
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
-@pytest.fixture
-def ax():
-    return plt.figure().add_subplot()
 
 
 def stream(n=300, d=4, seed=0):
