@@ -77,13 +77,13 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         self._check_experts()
         return np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1)
 
-    # --- learning -------------------------------------------------------------------------------------------------
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         known = [expert.classifier_tags for expert in self._tags_of_experts() if expert.classifier_tags is not None]
         tags.classifier_tags.multi_class = all(expert.multi_class for expert in known)
         return tags
+
+    # --- learning -------------------------------------------------------------------------------------------------
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Forecasts:
         X, y = check_rows(self, X, y=y, reset=call.first, numeric=False)
