@@ -33,7 +33,10 @@ class GrowsClasses(LifeCycleMixin):
             """A learner of `classes_`, in which the classes of the present one have these numbers."""
 
     def _learn(self, data: Any, order: np.ndarray | None = None, **options: Any) -> Any:
-        """Learn the rows up to the first one of a new class, add that class, and so on."""
+        """Learn the rows up to the first one of a new class, add that class, and so on.
+
+        If all rows were predicted together, their classes are added before.
+        """
         if not data.new:
             return super()._learn(data, order, **options)
         if options.get("scores") is not None:
@@ -41,6 +44,7 @@ class GrowsClasses(LifeCycleMixin):
         codes, labels = data.classes, [*self.classes_.tolist(), *data.new]
         known = len(labels) - len(data.new)
         seen, firsts = np.unique(codes, return_index=True)
+        firsts *= not getattr(self, "_together", False)
         self._copy_learner()
         start = 0
         for begun, end in enumerate([*firsts[seen >= known].tolist(), len(codes)], known):

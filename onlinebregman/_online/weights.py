@@ -30,7 +30,36 @@ def check_one_output(model: Any, error: type[Exception]) -> None:
 
 
 class WeightsMixin(LifeCycleMixin):
-    """Experts whose weights are learned by a compiled mixer, which is the `_learner` or a part of it."""
+    """Experts whose weights are learned by a compiled mixer, which is the `_learner` or a part of it.
+
+    Parameters
+    ----------
+    delayed : bool
+        Whether the rows of one call of `partial_fit` were all predicted before any of their targets was known, for
+        labels that come late: a day's forecasts, then the day. The weights, the combinations and the radii of intervals
+        then learn from the predictions that were made, those of the model before the call. False: each row counts as
+        predicted after the row before was learned, so that it makes no difference how rows are cut into calls. `fit`
+        always learns so.
+    """
+
+    delayed: bool
+    _in_fit = False
+
+    def _configure(self) -> None:
+        super()._configure()
+        self._fitted_mixer().delayed = self._together
+
+    @property
+    def _together(self) -> bool:
+        """Whether the rows of a call were predicted together."""
+        return "delayed" in self._parameters_of_calls() and self.delayed and not self._in_fit
+
+    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
+        self._in_fit = True
+        self._configure()
+        super()._learn_in_epochs(learn, data, X, y)
+        del self._in_fit
+        self._configure()
 
     @read_only
     def weights_(self) -> np.ndarray:

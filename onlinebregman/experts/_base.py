@@ -71,6 +71,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         "estimators": [list, None],
         "share": [Interval(Real, 0, 1, closed="left")],
         "prior": ["array-like", None],
+        "delayed": ["boolean"],
         **WeighsExperts._parameter_constraints,
     }
 
@@ -225,7 +226,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         """The experts' forecasts of each row before they learn it, and the weights of the rows that were forecast.
 
         Only rows in `order` are learned, if it is given. The first row is only learned, not forecast, if an expert is
-        not fitted. Without targets experts get X alone.
+        not fitted; so are all rows that were to be forecast together. Without targets experts get X alone.
         """
         shape = self._shape_of_forecasts()
         forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that are not forecast pass all checks
@@ -235,50 +236,53 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
             for k in learners:
                 _check_takes_weights(self.estimators_[k])
         rows = np.flatnonzero(weights) if order is None else order[weights[order] != 0]
+        together = self._learner.delayed
         if not self._ready and len(rows):
+            first, rows = (rows, rows[:0]) if together else (rows[:1], rows[1:])
             for k in learners:
-                self._learn_row(
-                    k, int(rows[0]), *_rows(rows[:1], X, y, sample_weight), classes=vars(self).get("classes_")
-                )
-            self._ready, rows = True, rows[1:]
+                self._learn_rows(k, first, *_rows(first, X, y, sample_weight), classes=vars(self).get("classes_"))
+            self._ready = True
         if not len(rows):
             return forecasts, counted
         self._check_experts()
         counted[rows] = weights[rows]
         block = (X, y, sample_weight) if len(rows) == X.shape[0] else _rows(rows, X, y, sample_weight)
-        others = []  # experts that forecast and learn row by row
+        others = []  # experts that forecast and learn row by row, or first forecast and then learn all rows
         for k, expert in enumerate(self.estimators_):
-            own = expert._progressive_fit(*block) if k in learners and _is_compiled(expert) else None
+            own = None
+            if k in learners and _is_compiled(expert) and not together:
+                own = expert._progressive_fit(*block)
             if own is None:
                 others.append(k)
             else:
                 forecasts[rows, k] = self._completed(k, own)
         try:
-            for row in rows.tolist() if others else ():
-                current = _rows(slice(row, row + 1), X, y, sample_weight)
+            for part in () if not others else [rows] if together else rows[:, np.newaxis]:
+                current = block if together else _rows(slice(part[0], part[0] + 1), X, y, sample_weight)
                 for k in others:
-                    forecasts[row, k] = self._forecast(k, current[0])[0]
+                    forecasts[part, k] = self._forecast(k, current[0])
                 for k in others:
                     if k in learners:
-                        self._learn_row(k, row, *current)
+                        self._learn_rows(k, part, *current)
         except ValueError:  # an invalid forecast before, which may be the cause, is reported first
             self._check_forecasts(forecasts)
             raise
         self._check_forecasts(forecasts)
         return forecasts, counted
 
-    def _learn_row(
-        self, k: int, row: int, X, y, sample_weight: Array | None, classes: np.ndarray | None = None
+    def _learn_rows(
+        self, k: int, rows: np.ndarray, X, y, sample_weight: Array | None, classes: np.ndarray | None = None
     ) -> None:
-        """Learn a row with an expert; in the first call with the classes, if it accepts them."""
+        """Learn a row, or all, with an expert; in the first call with the classes, if it accepts them."""
         method = self.estimators_[k].partial_fit
         more = {} if sample_weight is None else {"sample_weight": sample_weight}
         if classes is not None and "classes" in parameters_of(method):
             more["classes"] = classes
         try:
             method(*((X,) if y is None else (X, y)), **more)
-        except ValueError as error:  # its message says row 0, as it gets one row at a time
-            raise ValueError(f"Expert {self._name(k)} cannot learn row {row}: {error}") from error
+        except ValueError as error:  # its message says row 0, if it gets one row at a time
+            which = f"row {rows[0]}" if len(rows) == 1 else f"rows {rows[0]} to {rows[-1]}"
+            raise ValueError(f"Expert {self._name(k)} cannot learn {which}: {error}") from error
 
     def _gather_learners(self) -> None:
         """Make the learner of all experts in one compiled pass for the next calls, if all experts are compiled."""

@@ -65,6 +65,7 @@ class WeighsExperts(WeightsMixin):
         return self._fitted_hedge().n_rows
 
     def _configure(self) -> None:
+        super()._configure()
         self._learner.hedge.history.last = self.history
 
     def _update_weights(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:

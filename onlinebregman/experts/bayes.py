@@ -24,7 +24,7 @@ class BayesMixture(MixtureClassifier):
 
     Parameters
     ----------
-    {estimators, share, prior, history, handle_unknown}
+    {estimators, share, prior, history, handle_unknown, delayed}
 
     Attributes
     ----------
@@ -71,5 +71,6 @@ class BayesMixture(MixtureClassifier):
         prior: ArrayLike | None = None,
         history: int = 0,
         handle_unknown: Literal["error", "add"] = "error",
+        delayed: bool = False,
     ) -> None:
         self._set_arguments(locals())

@@ -34,7 +34,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         be a number or "theory".
     n_rows : int or None
         Number of rows, if the theorem needs it.
-    {prior, history, handle_unknown}
+    {prior, history, handle_unknown, delayed}
 
     Attributes
     ----------
@@ -92,6 +92,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         prior: ArrayLike | None = None,
         history: int = 0,
         handle_unknown: Literal["error", "add"] = "error",
+        delayed: bool = False,
     ) -> None:
         self._set_arguments(locals())
 

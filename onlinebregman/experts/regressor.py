@@ -60,7 +60,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for squared losses,
         unless the strategy is "eg"). strategy="aggregating" needs "y" at any rate: targets beyond it are refused,
         forecasts clipped.
-    {prior, history}
+    {prior, history, delayed}
 
     Attributes
     ----------
@@ -156,6 +156,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         data_bounds: dict[str, Any] | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
+        delayed: bool = False,
     ) -> None:
         self._set_arguments(locals())
 

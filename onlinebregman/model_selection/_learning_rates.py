@@ -293,7 +293,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
 
     Parameters
     ----------
-    {estimator, eta0s, n_jobs}
+    {estimator, eta0s, n_jobs, delayed}
 
     Attributes
     ----------
@@ -343,6 +343,20 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     >>> print(f"{classifier.score(X, y > 0):.2f}", classifier.predict_proba(X[:1]).round(2))
     0.97 [[0.07 0.93]]
     """
+
+    _parameter_constraints: dict = {**_LearningRates._parameter_constraints, "delayed": ["boolean"]}
+    _read_at_each_call = ("n_jobs", "delayed")
+
+    def __init__(
+        self,
+        estimator: OnlineLinearModel | None = None,
+        *,
+        eta0s: int | ArrayLike = 16,
+        n_jobs: int | None = None,
+        delayed: bool = False,
+    ) -> None:
+        super().__init__(estimator, eta0s=eta0s, n_jobs=n_jobs)
+        self.delayed = delayed
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict from the mean score of the models, or the most probable labels.

@@ -102,9 +102,10 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         "n_jobs": N_JOBS,
         "random_state": ["random_state"],
         "handle_new_features": [StrOptions({"error", "add"})],
+        "delayed": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features")
+    _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features", "delayed")
     _takes_sparse = True
     _onnx_form = "mixture"
     members: Sequence[Any] | None

@@ -38,7 +38,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     Parameters
     ----------
     {members, stacking, share, standardize, random_features, thresholds, categorical_features, class_weight}
-    {handle_unknown, n_jobs, random_state, handle_new_features}
+    {handle_unknown, n_jobs, random_state, handle_new_features, delayed}
 
     Attributes
     ----------
@@ -98,6 +98,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         n_jobs: int | None = None,
         random_state: RandomState = 0,
         handle_new_features: Literal["error", "add"] = "error",
+        delayed: bool = False,
     ) -> None:
         self._set_arguments(locals())
 

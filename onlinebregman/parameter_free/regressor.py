@@ -43,7 +43,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     loss : {<regression losses>} or Loss
         The loss of the mixture and of the members of the default set.
     {stacking, share, standardize, random_features, thresholds, categorical_features, n_jobs, random_state}
-    {handle_new_features}
+    {handle_new_features, delayed}
 
     Attributes
     ----------
@@ -108,6 +108,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         n_jobs: int | None = None,
         random_state: RandomState = 0,
         handle_new_features: Literal["error", "add"] = "error",
+        delayed: bool = False,
     ) -> None:
         self._set_arguments(locals())
 

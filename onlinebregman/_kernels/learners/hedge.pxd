@@ -34,6 +34,9 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef Py_ssize_t lanes     # n_experts, rounded up to a multiple of OB_LANES: length of vectors of experts
     cdef readonly History history  # of the weights
     cdef double[::1] buffer   # for the weights to record
+    cdef Py_ssize_t held      # rows whose costs wait for `release`; -1: there are none, see `hold`
+    cdef double[::1] held_costs
+    cdef double held_cost
 
     cdef double current_rate(self) noexcept nogil
     cdef double least(self, double rate) noexcept nogil
@@ -42,4 +45,7 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef double log_loss(self, const double* weights, const double* losses, double* buffer) noexcept nogil
     cdef void count(self, const double* losses, double loss, double* weights, const double* costs,
                     double cost) noexcept nogil
+    cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil
+    cdef void hold(self) noexcept nogil
+    cdef void release(self) noexcept nogil
     cdef bint finite(self) noexcept nogil

@@ -4,7 +4,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcpy, memmove, memset
 
 from onlinebregman._kernels.ops.fields cimport Fields, Undoable
 from onlinebregman._kernels.ops.hedge cimport (
@@ -135,6 +135,9 @@ cdef class Hedge(Undoable):
     share): costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts,
     with the logarithm of the prior weight of the sequence.
 
+    Rows that were predicted together are one round: the costs of them all, at the weights with which all of them were
+    predicted, and as many shares as there are rows.
+
     Parameters
     ----------
     n_experts : int
@@ -158,6 +161,7 @@ cdef class Hedge(Undoable):
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs = np.zeros(n_experts), np.zeros(self.lanes)
         self.buffer, self.ratio, self.neg_log_ratio = np.zeros(self.lanes), np.ones(self.lanes), np.zeros(self.lanes)
+        self.held, self.held_costs = -1, np.zeros(self.lanes)
         self.least_prior, self.neg_log_least = 1.0 / n_experts, log(n_experts)
         if prior is not None:
             prior = np.asarray(prior, dtype=np.float64)
@@ -281,12 +285,44 @@ cdef class Hedge(Undoable):
         The weights, of length `lanes`, are overwritten.
         """
         cdef Py_ssize_t k
-        cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
-        cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
-        cdef Totals* totals = &self.totals
-        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.loss)
         if self.history.size > 0:
             self.history.record(weights)
+        if self.held < 0:
+            self.move(weights, costs, cost, 1)
+        else:
+            self.held += 1
+            self.held_cost += cost
+            for k in range(self.n_experts):
+                self.held_costs[k] += costs[k]
+        for k in range(self.n_experts):
+            self.losses[k] += losses[k]
+        self.totals.loss += loss
+        self.totals.rows += 1.0
+        if self.history.due(<Py_ssize_t> self.totals.rows):
+            self.weigh(&self.buffer[0])
+            self.history.record(&self.buffer[0])
+
+    cdef void hold(self) noexcept nogil:
+        """Keep the weights as they are, with which the next rows were predicted, until `release`."""
+        self.held, self.held_cost = 0, 0.0
+        memset(&self.held_costs[0], 0, self.lanes * sizeof(double))
+
+    cdef void release(self) noexcept nogil:
+        """Move the weights by the costs of the rows since `hold`."""
+        if self.held > 0:
+            self.weigh(&self.buffer[0])
+            self.move(&self.buffer[0], &self.held_costs[0], self.held_cost, self.held)
+        self.held = -1
+
+    cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil:
+        """Move the weights by a round of these costs, and count its gap."""
+        cdef Py_ssize_t k
+        cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
+        cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
+        cdef double keep = 1.0 - self.share if n_rows == 1 else (1.0 - self.share) ** n_rows
+        cdef double part = self.share if n_rows == 1 else 1.0 - keep
+        cdef Totals* totals = &self.totals
+        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.loss)
         # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
         mixed = rise
         if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
@@ -300,15 +336,8 @@ cdef class Hedge(Undoable):
             self.costs[k] += costs[k]
         totals.gap += max(cost - mixed, 0.0)
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
-            ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], 1.0 - self.share,
-                     self.share * total / self.n_experts, rate, best + rise, self.n_experts)
-        for k in range(self.n_experts):
-            self.losses[k] += losses[k]
-        totals.loss += loss
-        totals.rows += 1.0
-        if self.history.due(<Py_ssize_t> totals.rows):
-            self.weigh(&self.buffer[0])
-            self.history.record(&self.buffer[0])
+            ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], keep,
+                     part * total / self.n_experts, rate, best + rise, self.n_experts)
 
     cdef bint finite(self) noexcept nogil:
         """Whether the costs of the mixture and of at least one expert are finite so far."""
@@ -323,3 +352,4 @@ cdef class Hedge(Undoable):
     cdef void restore(self) noexcept:
         Undoable.restore(self)
         self.history.restore()
+        self.held = -1

@@ -44,6 +44,11 @@ cdef inline double probability(Link link, double score) noexcept nogil:
     return expit(score) if link == LOGISTIC else (min(max(score, -1.0), 1.0) + 1.0) / 2.0
 
 
+cdef inline void find_probabilities(Link link, double score, double* p) noexcept nogil:
+    """Those of both classes, by the score of the second."""
+    p[0], p[1] = probability(link, -score), probability(link, score)
+
+
 cdef inline void calibrate(Calibration* s, const double* scores, Py_ssize_t n, Py_ssize_t y,
                            double weight) noexcept nogil:
     """One step, on a row of class y with n scores: one for two classes, else one for each class.

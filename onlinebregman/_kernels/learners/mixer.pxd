@@ -5,7 +5,15 @@ from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 
 
+cdef enum Phase:              # of a call
+    AT_ONCE                   # each row was predicted after the one before was learned
+    JUDGE                     # rows that were predicted together: first the losses of all predictions are counted,
+    LEARN                     # then the rows are learned
+
+
 cdef class Mixer(AtomicLearner):
+    cdef public bint delayed            # whether the rows of a call were predicted together
+    cdef Phase phase
     cdef readonly Hedge hedge           # the weights of the experts
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions of numbers, or None
@@ -19,6 +27,7 @@ cdef class Mixer(AtomicLearner):
     cdef double* work                   # 2 `lanes` numbers, and more of a subclass
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
+    cdef bint enter(self, Phase phase) noexcept nogil
     cdef double first_loss(self) noexcept nogil
     cdef Py_ssize_t buffer_size(self) noexcept nogil
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,

@@ -13,7 +13,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
@@ -92,34 +92,68 @@ cdef class Mixer(AtomicLearner):
         cdef Undoable part
         for part in self.undoable:
             part.restore()
+        self.enter(AT_ONCE)
         return AtomicLearner.undo(self, rows)
+
+    cdef int loop(self, Rows rows, Block* block) noexcept nogil:
+        """Rows that are `delayed` were all predicted, by the experts and the mixture, before any target was known."""
+        cdef int status
+        if not self.delayed:
+            return AtomicLearner.loop(self, rows, block)
+        self.enter(JUDGE)
+        status = AtomicLearner.loop(self, rows, block)
+        if status == LEARNED:
+            self.enter(LEARN)
+            status = AtomicLearner.loop(self, rows, block)
+        return status if self.enter(AT_ONCE) or status != LEARNED else LOSS_OVERFLOWED
+
+    cdef bint enter(self, Phase phase) noexcept nogil:
+        """Begin a phase of a call; returns whether all sums are finite.
+
+        From `JUDGE` on all that predictions depend on stays as it is. The weights then move by the losses of all rows.
+        """
+        if phase == JUDGE:
+            self.hedge.hold()
+            if self.stack is not None:
+                self.stack.hold()
+            if self.tracker is not None:
+                self.tracker.hold()
+        elif phase == AT_ONCE:
+            self.hedge.release()
+            if self.stack is not None:
+                self.stack.release()
+            if self.tracker is not None:
+                self.tracker.release()
+        self.phase = phase
+        return self.hedge.finite() and (self.stack is None or self.stack.hedge.finite())
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
         return LEARNED if weight == 0 else self.learn_scores(row.x, 0.0 if y == NULL else y[0], weight)
 
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
-        """Count a row of scores, computed before the experts learned it; returns the `Status`."""
+        """Count a row of scores, computed before the experts learned it, and learn it; returns the `Status`."""
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double loss, cost = 0.0
         self.hedge.weigh(self.v)
         loss = self.compare(scores, y, weight)
         if not isfinite(loss):
             return BAD_TARGET
-        for k in range(n):
-            self.losses[k] *= weight
-        for k in range(n if self.gradient else 0):
-            self.costs[k] *= weight
-            cost += self.v[k] * self.costs[k]
-        if self.gradient:
-            self.hedge.count(self.losses, weight * loss, self.v, self.costs, cost)
-        else:
-            self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
-        if not (self.settle(scores, y, weight) and self.hedge.finite()):
+        if self.phase != LEARN:
+            for k in range(n):
+                self.losses[k] *= weight
+            for k in range(n if self.gradient else 0):
+                self.costs[k] *= weight
+                cost += self.v[k] * self.costs[k]
+            if self.gradient:
+                self.hedge.count(self.losses, weight * loss, self.v, self.costs, cost)
+            else:
+                self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
+            if self.tracker is not None and self.error >= 0 and not self.tracker.learn(self.error):
+                return LOSS_OVERFLOWED
+        if self.phase != JUDGE and not self.settle(scores, y, weight):
             return LOSS_OVERFLOWED
-        if self.tracker is not None and self.error >= 0 and not self.tracker.learn(self.error):
-            return LOSS_OVERFLOWED
-        return LEARNED
+        return LEARNED if self.hedge.finite() else LOSS_OVERFLOWED
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
 
@@ -142,12 +176,12 @@ cdef class Mixer(AtomicLearner):
         """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
 
         Also computes the losses of the experts, if `gradient` the gradient with respect to the weights, and with a
-        `tracker` the error.
+        `tracker` the error. Counts, unless in the phase `LEARN`, and learns, unless it is to `JUDGE`, with the `stack`.
         """
         return 0.0
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
-        """Learn from a row what else there is, after the weights; whether it is finite."""
+        """Learn from a row what else there is, after the weights, if it is not only to `JUDGE`; whether it is finite."""
         return True
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
@@ -176,6 +210,9 @@ cdef class Unmixed(Mixer):
 
     def __cinit__(self, n_scores, state=None):
         self.n_features = self.n_scores = n_scores
+
+    cdef bint enter(self, Phase phase) noexcept nogil:
+        return True
 
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
         return LEARNED
@@ -249,6 +286,13 @@ cdef class OutputsMixer(Mixer):
         for mixer in self.mixers:
             mixer.undo(rows)
         return Mixer.undo(self, rows)
+
+    cdef bint enter(self, Phase phase) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef bint finite = True
+        for k in range(self.n):
+            finite = (<Mixer> self.parts[k]).enter(phase) and finite
+        return finite
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
                            double* targets) noexcept nogil:

@@ -29,6 +29,15 @@ cdef struct Outcome:          # result of a task
     Py_ssize_t turn           # position of that learner in the order within a row
 
 
+cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
+    return a.row < b.row or (a.row == b.row and a.turn < b.turn)
+
+
+cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
+    """The targets of row i; NULL if there are none."""
+    return NULL if block.y == NULL else block.y + i * block.n_targets
+
+
 cdef class MixtureLearner(Ensemble):
     cdef readonly Mixer mixer
     cdef readonly tuple targets_by_class
@@ -56,6 +65,8 @@ cdef class MixtureLearner(Ensemble):
     cdef bint several         # whether targets are indicators of several labels, if learners have their own
     cdef double[::1] scores   # of each learner, before it learned the row
     cdef Py_ssize_t width     # their number in a row
+    cdef double[::1] predicted  # of rows that were predicted together: the scores of all of them, before the call
+    cdef Py_ssize_t at        # the first of those of the next chunk
     cdef double[::1] forecasts  # to which links map the scores of a row
     cdef Py_ssize_t n_forecasts  # of all experts: numbers, and probabilities of both classes; without links the scores
     cdef public object n_jobs  # number of threads, as the parameter was given
@@ -65,8 +76,9 @@ cdef class MixtureLearner(Ensemble):
     cdef void* block_rows     # the Rows of this call
 
     cdef int link(self) except -1
-    cdef void largest_first(self) noexcept
     cdef int bind(self, Py_ssize_t length) except -1
+    cdef int judge(self, Rows rows, Block* block) noexcept nogil
+    cdef Py_ssize_t score(self, Rows rows, Py_ssize_t i, Workspace* work, double* scores) noexcept nogil
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
     cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
@@ -74,6 +86,7 @@ cdef class MixtureLearner(Ensemble):
     cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil
+    cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil
     cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
                                 Outcome* outcome) noexcept nogil

@@ -16,15 +16,13 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, f
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
-from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.links cimport IDENTITY, link_of, probability
+from onlinebregman._kernels.learners.links cimport IDENTITY, find_probabilities, link_of, probability
 from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
-from onlinebregman._kernels.learners.mixer cimport Mixer
-from onlinebregman._kernels.learners.multi_learner cimport MultiLearner, sole_learner
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer
+from onlinebregman._kernels.learners.multi_learner cimport learns_chunks, sole_learner
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED, LOSS_OVERFLOWED, NOT_FINITE
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
-from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
@@ -75,11 +73,11 @@ cdef class MixtureLearner(Ensemble):
         self.several = own and mixer.target_ndim == 2
         self.target_ndim = 1 if own and not self.several else mixer.target_ndim
         self.parts = <Part*> malloc(self.n * sizeof(Part))
-        self.rowwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
-        self.chunkwise = <Py_ssize_t*> malloc(self.n * sizeof(Py_ssize_t))
+        self.rowwise = <Py_ssize_t*> malloc(2 * self.n * sizeof(Py_ssize_t))
         self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
-        if self.parts == NULL or self.rowwise == NULL or self.chunkwise == NULL or self.outcomes == NULL:
+        if self.parts == NULL or self.rowwise == NULL or self.outcomes == NULL:
             raise MemoryError()
+        self.chunkwise = self.rowwise + self.n
         row_maps = tuple({id(learner.row_map): learner.row_map for learner in self.learners}.values())
         self.maps = tuple([row_map for row_map in row_maps if row_map is not None])
         self.lockstep, self.thread_pool, self.works = Lockstep(self.n), ThreadPool(), Workspaces()
@@ -90,9 +88,6 @@ cdef class MixtureLearner(Ensemble):
             self.parts[k] = Part(
                 <void*> learner, NULL, 1, learner.n_scores, start, image, learns_chunks(learner), IDENTITY, False
             )
-            if self.parts[k].chunkwise:
-                self.chunkwise[self.n_chunkwise] = k
-                self.n_chunkwise += 1
             start += learner.n_scores
             if self.targets_by_class[k] is not None:
                 table = self.targets_by_class[k]
@@ -105,7 +100,10 @@ cdef class MixtureLearner(Ensemble):
                 self.parts[k].targets_by_class, self.parts[k].n_targets = &table[0, 0], table.shape[1]
             elif learner.n_targets > self.n_targets:
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
-        self.largest_first()
+        efforts = [(-learner.effort(0), k) for k, learner in enumerate(self.learners) if self.parts[k].chunkwise]
+        for _, k in sorted(efforts):  # the order in which threads take them
+            self.chunkwise[self.n_chunkwise] = k
+            self.n_chunkwise += 1
         self.together = tuple([
             None if self.parts[k].chunkwise or self.parts[k].image != 0 else sole_learner(learner)
             for k, learner in enumerate(self.learners)
@@ -131,19 +129,10 @@ cdef class MixtureLearner(Ensemble):
         for k in range(self.n):
             self.parts[k].link = link_of(self.links[k], known)
             self.n_forecasts += 1 if self.parts[k].link == IDENTITY else 2
-        return 0
-
-    cdef void largest_first(self) noexcept:
-        """Sort chunkwise learners by decreasing effort, the order in which threads take them."""
-        efforts = [(<AtomicLearner> self.parts[self.chunkwise[k]].learner).effort(0) for k in range(self.n_chunkwise)]
-        order = sorted(range(self.n_chunkwise), key=efforts.__getitem__, reverse=True)
-        for k, number in enumerate([self.chunkwise[i] for i in order]):
-            self.chunkwise[k] = number
 
     def __dealloc__(self):
         free(self.parts)
         free(self.rowwise)
-        free(self.chunkwise)
         free(self.outcomes)
 
     def __reduce__(self):
@@ -192,11 +181,10 @@ cdef class MixtureLearner(Ensemble):
 
     cdef object predict_rows(self, Rows rows, bint linked):
         """Outputs for rows, shape (n_rows, n_scores), or the forecasts of experts; None if they are not finite."""
-        cdef Py_ssize_t i, j, k, width = self.mixer.n_scores if linked else self.n_forecasts
+        cdef Py_ssize_t i, width = self.mixer.n_scores if linked else self.n_forecasts
         cdef double* out
         cdef double* scores
         cdef double* forecasts
-        cdef Row fetched, row
         cdef RowMap row_map
         cdef Workspace work
         cdef bint finite = True
@@ -210,15 +198,7 @@ cdef class MixtureLearner(Ensemble):
         make_workspace(&work, self.vector_length(self.widest(rows)))
         with nogil:
             for i in range(rows.n_rows):
-                rows.fetch(i, &fetched)
-                for j in range(self.chunk.n_images):
-                    row = fetched
-                    if self.chunk.maps[j] != <void*> None:
-                        (<RowMap> self.chunk.maps[j]).map_row(rows, &row)
-                    for k in range(self.n):
-                        if self.parts[k].image == j:
-                            (<AtomicLearner> self.parts[k].learner).score_row(&row, &work, scores + self.parts[k].start)
-                finite = ob_nonfinite(scores, self.width) == 0  # their probabilities always are
+                finite = self.score(rows, i, &work, scores) < 0  # their probabilities always are
                 if not finite:
                     break
                 if not linked:
@@ -230,6 +210,24 @@ cdef class MixtureLearner(Ensemble):
             free_workspace(&work)
             finite = finite and ob_nonfinite(out, rows.n_rows * width) == 0
         return outputs.reshape(-1, width) if finite else None
+
+    cdef Py_ssize_t score(self, Rows rows, Py_ssize_t i, Workspace* work, double* scores) noexcept nogil:
+        """Score row i by all learners; returns one whose scores are not finite, or -1."""
+        cdef Py_ssize_t j, k, refusing = -1
+        cdef double* own
+        cdef Row fetched, row
+        rows.fetch(i, &fetched)
+        for j in range(self.chunk.n_images):
+            row = fetched
+            if self.chunk.maps[j] != <void*> None:
+                (<RowMap> self.chunk.maps[j]).map_row(rows, &row)
+            for k in range(self.n):
+                if self.parts[k].image == j:
+                    own = scores + self.parts[k].start
+                    (<AtomicLearner> self.parts[k].learner).score_row(&row, work, own)
+                    if ob_nonfinite(own, self.parts[k].n_scores) != 0:
+                        refusing = k
+        return refusing
 
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
@@ -247,13 +245,13 @@ cdef class MixtureLearner(Ensemble):
             self.locksteps = divided(self.together, self.n_groups, length, self.groups)
         if self.n_chunkwise > 0 or self.n_groups > 1:  # otherwise chunks of one row are fastest
             most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
-            most = min(most, MAX_CHUNK_WORK // self.work_per_row)
-            most = max(most, 1)
+            most = max(min(most, MAX_CHUNK_WORK // self.work_per_row), 1)
         self.chunk.reserve(rows, most, self.n_targets)
         if self.targets.shape[0] < most * self.n_targets:
             self.targets, self.scores = np.empty(most * self.n_targets), np.empty(most * self.width)
         if self.several and (self.by_label is None or self.by_label.shape[1] < self.targets.shape[0]):
             self.by_label = np.empty((self.n, self.targets.shape[0]))
+        self.predicted = np.empty(rows.n_rows * self.width) if self.mixer.delayed else None
         n_jobs = min(n_jobs, self.n_groups + self.n_chunkwise)
         self.thread_pool.reserve(n_jobs - 1)
         return self.works.reserve(n_jobs - 1, length)
@@ -275,13 +273,44 @@ cdef class MixtureLearner(Ensemble):
         return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef int status
-        self.work, self.block_rows = &block.work, <void*> rows
-        self.thread_pool.start()
-        status = self.learn_chunks(rows, block)
-        self.thread_pool.stop()
+        cdef int status = LEARNED
+        self.work, self.block_rows, self.at = &block.work, <void*> rows, 0
+        if self.mixer.delayed:
+            status = self.judge(rows, block)
+        if status == LEARNED:
+            self.thread_pool.start()
+            status = self.learn_chunks(rows, block)
+            self.thread_pool.stop()
+        if self.mixer.delayed and not self.mixer.enter(AT_ONCE) and status == LEARNED:
+            self.refusing, status = -1, LOSS_OVERFLOWED
         block.failed = block.failed if status != LEARNED else row_number(rows, rows.n_rows - 1)
         return status if status != LEARNED else self.check_all()
+
+    cdef int judge(self, Rows rows, Block* block) noexcept nogil:
+        """The mixer judges the predictions of all rows, made before any of their targets was known."""
+        cdef Py_ssize_t i, k
+        cdef int status
+        cdef double none = 0.0
+        cdef double* scores = &self.predicted[0]
+        self.mixer.enter(JUDGE)
+        for i in range(rows.n_rows):
+            k = row_number(rows, i)
+            if weight_of(block, k) == 0:
+                continue
+            if interrupted(self, self.work_per_row):
+                return INTERRUPTED
+            block.failed, self.refusing = k, -1
+            if self.unknown(block, k):
+                return BAD_TARGET
+            self.refusing = self.score(rows, k, &block.work, scores)
+            if self.refusing >= 0:
+                return NOT_FINITE
+            status = self.mix_row(scores, &none if block.y == NULL else targets_in(block, k), weight_of(block, k))
+            if status != LEARNED:
+                return status
+            scores += self.width
+        self.mixer.enter(LEARN)
+        return LEARNED
 
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
         cdef Py_ssize_t i = 0
@@ -329,11 +358,12 @@ cdef class MixtureLearner(Ensemble):
             other = &self.outcomes[k]
             if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
                 first = other
+        if self.mixer.delayed and n > 0:
+            memcpy(&self.scores[0], &self.predicted[self.at], n * self.width * sizeof(double))
+            self.at += n * self.width
         for i in range(n if first.status == LEARNED else first.row):
             block.failed, self.refusing = self.chunk.number[i], -1
-            status = self.mix_row(
-                &self.scores[i * self.width], self.chunk.y + i * self.n_targets, self.chunk.weight[i]
-            )
+            status = self.mix_row(&self.scores[i * self.width], self.chunk.y + i * self.n_targets, self.chunk.weight[i])
             if status != LEARNED:
                 return status
         if first.status != LEARNED:
@@ -359,8 +389,7 @@ cdef class MixtureLearner(Ensemble):
             if not scores[k] < INFINITY:  # other invalid values are refused by the loss
                 return BAD_TARGET
             if self.mixer.n_features > self.n:
-                forecasts[2 * k] = probability(self.parts[k].link, -scores[k])
-                forecasts[2 * k + 1] = probability(self.parts[k].link, scores[k])
+                find_probabilities(self.parts[k].link, scores[k], forecasts + 2 * k)
             elif self.parts[k].link == IDENTITY:
                 forecasts[k] = scores[k]
             else:
@@ -374,13 +403,19 @@ cdef class MixtureLearner(Ensemble):
             memcpy(forecasts, scores, self.width * sizeof(double))
             return
         for k in range(self.n):
-            if self.parts[k].link == IDENTITY:
-                forecasts[0] = scores[k]
-                forecasts += 1
-            else:
-                forecasts[0] = probability(self.parts[k].link, -scores[k])
-                forecasts[1] = probability(self.parts[k].link, scores[k])
-                forecasts += 2
+            forecasts[0] = scores[k]
+            if self.parts[k].link != IDENTITY:
+                find_probabilities(self.parts[k].link, scores[k], forecasts)
+            forecasts += 1 if self.parts[k].link == IDENTITY else 2
+
+    cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
+        """Learn the chunk with a group of learners, or with one that has a matrix."""
+        cdef Workspace* work = self.work if worker == 0 else &self.works.each[worker - 1]
+        self.outcomes[task].status = LEARNED
+        if task < self.n_groups:
+            self.learn_rowwise(<Lockstep> self.groups[task], work, &self.outcomes[task])
+        else:
+            self.learn_chunkwise(self.chunkwise[task - self.n_groups], work, &self.outcomes[task])
 
     cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil:
         """A group of learners without a matrix, and those that learn by themselves, learn the chunk row by row."""
@@ -462,36 +497,4 @@ cdef class MixtureLearner(Ensemble):
 
 
 cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
-    """Run a task of a MixtureLearner."""
-    cdef Workspace* work = (<MixtureLearner> mixture).work
-    cdef Outcome* outcome = &(<MixtureLearner> mixture).outcomes[task]
-    if worker > 0:
-        work = &(<MixtureLearner> mixture).works.each[worker - 1]
-    outcome.status = LEARNED
-    if task < (<MixtureLearner> mixture).n_groups:
-        (<MixtureLearner> mixture).learn_rowwise(
-            <Lockstep> (<MixtureLearner> mixture).groups[task], work, outcome
-        )
-    else:
-        task = (<MixtureLearner> mixture).chunkwise[task - (<MixtureLearner> mixture).n_groups]
-        (<MixtureLearner> mixture).learn_chunkwise(task, work, outcome)
-
-
-cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
-    return a.row < b.row or (a.row == b.row and a.turn < b.turn)
-
-
-cdef bint learns_chunks(AtomicLearner learner):
-    """Whether a learner learns a whole chunk at once, so that its matrix, or its many weights, stay in the cache."""
-    cdef Learner each
-    if learner.chunkwise or learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
-        return learner.chunkwise
-    for each in learner.learners if isinstance(learner, MultiLearner) else [learner]:
-        if not each.geometry.adaptive or isinstance(each.loss, NumPyLoss):  # others may call Python
-            return False
-    return True
-
-
-cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
-    """The targets of row i; NULL if there are none."""
-    return NULL if block.y == NULL else block.y + i * block.n_targets
+    (<MixtureLearner> mixture).run_task(task, worker)

@@ -34,3 +34,4 @@ cdef class MultiLearner(Ensemble):
 
 
 cdef AtomicLearner sole_learner(AtomicLearner learner)
+cdef bint learns_chunks(AtomicLearner learner)

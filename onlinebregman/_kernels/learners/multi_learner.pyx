@@ -14,6 +14,7 @@ from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
 from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, row_number
@@ -332,6 +333,17 @@ cdef class MultiLearner(Ensemble):
 cdef AtomicLearner sole_learner(AtomicLearner learner):
     """The only learner of a MultiLearner of one score; otherwise the learner itself."""
     return learner.learners[0] if type(learner) is MultiLearner and learner.n_scores == 1 else learner
+
+
+cdef bint learns_chunks(AtomicLearner learner):
+    """Whether a learner learns a whole chunk at once, so that its matrix, or its many weights, stay in the cache."""
+    cdef Learner each
+    if learner.chunkwise or learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
+        return learner.chunkwise
+    for each in learner.learners if isinstance(learner, MultiLearner) else [learner]:
+        if not each.geometry.adaptive or isinstance(each.loss, NumPyLoss):  # others may call Python
+            return False
+    return True
 
 
 cdef void learn_part_of(void* learner, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:

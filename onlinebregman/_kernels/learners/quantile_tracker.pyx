@@ -21,7 +21,7 @@ from scipy.special import erfinv
 from libc.math cimport INFINITY, isfinite
 
 from onlinebregman._kernels.ops.fields cimport Fields, Undoable
-from onlinebregman._kernels.ops.quantiles cimport ob_move_quantiles
+from onlinebregman._kernels.ops.quantiles cimport ob_find_radii, ob_move_quantiles
 
 LEVELS = np.append(np.arange(1, 100) / 100, [0.995, 0.999])
 
@@ -53,7 +53,7 @@ cdef class QuantileTracker(Undoable):
     """
 
     def __cinit__(self, dict state=None):
-        self.errors, self.quantiles = Errors(0.0, 0.0), np.array(START)
+        self.errors, self.quantiles, self.radii = Errors(0.0, 0.0), np.array(START), np.empty(START.shape[0])
         self.learned = Fields(state)
         self.learned.add("errors", &self.errors, sizeof(self.errors))
         self.learned.add("quantiles", &self.quantiles[0], self.quantiles.nbytes)
@@ -61,13 +61,25 @@ cdef class QuantileTracker(Undoable):
     def __reduce__(self):
         return type(self), (self.learned.values(),)
 
+    cdef void predict(self) noexcept nogil:
+        """Set the radii of the intervals for the next error, or for the next ones, if they are `held`."""
+        ob_find_radii(&self.radii[0], &self.quantiles[0], self.errors.mean, START.shape[0])
+
+    cdef void hold(self) noexcept nogil:
+        """The next errors are of predictions that are made now."""
+        self.predict()
+        self.held = True
+
+    cdef void release(self) noexcept nogil:
+        self.held = False
+
     cdef bint learn(self, double error) noexcept nogil:
         """Count an error; returns False if it is not finite."""
         cdef double gain
+        if not self.held:
+            self.predict()
         if self.errors.n > 0:
-            ob_move_quantiles(
-                &self.quantiles[0], self.errors.mean, error, &RISE[0], &FALL[0], &LEAST[0], START.shape[0]
-            )
+            ob_move_quantiles(&self.quantiles[0], &self.radii[0], error, &RISE[0], &FALL[0], &LEAST[0], START.shape[0])
         self.errors.n += 1
         gain = max(LEAST_GAIN, FIRST_GAINS / (self.errors.n + FIRST_GAINS - 1))
         self.errors.mean += gain * (error - self.errors.mean)

@@ -18,7 +18,11 @@ cdef class Stack(Undoable):  # what it learns are the factors and residuals
     cdef double[:, ::1] factors          # of each
     cdef double[:, ::1] b                # of each, of classes: those of numbers are never needed alone
     cdef Residuals residuals
+    cdef Residuals* known                # those with which the next row is predicted: the same, or those at `hold`
+    cdef Residuals held
 
+    cdef void hold(self) noexcept nogil
+    cdef void release(self) noexcept nogil
     cdef double scale(self, double target_range) noexcept nogil
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil

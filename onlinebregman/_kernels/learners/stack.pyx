@@ -64,6 +64,7 @@ cdef class Stack(Undoable):
             start_factor(&self.factors[j, 0], n_experts, 1, alpha)
             if hedge is None and rate is not None:
                 self.hedge.costs[1 + j] = np.log(n_experts) / rate
+        self.known = &self.residuals
         self.learned = Fields(state)
         self.learned.add("factors", &self.factors[0, 0], self.factors.nbytes)
         self.learned.add("residuals", &self.residuals, sizeof(self.residuals))
@@ -100,9 +101,9 @@ cdef class Stack(Undoable):
 
     cdef double scale(self, double target_range) noexcept nogil:
         """The mixture's root mean squared residual so far, for targets of this range; 0 if unknown."""
-        if not (target_range > 0 and self.residuals.weight > 0):
+        if not (target_range > 0 and self.known.weight > 0):
             return 0.0
-        return max(sqrt(self.residuals.squares / self.residuals.weight), ROUNDING * target_range)
+        return max(sqrt(self.known.squares / self.known.weight), ROUNDING * target_range)
 
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil:
         """The forward algorithm's prediction for x; the buffer has n_experts + 1 numbers."""
@@ -126,6 +127,15 @@ cdef class Stack(Undoable):
                     return True
         return isfinite(buffer[self.n_experts]) and weight > 0
 
+    cdef void hold(self) noexcept nogil:
+        """See `Hedge.hold`; the unit of the residuals stays as it is, too."""
+        self.held, self.known = self.residuals, &self.held
+        self.hedge.hold()
+
+    cdef void release(self) noexcept nogil:
+        self.known = &self.residuals
+        self.hedge.release()
+
     cdef int save(self, Py_ssize_t n_rows) except -1:
         self.hedge.save(n_rows)
         return Undoable.save(self, n_rows)
@@ -133,3 +143,4 @@ cdef class Stack(Undoable):
     cdef void restore(self) noexcept:
         self.hedge.restore()
         Undoable.restore(self)
+        self.known = &self.residuals

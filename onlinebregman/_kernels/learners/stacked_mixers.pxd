@@ -8,12 +8,15 @@ cdef struct TargetStats:      # statistics of the targets so far
     double origin             # the first one; the next three are distances from it
     double mean
     double lo, hi
-    double first_loss         # of predicting 0 for the first target rather than the target
+    double first_loss         # of predicting 0, rather than the first target, before any was known
+    double rows
 
 
 cdef class CentredMixer(Mixer):
     cdef readonly Loss loss
     cdef TargetStats stats
+    cdef TargetStats* known   # those with which the next row is predicted: the same, or those at the start of the call
+    cdef TargetStats held
 
     cdef double prediction_of(self, double score) noexcept nogil
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil

@@ -19,7 +19,7 @@ from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
     CALIBRATED, SOFTMAX, Calibration, calibrate, link_of, log_sigmoid, sigmoid
 )
-from onlinebregman._kernels.learners.mixer cimport Mixer
+from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport VOTES, Stack
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -44,6 +44,7 @@ cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:
 
 cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
     """Count a target, given as its distance from the first one."""
+    stats.rows += 1.0
     stats.weight += weight
     stats.mean += weight / stats.weight * (y - stats.mean)
     stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
@@ -75,7 +76,7 @@ cdef class CentredMixer(Mixer):
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 2 * stack.hedge.lanes))
-        self.stats = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0)
+        self.stats, self.known = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0), &self.stats
         self.learned.add("stats", &self.stats, sizeof(self.stats))
 
     @property
@@ -93,12 +94,19 @@ cdef class CentredMixer(Mixer):
         cdef TargetStats stats = self.stats
         for i in range(n):
             distance = from_origin(&stats, y[i * stride])
-            targets[i * stride] = distance - stats.mean if self.hedge.totals.rows + i >= UNLEARNED else 0.0
+            targets[i * stride] = distance - stats.mean if stats.rows >= UNLEARNED else 0.0
             update_stats(&stats, distance, weight[i])
+
+    cdef bint enter(self, Phase phase) noexcept nogil:
+        if phase == JUDGE:
+            self.held, self.known = self.stats, &self.held
+        elif phase == AT_ONCE:
+            self.known = &self.stats
+        return Mixer.enter(self, phase)
 
     cdef double prediction_of(self, double score) noexcept nogil:
         """The expert's prediction for a score, a distance: the mean added, and clipped to the range of the targets."""
-        return min(max(score + self.stats.mean, self.stats.lo), self.stats.hi) if self.stats.weight > 0 else 0.0
+        return min(max(score + self.known.mean, self.known.lo), self.known.hi) if self.known.weight > 0 else 0.0
 
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil:
         """The prediction of mixture and combinations; m: that of the mixture, with the weights v.
@@ -117,7 +125,7 @@ cdef class CentredMixer(Mixer):
             m[0] += v[k] * p[k]
         if self.stack is None:
             return m[0]
-        q, scale = u + self.stack.hedge.lanes, self.stack.scale(self.stats.hi - self.stats.lo)
+        q, scale = u + self.stack.hedge.lanes, self.stack.scale(self.known.hi - self.known.lo)
         self.stack.hedge.weigh(u)
         mixed, q[0] = u[0] * m[0], m[0]
         for k in range(n):
@@ -125,18 +133,20 @@ cdef class CentredMixer(Mixer):
         for j in range(self.stack.n):
             q[1 + j] = m[0]
             if scale > 0:
-                q[1 + j] = min(max(m[0] + scale * self.stack.predict(j, x, x + n), self.stats.lo), self.stats.hi)
+                q[1 + j] = min(max(m[0] + scale * self.stack.predict(j, x, x + n), self.known.lo), self.known.hi)
             mixed += u[1 + j] * q[1 + j]
         return mixed
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double mixed, m
-        if self.stats.weight == 0:
-            self.stats.first_loss = weight * (self.loss.value(0.0, y) - self.loss.value(y, y))
-        y = from_origin(&self.stats, y)
+        if self.hedge.totals.rows == 0:
+            self.stats.origin = y
+        if self.known.weight == 0 and self.phase != LEARN:
+            self.stats.first_loss += weight * (self.loss.value(0.0, y) - self.loss.value(self.stats.origin, y))
+        y -= self.stats.origin
         mixed = self.predict_both(scores, self.v, self.work, &m)
-        self.error = fabs(y - mixed) if self.stats.weight > 0 else -1.0
+        self.error = fabs(y - mixed) if self.known.weight > 0 else -1.0
         if self.stack is not None and not self.learn_stack(self.work + n, m, mixed, y, weight):
             return INFINITY
         for k in range(n):
@@ -146,17 +156,20 @@ cdef class CentredMixer(Mixer):
     cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil:
         """The combinations learn a row of features x, predicted as m and `mixed`; returns False on overflow."""
         cdef Py_ssize_t j, n = self.hedge.n_experts
-        cdef double scale = self.stack.scale(self.stats.hi - self.stats.lo)
+        cdef double scale = self.stack.scale(self.known.hi - self.known.lo)
         cdef double* u = x + 2 * n + 1
         cdef double* q = u + self.stack.hedge.lanes
-        for j in range(1 + self.stack.n):
-            q[j] = weight * self.loss.value(q[j], y)
-        mixed = weight * self.loss.value(mixed, y)
-        self.stack.hedge.count(q, mixed, u, q, mixed)
+        if self.phase != LEARN:
+            for j in range(1 + self.stack.n):
+                q[j] = weight * self.loss.value(q[j], y)
+            mixed = weight * self.loss.value(mixed, y)
+            self.stack.hedge.count(q, mixed, u, q, mixed)
+        if self.phase == JUDGE:
+            return isfinite(self.stack.hedge.totals.loss)
         for j in range(self.stack.n if scale > 0 else 0):
             if not self.stack.learn(j, x, (y - m) / scale, weight, x + n):
                 return False
-        if self.stats.weight > 0:
+        if self.known.weight > 0:
             self.stack.residuals.weight += weight
             self.stack.residuals.squares += weight * (y - m) * (y - m)
         return isfinite(self.stack.hedge.totals.loss) and isfinite(self.stack.residuals.squares)
@@ -325,6 +338,8 @@ cdef class ProbabilityMixer(Mixer):
                 self.votes(scores, logits, x)
             self.combine(j, logits, x, a)
             losses[1 + j] = -log_softmax(a, width, y)
+            if self.phase == JUDGE:
+                continue
             for c in range(self.n_classes):
                 p[c] = c == y
             add_softmax(a, width, -1.0, p)
@@ -336,6 +351,8 @@ cdef class ProbabilityMixer(Mixer):
                 slope += self.stack.b[j, k] * g[k]
             if not self.stack.learn(j, g, slope, weight, z):
                 return False
+        if self.phase == LEARN:
+            return True
         mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
         for j in range(1 + self.stack.n):
             losses[j] *= weight

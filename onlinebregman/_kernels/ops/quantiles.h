@@ -7,10 +7,19 @@
 
 #include "vector.h"
 
-OB_CLONES static void ob_move_quantiles(double *restrict q, double unit, double error, const double *restrict rise,
-                                        const double *restrict fall, const double *restrict least, ptrdiff_t n) {
+static void ob_find_radii(double *restrict radii, const double *restrict q, double unit, ptrdiff_t n) {
+    double largest = 0.0;
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        largest = q[j] > largest ? q[j] : largest;
+        radii[j] = largest * unit;
+    }
+}
+
+OB_CLONES static void ob_move_quantiles(double *restrict q, const double *restrict radii, double error,
+                                        const double *restrict rise, const double *restrict fall,
+                                        const double *restrict least, ptrdiff_t n) {
     ptrdiff_t missed = 0;
-    while (missed < n && q[missed] * unit < error)
+    while (missed < n && radii[missed] < error)
         ++missed;
     for (ptrdiff_t j = 0; j < missed; ++j)
         q[j] *= rise[j];
