@@ -17,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from states import State
 
 import onlinebregman
+from onlinebregman._online.estimator import LifeCycleMixin
 
 # The same examples in every run, so that failures can be reproduced.
 settings.register_profile(
@@ -93,7 +94,7 @@ def expected_failures(estimator):
 
 def is_online_learner(estimator):
     """Whether its `fit` runs epochs over the rows."""
-    return "shuffle" in estimator.get_params()
+    return {"shuffle", "max_iter"} <= set(estimator.get_params())
 
 
 # Fixtures for some of the estimators: tests that use them run for those only.
@@ -198,6 +199,13 @@ def estimator(request):
     if "random_state" in fresh.get_params():
         fresh.set_params(random_state=0)
     return fresh
+
+
+@pytest.fixture
+def in_order(monkeypatch):
+    """Let `fit` of estimators of one pass learn rows in their order: for tests that compare it with loops over rows."""
+    shuffles = LifeCycleMixin._shuffles
+    monkeypatch.setattr(LifeCycleMixin, "_shuffles", lambda model: hasattr(model, "max_iter") and shuffles(model))
 
 
 @pytest.fixture

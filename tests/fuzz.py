@@ -77,7 +77,9 @@ def models():
         model = clone(model)
         X, y = rows_for(model, 2)
         given = model.get_params(deep=False)
-        short = {"random_state": 0, "memory_size": 5} | ({"max_iter": 2, "tol": None} if "shuffle" in given else {})
+        short = {"random_state": 0, "memory_size": 5} | (
+            {"max_iter": 2, "tol": None} if "n_iter_no_change" in given else {}
+        )
         model.set_params(**{name: value for name, value in short.items() if name in given})
         name = " ".join(repr(model).split())
         unfitted = pickle.dumps(model)

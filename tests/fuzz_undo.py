@@ -84,7 +84,9 @@ def models():
         model = clone(model)
         X, y = rows_for(model, 3 if repr(model) in default_names() else 2)
         given = model.get_params(deep=False)
-        short = {"random_state": 0, "memory_size": 5} | ({"max_iter": 2, "tol": None} if "shuffle" in given else {})
+        short = {"random_state": 0, "memory_size": 5} | (
+            {"max_iter": 2, "tol": None} if "n_iter_no_change" in given else {}
+        )
         model.set_params(**{name: value for name, value in short.items() if name in given})
         weighted, spread = has_fit_parameter(model, "sample_weight"), get_tags(model).input_tags.sparse
         found.append((" ".join(repr(model).split()), type(model), pickle.dumps(model), X, y, weighted, spread))

@@ -40,10 +40,13 @@ weighted : bool
     change.
 largest_divergence : float
     An upper bound on D(U, W_t) for all t and all these U. Not needed while the rate was constant.
+shuffle : bool
+    Learn the rows of `fit` in random order, so that it does not matter how they are sorted. False: in their own order,
+    as `partial_fit` always does.
 track_regret : bool
     Accumulate what `regret_certificate` needs.
 random_state : int, RandomState instance or None
-    Source of randomness.
+    Source of randomness, for instance of `shuffle`. A number gives the same every time.
 
 Attributes
 ----------

@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from numbers import Integral, Real
@@ -34,7 +34,10 @@ from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or
 from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
 from .held_out import HeldOut
+from .types import RandomState
 from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite
+
+SHUFFLED: dict = {"shuffle": ["boolean"], "random_state": ["random_state"]}  # what validates these parameters
 
 
 class Call(NamedTuple):
@@ -87,6 +90,8 @@ class LifeCycleMixin(DocumentedMixin):
     _reads_numbers = True  # whether the learner may be given arrays as they are
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
 
+    shuffle: bool  # two parameters of estimators whose models depend on the order of the rows
+    random_state: RandomState
     _learner: Any  # holds the learned state; usually compiled
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
@@ -292,7 +297,17 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Learn the data in `fit`, by default for one epoch; X and y are the original arguments."""
-        learn(data)
+        learn(data, next(self._orders(len(data))))
+
+    def _shuffles(self) -> bool:
+        """Whether `fit` learns rows in random order; `partial_fit` never does."""
+        return "shuffle" in self._get_param_names() and self.shuffle
+
+    def _orders(self, n: int, rows: np.ndarray | None = None) -> Iterator[np.ndarray | None]:
+        """The order in which each epoch of `fit` learns n examples, or those of these numbers; None: as they come."""
+        rng = check_random_state(self.random_state) if self._shuffles() else None
+        while True:
+            yield rows if rng is None else permutation(rng, n if rows is None else rows)
 
 
 class CountsLossMixin(LifeCycleMixin):
@@ -315,7 +330,8 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
     _reversible = True
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
-        self._run(lambda _: learn(data) and False, 1, "epoch", X, y)
+        order = next(self._orders(len(data)))
+        self._run(lambda _: learn(data, order) and False, 1, "epoch", X, y)
 
     def _run(
         self, body: Callable[[int], bool], n: int, task: str, X, y, current: Callable[[], dict[str, Any]] | None = None
@@ -387,8 +403,7 @@ class EpochEstimator(OnlineEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "shuffle": ["boolean"],
-        "random_state": ["random_state"],
+        **SHUFFLED,
         "verbose": ["verbose"],
         "warm_start": ["boolean"],
     }
@@ -400,8 +415,6 @@ class EpochEstimator(OnlineEstimator):
     max_iter: int
     tol: float | None
     n_iter_no_change: int
-    shuffle: bool
-    random_state: int | np.random.RandomState | None
     verbose: int
     early_stopping: bool | Literal["best"] = False  # of estimators without this parameter
     validation_fraction: float
@@ -417,11 +430,11 @@ class EpochEstimator(OnlineEstimator):
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
-        rng = check_random_state(self.random_state) if self.shuffle else None
         rows = held_out = None
         if self.early_stopping:
             held_out = HeldOut(data, self.validation_fraction, self.random_state, allow_nan=self._allow_nan)
             rows = held_out.learned
+        orders = self._orders(len(data), rows)
         self.loss_curve_: list[float] = []
         scores: list[float] = []
         if hasattr(self, "validation_fraction"):  # a parameter, like `early_stopping`
@@ -430,9 +443,8 @@ class EpochEstimator(OnlineEstimator):
 
         def epoch(i: int) -> bool:
             nonlocal best, stale, kept
-            order = rows if rng is None else permutation(rng, len(data) if rows is None else rows)
             try:
-                loss = learn(data, order, again=i > 0)
+                loss = learn(data, next(orders), again=i > 0)
                 if held_out is not None:
                     scores.append(held_out.score(self._held_out_score))
             except Overflow as error:  # in the words of scikit-learn, by which users know and find it

@@ -20,7 +20,7 @@ class LearnsRows(LifeCycleMixin):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit from scratch: one pass over the rows in their order.
+        """Fit from scratch: one pass over the rows, in random order if there is a parameter `shuffle` that is True.
 
         Parameters
         ----------
@@ -70,6 +70,7 @@ class FitsTargets(LifeCycleMixin):
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit from scratch, or continue with `warm_start`: one pass over the rows, or up to `max_iter` epochs.
 
+        Rows are learned in random order if there is a parameter `shuffle` that is True.
         Rows in float64 or float32, dense or CSR, are read without a copy, but most learners of matrices make CSR dense.
         Metric learners warn if all rows are of one class, since pairs and triplets need rows of two.
 
@@ -112,8 +113,8 @@ class FitsFromWeights(LifeCycleMixin):
     ) -> Self:
         """Fit from scratch, from given weights, or continue with `warm_start`: up to `max_iter` epochs over the rows.
 
-        Rows in float64 or float32, dense (in arrays of any layout, and large data frames) or CSR, are read without a
-        copy.
+        Each epoch learns the rows in random order, unless shuffle=False. Rows in float64 or float32, dense (in arrays
+        of any layout, and large data frames) or CSR, are read without a copy.
 
         Parameters
         ----------

@@ -156,7 +156,6 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     """
 
     _fewest_classes = 2
-    _shuffles = False  # whether `fit` learns rows in another order, so that all their classes are added before
     handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     _takes_indicators = False  # whether rows may have several labels, the columns of an indicator matrix
@@ -339,7 +338,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         labels = self.classes_.tolist()
         late = list(dict.fromkeys(y[~known if weights is None else ~known & (weights > 0)].tolist()))
         check_classes([*labels, *late])
-        if self._shuffles and not call.partial:
+        if not call.partial and (self._shuffles() or hasattr(self, "max_iter")):  # in another order, or repeatedly
             self._add_labels(late)
             labels, late = self.classes_.tolist(), []
         numbers = {label: number for number, label in enumerate([*labels, *late])}

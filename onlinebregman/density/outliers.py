@@ -13,10 +13,10 @@ from .._kernels.learners.learner import Learner
 from .._kernels.learners.outliers import UNSCORED, OutlierLearner
 from .._kernels.rows.standardizer import Standardizer
 from .._online.compiled import make_geometry, make_loss
-from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.estimator import SHUFFLED, Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.outliers import PredictsOutliers
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_dense_rows, check_learned, check_weights
 from .._sklearn_compat import Interval
 from ..divergences import NormalizedAdaGrad
@@ -42,6 +42,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         standardised online, a row of weight h counting h times.
     nu : float
         Fraction of the rows that are outliers (their contamination), 0 < nu < 1. Read when learning starts.
+    {shuffle, random_state}
 
     Attributes
     ----------
@@ -85,10 +86,18 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     _parameter_constraints: dict = {
         "estimator": [BaseEstimator, None],
         "nu": [Interval(Real, 0, 1, closed="neither")],
+        **SHUFFLED,
     }
     _read_at_each_call = ()
 
-    def __init__(self, estimator: BaseEstimator | None = None, *, nu: float = 0.1) -> None:
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        *,
+        nu: float = 0.1,
+        shuffle: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
         self._set_arguments(locals())
 
     def score_samples(self, X: MatrixLike) -> np.ndarray:
@@ -165,16 +174,17 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     def _learning_in_place(self, data: Examples) -> list[Any]:
         return reversible(self._others, len(data))
 
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
         if not self._others:
             self.estimator_._check_values(data.X, False)
-            super()._learn(data)
+            super()._learn(data, order)
             return
-        rows = np.arange(len(data)) if data.weights is None else np.flatnonzero(data.weights)
+        rows = np.arange(len(data)) if order is None else order
+        rows = rows if data.weights is None else rows[data.weights[rows] > 0]
         scores = np.full((len(data), 1), np.nan)
         for number, row in enumerate(rows.tolist(), self.t_):
             scores[row] = self._learn_row(data, row, scored=number >= UNSCORED)
-        self._learner.learn(scores, None, data.weights)
+        self._learner.learn(scores, None, data.weights, order)
 
     def _refuse(self, reason: str, row: int, data: Examples) -> NoReturn:
         raise ValueError(f"The density cannot learn row {row}: {self.estimator_._refused}")

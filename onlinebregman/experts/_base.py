@@ -17,7 +17,7 @@ from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, LifeCycleMixin
+from .._online.estimator import SHUFFLED, Call, Examples, LifeCycleMixin
 from .._online.validation import is_fitted
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
@@ -47,6 +47,10 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
     share : float
         Fraction of the total weight that is redistributed after each row, below 1; a good value is the number of
         switches divided by the number of rows. Read when learning starts, like `prior`.
+    shuffle : bool
+        Learn the rows of `fit` in random order. False: in their own order, as `partial_fit` always does. That is for
+        rows in time: then `share` lets the weights follow the experts that were good recently, and `weights_history_`
+        says who led when.
 
     Attributes
     ----------
@@ -73,6 +77,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         "prior": ["array-like", None],
         "delayed": ["boolean"],
         **WeighsExperts._parameter_constraints,
+        **SHUFFLED,
     }
 
     _takes_sparse = True  # or the experts refuse sparse rows
@@ -209,24 +214,20 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
     def _learn(self, data: Forecasts, order: Array | None = None, *, again: bool = False) -> None:
         """Forecast each row before it is learned, and update the weights of the experts by their losses."""
         if self.estimators_:
-            self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights, order), data)
+            self._weigh_rows(*self._forecast_and_learn(data.X, data.y, data.weights, order), data, order)
             self._gather_learners()
-        elif order is None:
-            self._weigh_rows(self._columns(data.X), data.weights, data)
         else:
-            weights = np.zeros(len(data))
-            weights[order] = 1.0 if data.weights is None else data.weights[order]
-            self._weigh_rows(self._columns(data.X), weights, data)
+            self._weigh_rows(self._columns(data.X), data.weights, data, order)
 
-    def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
+    def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts, order: Array | None) -> None:
         """Update the weights by the forecasts of all experts, each in the form that `_forecast` returns."""
-        self._update_weights(forecasts, data.targets, weights)
+        self._update_weights(forecasts, data.targets, weights, order)
 
     def _forecast_and_learn(self, X, y, sample_weight: Array | None, order: Array | None = None) -> tuple[Array, Array]:
         """The experts' forecasts of each row before they learn it, and the weights of the rows that were forecast.
 
-        Only rows in `order` are learned, if it is given. The first row is only learned, not forecast, if an expert is
-        not fitted; so are all rows that were to be forecast together. Without targets experts get X alone.
+        Only rows in `order` are learned, in that order, if it is given. The first row is only learned, not forecast, if
+        an expert is not fitted; so are all rows that were to be forecast together. Without targets experts get X alone.
         """
         shape = self._shape_of_forecasts()
         forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that are not forecast pass all checks
@@ -246,7 +247,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
             return forecasts, counted
         self._check_experts()
         counted[rows] = weights[rows]
-        block = (X, y, sample_weight) if len(rows) == X.shape[0] else _rows(rows, X, y, sample_weight)
+        block = (X, y, sample_weight) if order is None and len(rows) == X.shape[0] else _rows(rows, X, y, sample_weight)
         others = []  # experts that forecast and learn row by row, or first forecast and then learn all rows
         for k, expert in enumerate(self.estimators_):
             own = None

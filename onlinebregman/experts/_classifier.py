@@ -112,11 +112,11 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
             return BrierMixer(hedge, self.strategy == "eg", len(self.classes_))
         return LogMixer(hedge, self.strategy == "eg", False)
 
-    def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts) -> None:
+    def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts, order: Array | None) -> None:
         n_rows, codes = len(data), data.targets
         brier = self._learned_loss == "brier"
         came = forecasts.reshape(n_rows, -1) if brier else forecasts[np.arange(n_rows), :, codes]
-        self._update_weights(came, codes.astype(np.float64), weights)
+        self._update_weights(came, codes.astype(np.float64), weights, order)
 
     # --- forecasts ------------------------------------------------------------------------------------------------
 

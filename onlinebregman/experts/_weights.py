@@ -68,9 +68,11 @@ class WeighsExperts(WeightsMixin):
         super()._configure()
         self._learner.hedge.history.last = self.history
 
-    def _update_weights(self, forecasts: Array, targets: Array | None = None, weights: Array | None = None) -> None:
+    def _update_weights(
+        self, forecasts: Array, targets: Array | None = None, weights: Array | None = None, order: Array | None = None
+    ) -> None:
         """Update the weights by rows of forecasts; by all rows or, on an error, by none."""
-        refused = self._learner.learn(forecasts, targets, weights)
+        refused = self._learner.learn(forecasts, targets, weights, order)
         if refused is not None:
             reason, row = refused
             self._refuse(reason, row, forecasts, targets)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from .._online.types import RandomState
 from ._classifier import MixtureClassifier
 
 
@@ -24,7 +25,7 @@ class BayesMixture(MixtureClassifier):
 
     Parameters
     ----------
-    {estimators, share, prior, history, handle_unknown, delayed}
+    {estimators, share, prior, history, shuffle, random_state, handle_unknown, delayed}
 
     Attributes
     ----------
@@ -58,7 +59,7 @@ class BayesMixture(MixtureClassifier):
     >>> chance = rng.uniform(size=300)
     >>> rain = rng.uniform(size=300) < chance
     >>> forecasts = np.column_stack([np.full(300, 0.5), chance, rng.uniform(size=300)])
-    >>> mixture = BayesMixture().fit(forecasts, rain)
+    >>> mixture = BayesMixture(shuffle=False).fit(forecasts, rain)
     >>> print(mixture.weights_.round(3), bool(mixture.cumulative_loss_ <= mixture.expert_losses_.min() + np.log(3)))
     [0. 1. 0.] True
     """
@@ -70,6 +71,8 @@ class BayesMixture(MixtureClassifier):
         share: float = 0.0,
         prior: ArrayLike | None = None,
         history: int = 0,
+        shuffle: bool = True,
+        random_state: RandomState = None,
         handle_unknown: Literal["error", "add"] = "error",
         delayed: bool = False,
     ) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._classifier import MixtureClassifier
 from ._weights import given_rate, hoeffding_rate
@@ -34,7 +35,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         be a number or "theory".
     n_rows : int or None
         Number of rows, if the theorem needs it.
-    {prior, history, handle_unknown, delayed}
+    {prior, history, shuffle, random_state, handle_unknown, delayed}
 
     Attributes
     ----------
@@ -91,6 +92,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
         n_rows: int | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
+        shuffle: bool = True,
+        random_state: RandomState = None,
         handle_unknown: Literal["error", "add"] = "error",
         delayed: bool = False,
     ) -> None:

@@ -14,7 +14,7 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsRows
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_draws, check_learned, check_rows, check_weights, dense
 from ..density._base import Density, OnlineDensity
 from ._base import ExpertMixture, Forecasts
@@ -41,7 +41,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         row after it was forecast. Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator`, such as scikit-learn's
         `KernelDensity` and `GaussianMixture`, do not change. None: the columns of X are the log-densities of the
         experts, -inf for a density of 0.
-    {share, prior, history}
+    {share, prior, history, shuffle, random_state}
 
     Attributes
     ----------
@@ -101,6 +101,8 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         share: float = 0.0,
         prior: ArrayLike | None = None,
         history: int = 0,
+        shuffle: bool = True,
+        random_state: RandomState = None,
     ) -> None:
         self._set_arguments(locals())
 

@@ -95,7 +95,7 @@ class EGPortfolio(WeighsExperts, OnlineEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
-        """Start over with these days.
+        """Start over with these days, in their order, which is never shuffled: wealth grows from day to day.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from .._kernels.learners.mixer import AggregatingMixer, MeanMixer
 from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.examples import LearnsTargets
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, dense, finite
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
@@ -60,7 +60,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for squared losses,
         unless the strategy is "eg"). strategy="aggregating" needs "y" at any rate: targets beyond it are refused,
         forecasts clipped.
-    {prior, history, delayed}
+    {prior, history, shuffle, random_state, delayed}
 
     Attributes
     ----------
@@ -112,7 +112,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     >>> y = rng.uniform(size=1000)
     >>> X = np.clip(y[:, np.newaxis] + 0.3 * rng.normal(size=(1000, 4)), 0.0, 1.0)
     >>> X[:500, 1], X[500:, 2] = y[:500], y[500:]
-    >>> mixture = ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (0, 1)}, share=0.002, history=1000)
+    >>> settings = {"learning_rate": "theory", "data_bounds": {"y": (0, 1)}, "share": 0.002, "history": 1000}
+    >>> mixture = ExpertMixtureRegressor(**settings, shuffle=False)  # the rows are in time
     >>> leaders = mixture.fit(X, y).weights_history_.argmax(axis=1)
     >>> print(leaders[[100, 400, 900]], bool(mixture.cumulative_loss_ <= mixture.tracking_bound(n_switches=1)))
     [1 1 2] True
@@ -156,6 +157,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         data_bounds: dict[str, Any] | None = None,
         prior: ArrayLike | None = None,
         history: int = 0,
+        shuffle: bool = True,
+        random_state: RandomState = None,
         delayed: bool = False,
     ) -> None:
         self._set_arguments(locals())

@@ -47,10 +47,10 @@ class LearningRateDisplay(Display):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 5))
     >>> y = X @ [1.0, 2.0, 0.0, 0.0, -1.0] + 0.1 * rng.normal(size=2000)
-    >>> path = LearningRatePath(eta0s=[0.001, 0.01, 0.1, 1.0]).fit(X, y)
+    >>> path = LearningRatePath(eta0s=[0.001, 0.01, 0.1, 1.0], random_state=0).fit(X, y)
     >>> display = LearningRateDisplay.from_estimator(path)
     >>> print(display.losses.round(3), float(display.best_.get_xdata()[0]))
-    [2.593 1.046 0.048 0.024] 1.0
+    [2.582 1.005 0.046 0.021] 1.0
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class ExpertWeightsDisplay(Display):
     >>> y = rng.normal(size=400)
     >>> noise = np.where(np.arange(400)[:, np.newaxis] < 200, [0.1, 1.0], [1.0, 0.1])
     >>> forecasts = y[:, np.newaxis] + noise * rng.normal(size=(400, 2))
-    >>> mixture = ExpertMixtureRegressor(learning_rate=0.5, share=0.01, history=400).fit(forecasts, y)
+    >>> mixture = ExpertMixtureRegressor(learning_rate=0.5, share=0.01, history=400).partial_fit(forecasts, y)
     >>> display = ExpertWeightsDisplay.from_estimator(mixture, names=["first", "second"])
     >>> print([line.get_label() for line in display.lines_], display.weights[[150, 399], 0].round(1))
     ['first', 'second'] [1. 0.]

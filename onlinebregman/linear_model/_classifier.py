@@ -59,7 +59,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
     _takes_indicators = True
 
     _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight", "handle_unknown")
-    _shuffles = True
     _separate = False  # whether each class has a learner, also one or two classes
     _multinomial: bool
     _prior: Learner | None = None  # what learners of later classes start from

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
-from .._online.estimator import CountsLossMixin, Examples, OnlineEstimator
+from .._online.estimator import SHUFFLED, CountsLossMixin, Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
@@ -45,8 +45,11 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         Read when learning starts.
     gamma : float or None
         Parameter of that kernel; > 0. None: 1 / n_features, for standardised rows (`standardize`).
+    shuffle : bool
+        Learn the rows of `fit` in random order. False: in their own order, as `partial_fit` always does, for instance
+        so that the rows that count with `forgetting` are the last ones.
     random_state : int, RandomState instance or None
-        For drawing the features.
+        For drawing the features, and for shuffling.
     warm_start : bool
         Let `fit` continue from the current state, so that its rows count as further rows.
     """
@@ -59,7 +62,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "random_state": ["random_state"],
+        **SHUFFLED,
         "handle_new_features": [StrOptions({"error", "add"})],
         "warm_start": ["boolean"],
     }

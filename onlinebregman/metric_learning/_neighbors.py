@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state
 
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, warn_caller
+from .._online.estimator import SHUFFLED, Call, Examples, warn_caller
 from .._online.examples import LearnsUnweighted
 from .._online.export import ToSklearnMixin
 from .._online.threads import N_JOBS
@@ -56,10 +56,13 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         Search algorithm. Trees are rebuilt when the window or the metric has changed.
     window_size : int or None
         Number of most recent rows that are stored. None: all.
+    shuffle : bool
+        Let `fit`, if it gets more rows than `window_size`, store some of them drawn at random. False: the last ones, as
+        `partial_fit` does. Metric learners have their own `shuffle`.
     n_jobs : int or None
         Threads of the search.
     random_state : int, RandomState instance or None
-        For `metric_learner=None` and "auto"; an estimator has its own `random_state`.
+        For shuffling, and for `metric_learner=None` and "auto"; an estimator has its own `random_state`.
 
     Attributes
     ----------
@@ -83,7 +86,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "window_size": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
+        **SHUFFLED,
     }
     _takes_sparse = True
     _sklearn_form = "neighbors"
@@ -99,6 +102,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         algorithm: Literal["auto", "ball_tree", "kd_tree", "brute"] = "auto",
         window_size: int | None = 1000,
         n_jobs: int | None = None,
+        shuffle: bool = True,
         random_state: RandomState = None,
     ) -> None:
         self._set_arguments(locals())
@@ -128,12 +132,14 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         with warnings.catch_warnings():  # then all metrics predict the same
             warnings.filterwarnings("ignore", "All (rows were of one class|targets were equal)", UserWarning)
             self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self.metric_learners_]
-        self._add_to_window(data)
-        if len(self._window) < len(data):
-            warn_caller(
-                f"fit was given {len(data)} rows, and only the last {len(self._window)} are kept as neighbours; set "
-                "window_size=None to keep all."
-            )
+        n, size = len(data), self.window_size
+        if size is None or n <= size:
+            self._add_to_window(data)
+            return
+        kept = np.arange(n - size, n) if (order := next(self._orders(n))) is None else order[n - size :]
+        self._window = Window(data.X[kept], data.values[kept], n - size)
+        which = f"the last {size} are" if order is None else f"{size}, drawn at random, are"
+        warn_caller(f"fit was given {n} rows, and only {which} kept as neighbours; set window_size=None to keep all.")
 
     def _add_to_window(self, data: RowsOfWindow) -> None:
         self._window = self._window.extended(data.X, data.values, self.window_size)

@@ -29,7 +29,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
 
     Parameters
     ----------
-    {n_neighbors, metric_learner, weights, algorithm, window_size, n_jobs, random_state}
+    {n_neighbors, metric_learner, weights, algorithm, window_size, n_jobs, shuffle, random_state}
     handle_unknown : {"error", "add"}
         What to do with labels that are not among the classes. "error": raise an error. "add": add the class, whose
         probability is 0 before its first row; `partial_fit` then needs no `classes`, and adds those it gets.
@@ -110,6 +110,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
         algorithm: Literal["auto", "ball_tree", "kd_tree", "brute"] = "auto",
         window_size: int | None = 1000,
         n_jobs: int | None = None,
+        shuffle: bool = True,
         random_state: RandomState = None,
         handle_unknown: Literal["error", "add"] = "error",
     ) -> None:
@@ -195,7 +196,7 @@ class MetricKNeighborsRegressor(RegressorMixin, MetricNeighbors):
 
     Parameters
     ----------
-    {n_neighbors, metric_learner, weights, algorithm, window_size, n_jobs, random_state}
+    {n_neighbors, metric_learner, weights, algorithm, window_size, n_jobs, shuffle, random_state}
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._kernels.matrices.symmetric import add_deviations
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, warn_caller
+from .._online.estimator import SHUFFLED, Call, Examples, warn_caller
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted
@@ -44,7 +44,10 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
     ----------
     sampling : {"neighbors", "random", "targets"}
         How the three sample triplets or pairs from rows, see :class:`LogDetMetricLearner`; "targets" is for regression.
-    {n_components, preprocessor, random_state}
+    {n_components, preprocessor}
+    shuffle : bool
+        Let the three learn the rows of `fit` in random order. False: in their own, as `partial_fit` always does.
+    {random_state}
 
     Attributes
     ----------
@@ -89,7 +92,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
     _parameter_constraints: dict = {
         **MahalanobisTransformer._transformer_constraints,
         "sampling": [StrOptions(set(SAMPLERS))],
-        "random_state": ["random_state"],
+        **SHUFFLED,
     }
 
     def __init__(
@@ -98,6 +101,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         sampling: Literal["neighbors", "random", "targets"] = "neighbors",
         n_components: int | None = None,
         preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None = None,
+        shuffle: bool = True,
         random_state: RandomState = None,
     ) -> None:
         self._set_arguments(locals())
@@ -128,7 +132,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
         """Unfitted metrics for rows such as X."""
         priors = PRIORS if moving_features(X).any() else ["identity"] * len(PRIORS)
         return [
-            LogDetMetricLearner(prior=prior, sampling=self._sampling, random_state=seed)
+            LogDetMetricLearner(prior=prior, sampling=self._sampling, shuffle=self.shuffle, random_state=seed)
             for prior, seed in zip(priors, self._seeds, strict=True)
         ]
 

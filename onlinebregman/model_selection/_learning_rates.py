@@ -15,13 +15,13 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import MeanMixer, Unmixed
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
-from .._online.estimator import Call, Examples
+from .._online.estimator import SHUFFLED, Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
 from .._online.labels import GrowsClasses, check_classes
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
 from .._online.threads import N_JOBS
-from .._online.types import MatrixLike
+from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_learned, check_query, finite, read_only
 from .._sklearn_compat import Interval, available_if
 from ..linear_model import ImplicitGDRegressor
@@ -60,6 +60,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         "estimator": [OnlineLinearModel, None],
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],
         "n_jobs": N_JOBS,
+        **SHUFFLED,
     }
     _takes_sparse = True
 
@@ -69,10 +70,10 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         *,
         eta0s: int | ArrayLike = 16,
         n_jobs: int | None = None,
+        shuffle: bool = True,
+        random_state: RandomState = None,
     ) -> None:
-        self.estimator = estimator
-        self.eta0s = eta0s
-        self.n_jobs = n_jobs
+        self._set_arguments(locals())
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: ArrayLike | None = None
@@ -191,7 +192,7 @@ class LearningRatePath(_LearningRates):
 
     Parameters
     ----------
-    {estimator, eta0s, n_jobs}
+    {estimator, eta0s, n_jobs, shuffle, random_state}
 
     Attributes
     ----------
@@ -293,7 +294,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
 
     Parameters
     ----------
-    {estimator, eta0s, n_jobs, delayed}
+    {estimator, eta0s, n_jobs, shuffle, random_state, delayed}
 
     Attributes
     ----------
@@ -339,9 +340,9 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     A classifier:
 
     >>> from onlinebregman import MirrorDescentClassifier
-    >>> classifier = LearningRateMixture(MirrorDescentClassifier()).fit(X, y > 0)
+    >>> classifier = LearningRateMixture(MirrorDescentClassifier(), random_state=0).fit(X, y > 0)
     >>> print(f"{classifier.score(X, y > 0):.2f}", classifier.predict_proba(X[:1]).round(2))
-    0.97 [[0.07 0.93]]
+    0.98 [[0.1 0.9]]
     """
 
     _parameter_constraints: dict = {**_LearningRates._parameter_constraints, "delayed": ["boolean"]}
@@ -353,10 +354,11 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
         *,
         eta0s: int | ArrayLike = 16,
         n_jobs: int | None = None,
+        shuffle: bool = True,
+        random_state: RandomState = None,
         delayed: bool = False,
     ) -> None:
-        super().__init__(estimator, eta0s=eta0s, n_jobs=n_jobs)
-        self.delayed = delayed
+        self._set_arguments(locals())
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict from the mean score of the models, or the most probable labels.

@@ -18,7 +18,7 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
-from .._online.estimator import Call, Examples
+from .._online.estimator import SHUFFLED, Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
 from .._online.threads import N_JOBS
@@ -74,7 +74,8 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
         each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.
     random_state : int, RandomState instance or None
-        For drawing the features, and pairs of columns. A number, such as the default, gives the same every time.
+        For drawing the features and pairs of columns, and for shuffling. A number, such as the default, gives the same
+        every time.
 
     Attributes
     ----------
@@ -100,7 +101,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         "thresholds": ["boolean"],
         "categorical_features": ["array-like", StrOptions({FROM_DTYPE}), None],
         "n_jobs": N_JOBS,
-        "random_state": ["random_state"],
+        **SHUFFLED,
         "handle_new_features": [StrOptions({"error", "add"})],
         "delayed": ["boolean"],
     }

@@ -38,7 +38,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     Parameters
     ----------
     {members, stacking, share, standardize, random_features, thresholds, categorical_features, class_weight}
-    {handle_unknown, n_jobs, random_state, handle_new_features, delayed}
+    {handle_unknown, n_jobs, shuffle, random_state, handle_new_features, delayed}
 
     Attributes
     ----------
@@ -96,6 +96,7 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         handle_unknown: Literal["error", "add"] = "error",
         n_jobs: int | None = None,
+        shuffle: bool = True,
         random_state: RandomState = 0,
         handle_new_features: Literal["error", "add"] = "error",
         delayed: bool = False,

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.mapping import MapLearner
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap, parts_of_pairs
-from .._online.estimator import Call, Examples, OnlineEstimator
+from .._online.estimator import SHUFFLED, Call, Examples, OnlineEstimator
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_learned, check_query, check_rows, read_only
 from .._sklearn_compat import Interval, check_feature_names_in, fit_context
@@ -35,8 +35,9 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
     sparse_output : bool
         Return a CSR matrix, of which a row has 3 nonzeros for each column and 2 for each pair. False: a dense array, as
         `set_output` needs it.
+    {shuffle}
     random_state : int, RandomState instance or None
-        For drawing the pairs. Read when learning starts, as `n_pairs`.
+        For drawing the pairs, and for shuffling. Read when learning starts, as `n_pairs`.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
 
     Each column has its bins at three resolutions, followed by those of the pairs:
 
-    >>> features = ThresholdFeatures(n_pairs=0).fit([[1.5], [2.5], [7.0]])
+    >>> features = ThresholdFeatures(n_pairs=0, shuffle=False).fit([[1.5], [2.5], [7.0]])
     >>> features.get_feature_names_out()[:4]
     array(['x0 = 1.5 (6)', 'x0 = 2.5 (6)', 'x0 = 7 (6)', 'x0 unused 3 (6)'],
           dtype=object)
@@ -94,13 +95,15 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
     _parameter_constraints: dict = {
         "n_pairs": [Interval(Integral, 0, None, closed="left")],
         "sparse_output": ["boolean"],
-        "random_state": ["random_state"],
+        **SHUFFLED,
     }
     _read_at_each_call = ()
     _allow_nan = True
     _unmergeable = "its bins follow the values of one stream"
 
-    def __init__(self, *, n_pairs: int = 64, sparse_output: bool = True, random_state: RandomState = 0) -> None:
+    def __init__(
+        self, *, n_pairs: int = 64, sparse_output: bool = True, shuffle: bool = True, random_state: RandomState = 0
+    ) -> None:
         self._set_arguments(locals())
 
     n_pairs: int
@@ -109,7 +112,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
-        """Learn the bins from scratch: one pass over the rows in their order.
+        """Learn the bins from scratch: one pass over the rows, in random order if `shuffle`.
 
         Parameters
         ----------
@@ -200,8 +203,8 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
         self._learner = MapLearner(row_map.n_outputs)
         self._learner.map_by(row_map)
 
-    def _learn(self, data: Examples, order: None = None, *, again: bool = False) -> None:
-        self._learner.learn(data.X)
+    def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
+        self._learner.learn(data.X, order=order)
 
     def _names_of_bins(self, number: int, name: str) -> list[list[str]]:
         """The names of the bins of a column at each resolution."""

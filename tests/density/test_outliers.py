@@ -17,6 +17,8 @@ from onlinebregman import (
 from onlinebregman.density.outliers import UNSCORED
 from onlinebregman.pipeline import make_online_pipeline
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3)) * [1.0, 100.0, 0.01]
 

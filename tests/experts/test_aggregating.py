@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman import ExpertMixtureRegressor, ImplicitGDRegressor, MirrorDescentRegressor
 from onlinebregman.reference import aggregate, share_update
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 SLACK = 1e-9
 
 

@@ -27,6 +27,8 @@ from onlinebregman import (
 )
 from onlinebregman.reference import bayes_mixture
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 SLACK = 1e-9
 
 rng = np.random.default_rng(0)

@@ -27,6 +27,8 @@ from onlinebregman import (
 )
 from onlinebregman.model_selection import progressive_val_score
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
 Y = X @ [1.0, -2.0, 0.0, 0.5] + 0.1 * rng.normal(size=60)

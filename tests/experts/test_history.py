@@ -14,6 +14,8 @@ from onlinebregman._kernels.losses.loss import SquaredLoss
 
 from onlinebregman import ExpertMixtureRegressor
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 @given(
     calls=st.lists(

@@ -17,6 +17,8 @@ from onlinebregman import (
 )
 from onlinebregman.reference import share_update
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 SLACK = 1e-9
 
 

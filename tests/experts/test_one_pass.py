@@ -28,6 +28,8 @@ from onlinebregman import (
 from onlinebregman.losses import QuantileLoss, SquaredLoss
 from onlinebregman.pipeline import make_online_pipeline
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
 Y = {

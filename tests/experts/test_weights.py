@@ -14,6 +14,8 @@ from onlinebregman import (
     ImplicitGDRegressor,
 )
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 class Weights:
     """Weights of experts, in logarithms: v ~ prior exp(-rate costs), and fixed share."""

@@ -16,6 +16,8 @@ from softmax_replica import some_rows
 
 from onlinebregman import ExpertMixtureClassifier, ForwardClassifier, ParameterFreeClassifier, reference
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 seeds = st.integers(0, 2**32 - 1)
 
 

@@ -15,6 +15,8 @@ from sklearn.linear_model import Ridge
 
 from onlinebregman.linear_model.forward import ForwardRegressor
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 seeds = st.integers(0, 2**32 - 1)
 
 

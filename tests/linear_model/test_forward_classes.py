@@ -16,6 +16,8 @@ from softmax_replica import Replica, some_rows, weights_of
 
 from onlinebregman import ForwardClassifier, ParameterFreeClassifier
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 def late_rows(n=80, d=4, k=5, seed=0):
     """A stream in which classes 2, 3, ... appear one by one, the last of them in neighbouring rows."""

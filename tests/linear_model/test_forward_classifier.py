@@ -18,6 +18,8 @@ from softmax_replica import Replica, some_rows, weights_of
 from onlinebregman import ForwardClassifier, MirrorDescentClassifier, ParameterFreeClassifier
 from onlinebregman.datasets import load_dataset
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 seeds = st.integers(0, 2**32 - 1)
 
 

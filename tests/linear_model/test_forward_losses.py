@@ -26,6 +26,8 @@ from onlinebregman.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss, Squ
 from onlinebregman.reference import LOSSES as FORMULAS
 from onlinebregman.reference import ForwardNewton
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 LOSSES = {"poisson": PoissonLoss(), "log_loss": LogisticLoss()}
 
 

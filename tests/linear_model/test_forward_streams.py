@@ -15,6 +15,8 @@ from onlinebregman import ForwardClassifier
 from onlinebregman.linear_model import forward as module
 from onlinebregman.linear_model.forward import ForwardRegressor
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,8 @@ from onlinebregman.datasets import load_dataset
 from onlinebregman.linear_model.forward import ForwardRegressor
 from onlinebregman.reference import ForwardRegression
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 seeds = st.integers(0, 2**32 - 1)
 DATA = os.environ.get("ONLINEBREGMAN_DATA")
 

@@ -10,6 +10,8 @@ from sklearn.datasets import make_circles
 
 from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier, ParameterFreeRegressor
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 def some_rows(n=80, d=5, seed=0):
     rng = np.random.default_rng(seed)

@@ -25,6 +25,8 @@ from onlinebregman import (
 )
 from onlinebregman.reference import AdaHedge
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 RATES = [0.01, 0.1, 1.0]
 MODELS = [
     ImplicitGDRegressor(),

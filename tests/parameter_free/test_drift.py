@@ -6,6 +6,8 @@ from sklearn.base import clone
 
 from onlinebregman import ParameterFreeClassifier, ParameterFreeRegressor
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 def stream(seed, labels, n_parts, n=4000, d=5):
     """Rows whose targets follow other coefficients in each part."""

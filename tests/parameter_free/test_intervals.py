@@ -25,6 +25,8 @@ from onlinebregman import (
 )
 from onlinebregman.datasets import load_dataset
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 DATA = os.environ.get("ONLINEBREGMAN_DATA")
 LEVELS = np.array([*(k / 100 for k in range(1, 100)), 0.995, 0.999])
 ASKED = [0.001, 0.01, 0.055, 0.5, 0.9, 0.95, 0.99, 0.992, 0.999, 0.9999]

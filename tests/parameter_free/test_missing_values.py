@@ -14,6 +14,8 @@ from sklearn.utils import get_tags
 from onlinebregman import ForwardRegressor, ImplicitGDRegressor, ParameterFreeClassifier, ParameterFreeRegressor
 from onlinebregman.persistence import load_model, save_model
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 MODELS = [ParameterFreeClassifier(random_features=16), ParameterFreeRegressor(random_features=16)]
 
 

@@ -22,6 +22,8 @@ from onlinebregman import (
 )
 from onlinebregman.reference import AdaHedge, ForwardRegression, stacked
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 CLASSIFIERS = [
     MirrorDescentClassifier(eta0=0.3),
     MirrorDescentClassifier(loss="hinge"),

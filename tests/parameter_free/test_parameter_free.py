@@ -25,6 +25,8 @@ from onlinebregman import (
 )
 from onlinebregman.losses import LOSSES, PoissonLoss, resolve_loss
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 def errors(model, X, y):
     """Errors of one pass, each block predicted before it is learned."""

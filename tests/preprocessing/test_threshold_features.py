@@ -16,6 +16,8 @@ from sklearn.preprocessing import KBinsDiscretizer
 from onlinebregman import MirrorDescentRegressor, ThresholdFeatures
 from onlinebregman.pipeline import make_online_pipeline
 
+pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 COMPARE = {"<": np.less, "<=": np.less_equal, ">=": np.greater_equal, "=": np.equal}
 
 
