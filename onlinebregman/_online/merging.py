@@ -44,16 +44,19 @@ def total(start: Any, values: Sequence[Any]) -> Any:
 
 
 class Moments(NamedTuple):
-    """The weight of some rows, their mean, and their scatter about it: sums of squares of columns, or a matrix."""
+    """The weight of some rows, their mean, and their scatter about it: sums of squares of columns, or a matrix.
 
-    weight: float
+    Where columns remember different rows, there is a weight for each.
+    """
+
+    weight: Any
     mean: Any
     scatter: Any
 
 
 def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any] = np.square) -> Moments:
     """The moments of all rows: those of `start`, and those that each of `parts` has in addition."""
-    center = next((part.mean for part in (start, *parts) if part.weight > 0), start.mean)
+    center = next((part.mean for part in (start, *parts) if np.any(part.weight > 0)), start.mean)
 
     def about_center(moments: Moments) -> tuple[float, Any, Any]:
         offset = moments.mean - center
@@ -61,10 +64,10 @@ def pooled(start: Moments, parts: Sequence[Moments], square: Callable[[Any], Any
 
     sums = zip(*map(about_center, parts), strict=True)
     weight, first, second = (total(*pair) for pair in zip(about_center(start), sums, strict=True))
-    if not weight > 0:
+    if not np.any(weight > 0):
         return start
-    offset = first / weight
-    return Moments(float(weight), center + offset, second - weight * square(offset))
+    offset = first / np.where(weight > 0, weight, 1.0)
+    return Moments(weight if np.ndim(weight) else float(weight), center + offset, second - weight * square(offset))
 
 
 # The intercept, and the sums of the regret certificate.
@@ -162,16 +165,24 @@ def _targets(state: dict[str, float]) -> Moments:
 
 
 def merged_standardizer(start: Standardizer | None, parts: Sequence[Standardizer]) -> Standardizer | None:
-    """A standardizer with the statistics of all rows."""
+    """A standardizer with the statistics of all rows; where columns forgot some of the start's, those of the parts."""
     if start is None:
         return None
+    kind, (n_features, centred, _, _, *options) = start.__reduce__()
 
     def moments(each: Standardizer) -> Moments:
-        squares, _, means = each.__reduce__()[1][2].reshape(3, -1)
-        return Moments(each.n_samples_seen, means, squares)
+        deviations, _, means, weights = each.__reduce__()[1][2].reshape(4, -1)
+        return Moments(weights, means, weights * deviations**2)
 
-    weight, means, squares = pooled(moments(start), [moments(part) for part in parts])
-    squares = np.maximum(squares, 0.0)
-    varies = squares > (_LEAST * means) ** 2 * weight
-    roots = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=varies)
-    return Standardizer(start.n_features, start.centred, np.r_[squares, roots, means], weight)
+    before, after = moments(start), [moments(part) for part in parts]
+    found = pooled(before, after)
+    forgot = np.any([each.weight < before.weight for each in after] + [found.scatter < 0], axis=0)
+    if forgot.any():
+        alone = pooled(Moments(*np.zeros((3, n_features))), after)
+        found = Moments(*(np.where(forgot, *pair) for pair in zip(alone, found, strict=True)))
+    weights, means, squares = found
+    deviations = np.sqrt(np.maximum(squares, 0.0) / np.where(weights > 0, weights, 1.0))
+    units = deviations * (1.0 if centred else np.sqrt(weights))
+    inverses = np.divide(1.0, units, out=np.zeros_like(units), where=deviations > _LEAST * abs(means))
+    weight = float(total(start.n_samples_seen, [part.n_samples_seen for part in parts]))
+    return kind(n_features, centred, np.r_[deviations, inverses, means, weights], weight, *options)

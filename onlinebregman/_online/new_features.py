@@ -123,8 +123,8 @@ class _Wider:
         return kind(*self(arguments, others))
 
     def standardizer(self, old: Standardizer) -> Standardizer:
-        """Its blocks of statistics are padded; if values were missing, the last counts the rows that had them."""
+        """Its blocks of statistics are padded; all rows had the new features, as 0, which centred columns count."""
         kind, (_, centred, state, weight, *options) = old.__reduce__()
         wide = self.padded(state).reshape(-1, self.m)
-        wide[3:, self.n :] = weight  # all rows had the new features
+        wide[3, self.n :] = weight * centred
         return kind(self.m, centred, wide.reshape(-1), weight, *options)

@@ -29,11 +29,12 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     ----------
     standardize : bool
         Standardise rows online: learn and predict (x - mean) / deviation, with the weighted mean and standard deviation
-        of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. If learning starts with
-        sparse rows, columns are not centred but only divided by their root mean square, for all subsequent rows, dense
-        or sparse. Everything that concerns weights (penalty, `init`, constraints, bounds, certificates) refers to
-        standardised columns, except for `coef_` and `intercept_`, which are in units of the data. Read when learning
-        starts.
+        of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. Values beyond five
+        deviations also count as five in mean and deviation, so that an absurd value leaves the column usable; several
+        in a row, as after a change of its level, start both anew. If learning starts with sparse rows, columns are not
+        centred but only divided by their root mean square, for all subsequent rows, dense or sparse. Everything that
+        concerns weights (penalty, `init`, constraints, bounds, certificates) refers to standardised columns, except for
+        `coef_` and `intercept_`, which are in units of the data. Read when learning starts.
     thresholds : {"no_interactions", "pairwise"} or array-like of shape (n_pairs, 2) or None
         Learn, instead of the columns, indicators of their bins ("no_interactions"), also of the bins of up to 64 pairs
         of columns ("pairwise"), or only those of the given pairs of column numbers: the model is a sum of step
@@ -48,7 +49,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     scale_ : ndarray of shape (n_features,)
         With `standardize`, the divisors of the columns; 1 for constant columns, which are learned as 0.
     n_samples_seen_ : float
-        With `standardize`, the total weight of the rows in these statistics.
+        With `standardize`, the total weight of the rows learned.
     """
 
     standardize: bool = False
@@ -120,7 +121,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
 
     @property
     def n_samples_seen_(self) -> float:
-        """Total weight of the rows in `mean_` and `scale_`; AttributeError without `standardize`."""
+        """Total weight of the rows learned; AttributeError without `standardize`."""
         return self._standardizer().n_samples_seen
 
 

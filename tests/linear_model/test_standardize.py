@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from standardizer_replica import LIMIT, Replica
 
 import onlinebregman
 from onlinebregman import (
@@ -27,7 +28,6 @@ from onlinebregman import (
     PNormRegressor,
 )
 
-LIMIT = 5.0
 MODELS = [
     ForwardRegressor(),
     ForwardRegressor(forward=False, forgetting=0.99),
@@ -69,49 +69,25 @@ def score(model, X):
     return model.decision_function(X) if is_classifier(model) else model.predict(X)
 
 
-class Replica:
-    """z = (x - mean) / deviation of the rows of weight h that came before; sparse rows about 0."""
-
-    def __init__(self, centred=True):
-        self.centred, self.X, self.h = centred, [], []
-
-    def statistics(self, d):
-        if not self.X:
-            return np.zeros(d), np.zeros(d)
-        mean = np.average(self.X, axis=0, weights=self.h) if self.centred else np.zeros(d)
-        return mean, np.sqrt(np.average((np.array(self.X) - mean) ** 2, axis=0, weights=self.h))
-
-    def standardize(self, x):
-        mean, deviation = self.statistics(x.shape[-1])
-        known = deviation > 1e-14 * abs(mean)  # up to rounding
-        return np.clip(np.where(known, (x - mean) / np.where(known, deviation, 1.0), 0.0), -LIMIT, LIMIT)
-
-    def count(self, x, h=1.0):
-        if h:
-            self.X.append(x)
-            self.h.append(h)
-
-
 # --- the numbers ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_model_that_standardises_is_one_behind_a_scaler_that_learns_after_it(model):
     X, y = rows_of(model)
-    ours, theirs, scaler = standardizing(model), clone(model), StandardScaler()
+    ours, theirs, scaler = standardizing(model), clone(model), Replica(X.shape[1])
     for i in range(len(y)):
         row = X[i : i + 1]
-        z = np.zeros_like(row)  # there is no mean before the first row, and no deviation before the second
+        z = scaler.standardize(row)
         if i:
-            z = np.clip(np.where(scaler.var_ > 0, scaler.transform(row), 0.0), -LIMIT, LIMIT)
             assert_allclose(score(ours, row), score(theirs, z), rtol=1e-10, atol=1e-10)
         learn(ours, row, y[i : i + 1])
         learn(theirs, z, y[i : i + 1])
-        scaler.partial_fit(row)
-    assert_allclose(ours.mean_, scaler.mean_, rtol=1e-12)
-    assert_allclose(ours.scale_, scaler.scale_, rtol=1e-12)
-    assert ours.n_samples_seen_ == scaler.n_samples_seen_
-    assert_allclose(ours.coef_, theirs.coef_ / scaler.scale_, rtol=1e-9, atol=1e-12 * abs(ours.coef_).max())
+        scaler.count(row[0])
+    assert_allclose(ours.mean_, scaler.mean, rtol=1e-12)
+    assert_allclose(ours.scale_, scaler.scale, rtol=1e-12)
+    assert ours.n_samples_seen_ == len(y)
+    assert_allclose(ours.coef_, theirs.coef_ / scaler.scale, rtol=1e-9, atol=1e-12 * abs(ours.coef_).max())
     assert_allclose(ours.cumulative_loss_, theirs.cumulative_loss_, rtol=1e-10)
 
 
@@ -123,7 +99,7 @@ def test_weights_and_layouts_give_the_numbers_of_the_formulas(seed, n, d, densit
     X, y = some_rows(n, d, seed)
     X *= rng.uniform(size=X.shape) < density
     h = rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
-    model, plain, replica = ImplicitGDRegressor(standardize=True), ImplicitGDRegressor(), Replica(centred)
+    model, plain, replica = ImplicitGDRegressor(standardize=True), ImplicitGDRegressor(), Replica(d, centred)
     first = np.array if centred else sparse.csr_array
     for i in range(n):
         row = X[i : i + 1]
@@ -135,9 +111,8 @@ def test_weights_and_layouts_give_the_numbers_of_the_formulas(seed, n, d, densit
         model.partial_fit(kind(row), y[i : i + 1], sample_weight=h[i : i + 1])
         plain.partial_fit(z, y[i : i + 1], sample_weight=h[i : i + 1])
         replica.count(row[0], h[i])
-    mean, deviation = replica.statistics(d)
-    assert_allclose(model.mean_, mean, rtol=1e-12, atol=1e-12 * abs(X).max())
-    assert_allclose(model.scale_, np.where(deviation > 1e-14 * abs(mean), deviation, 1.0), rtol=1e-9)
+    assert_allclose(model.mean_, replica.mean, rtol=1e-12, atol=1e-12 * abs(X).max())
+    assert_allclose(model.scale_, replica.scale, rtol=1e-9)
     assert model.n_samples_seen_ == h.sum()
 
 
@@ -194,7 +169,7 @@ def test_means_far_from_0_cost_no_digits():
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("rows", [2, 30])  # of three values each: fewer than there are columns, or more
 @pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
-@pytest.mark.parametrize("fault", [np.nan, -np.inf, 1e160])
+@pytest.mark.parametrize("fault", [np.nan, -np.inf])
 def test_a_refused_row_leaves_the_statistics_as_they_were(model, layout, rows, fault, unchanged):
     rng = np.random.default_rng(0)
     X, y = rows_of(model, n=30 + rows, d=40)
@@ -228,6 +203,7 @@ def test_a_call_that_is_undone_restores_the_statistics(state):
 
 def test_every_epoch_counts_its_rows():
     X, y = some_rows()
+    X = np.random.default_rng(0).normal(size=X.shape) * [1e-3, 1.0, 10.0, 1e3] + 5.0
     model = ImplicitGDRegressor(standardize=True, max_iter=3, tol=None, random_state=0).fit(X, y)
     assert model.n_samples_seen_ == 180
     assert_allclose(model.mean_, X.mean(axis=0), rtol=1e-12)
@@ -263,9 +239,9 @@ def test_weights_that_have_to_be_positive_are_not_for_standardised_columns():
 
 def test_certificates_are_about_standardised_rows():
     X, y = some_rows(n=200)
-    rng, replica, Z = np.random.default_rng(1), Replica(), []
+    rng, replica, Z = np.random.default_rng(1), Replica(4), []
     for x in X:
-        Z.append(replica.standardize(x))
+        Z.append(replica.standardize(x)[0])
         replica.count(x)
     Z = np.array(Z)
     model = ImplicitGDRegressor(standardize=True, learning_rate="constant", eta0=0.1, track_regret=True)

@@ -1,33 +1,35 @@
 """Rows standardised online: centred and scaled by the statistics of the rows that were learned before.
 
-With h the weights of these rows and H their sum, a value x of a column becomes
+A value x of a column becomes z = (x - mean) / deviation, clipped to [-LIMIT, LIMIT], and 0 in a column of which no
+deviation is known. Mean and deviation are those of the values so far, clipped like z, so that an absurd value moves
+neither far: see `ops/standardize.h`. Outliers are searched in values that are not clipped, where a column that has been
+constant is only centred. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then costs
+O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
 
-    z = (x - mean) / deviation,   mean = sum h x / H,   deviation^2 = sum h (x - mean)^2 / H,
+Learners that keep sums of rows need values whose units do not move: not `scaled`, columns are only limited, to mean +-
+LIMIT deviations.
 
-clipped to [-LIMIT, LIMIT], and 0 in a column that has been constant. Outliers are searched in values that are not
-clipped, where a column that has been constant is only centred. The sums are updated by Welford's rule, which is
-accurate for a large mean, too. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then
-costs O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
-
-With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 and does not count in h and H of its column.
+With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 (the mean, if not `scaled`) and does not count.
 """
 
 import numpy as np
 
 cimport cython
-from libc.math cimport NAN, isfinite, isnan, sqrt
+from libc.math cimport INFINITY, NAN, isfinite, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.standardize cimport (
-    ob_centre_and_scale, ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_standardize_and_count,
-    ob_standardize_and_count_present, ob_standardize_present, ob_zero_missing
+    ob_centre_and_scale, ob_count, ob_limit, ob_root_of, ob_sparse_count, ob_sparse_standardize,
+    ob_standardize
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
 # Standardised values are clipped to this many deviations.
 cdef double LIMIT = 5.0
+# A column of two values has a deviation, to scale by, after this number of values.
+cdef double ENOUGH = 8.0
 # A column whose deviation is below this fraction of its mean is constant up to rounding.
 cdef double LEAST = 1e-14
 
@@ -49,28 +51,29 @@ cdef class Standardizer(RowMap):
         Whether NaN in dense rows is a missing value; requires `centred`.
     clipped : bool, default=True
         Whether values are clipped; False requires `centred`, and rows that are complete.
+    scaled : bool, default=True
+        Whether values are centred and scaled; False requires `centred`: they are clipped in units of the data.
     """
 
-    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False, clipped=True):
+    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False, clipped=True, scaled=True):
         if not clipped and (allow_nan or not centred):
             raise ValueError("values that are not clipped must be centred and not be missing")
         self.n_features = self.n_outputs = n_features
-        self.centred, self.weight, self.clipped = centred, weight, clipped
+        self.centred, self.weight, self.clipped, self.scaled = centred, weight, clipped, scaled or not centred
         self.allow_nan = allow_nan and self.centred
-        self.state, self.before = np.zeros((4 if self.allow_nan else 3) * self.n_features), None
+        self.state, self.before = np.zeros(4 * self.n_features), None
         if state is not None:
-            self.gaps = self.allow_nan and len(state) == 4 * self.n_features
-            np.asarray(self.state)[:self.size()] = state
+            np.asarray(self.state)[:] = state
 
     def __dealloc__(self):
         free(self.log)
 
     def __reduce__(self):
-        state = np.asarray(self.state)[:self.size()].copy()
-        return type(self), (self.n_features, self.centred, state, self.weight, bool(self.allow_nan), bool(self.clipped))
+        options = bool(self.allow_nan), bool(self.clipped), bool(self.scaled)
+        return type(self), (self.n_features, self.centred, np.asarray(self.state).copy(), self.weight, *options)
 
     def key(self):
-        return type(self), self.n_features, self.centred, self.allow_nan, self.clipped
+        return type(self), self.n_features, self.centred, self.allow_nan, self.clipped, self.scaled
 
     @property
     def n_samples_seen(self):
@@ -95,11 +98,13 @@ cdef class Standardizer(RowMap):
 
     cdef object inverse(self):
         """1 / deviation, 0 for constant columns."""
-        unit = np.sqrt(np.asarray(self.state)[3 * self.n_features:]) if self.gaps else self.unit()
-        return np.asarray(self.state)[self.n_features:2 * self.n_features] * unit
+        inverse = np.asarray(self.state)[self.n_features:2 * self.n_features]
+        return inverse.copy() if self.centred else inverse * np.sqrt(self.weight)
 
     def in_units_of_data(self, coef, intercept):
         """Weights and intercept that predict from rows what the given ones predict from standardised rows."""
+        if not self.scaled:
+            return coef, intercept
         coef = coef * self.inverse()
         return coef, intercept - coef @ self.mean
 
@@ -158,75 +163,46 @@ cdef class Standardizer(RowMap):
         if self.allow_nan and rows.indices != NULL and row.n > 0 and ob_nonfinite(row.x, row.n) != 0:
             rows.z[0] = NAN
 
-    cdef double unit(self) noexcept nogil:
-        """The factor from 1 / sqrt(sum of squares) to 1 / deviation."""
-        return sqrt(self.weight)
-
-    cdef Py_ssize_t size(self) noexcept nogil:
-        """How many numbers of the state are in use."""
-        return (4 if self.gaps else 3) * self.n_features
-
-    cdef bint lacks_values(self, const double* x) noexcept nogil:
-        """Whether a dense row has missing values."""
-        cdef Py_ssize_t i
-        if self.allow_nan and ob_nonfinite(x, self.n_features) != 0:
-            for i in range(self.n_features):
-                if isnan(x[i]):
-                    return True
-        return False
-
     cdef void standardize(self, const Row* row, double* z) noexcept nogil:
-        cdef const double* root = &self.state[self.n_features]
-        cdef const double* mean = root + self.n_features
-        if self.gaps and row.index == NULL:
-            ob_standardize_present(z, row.x, mean, root, mean + self.n_features, LIMIT, row.n)
+        cdef const double* deviation = &self.state[0]
+        cdef const double* inverse = deviation + self.n_features
+        cdef const double* mean = inverse + self.n_features
+        cdef double missing = 0.0 if self.allow_nan else NAN
+        if not self.centred:
+            ob_sparse_standardize(z, row.x, row.index, inverse, sqrt(self.weight), LIMIT, row.n)
         elif not self.clipped:
-            ob_centre_and_scale(z, row.x, mean, root, self.unit(), row.n)
-        elif row.index == NULL:
-            ob_standardize(z, row.x, mean, root, self.unit(), LIMIT, row.n)
-            if self.lacks_values(row.x):
-                ob_zero_missing(z, row.x, row.n)
+            ob_centre_and_scale(z, row.x, mean, inverse, row.n)
+        elif self.scaled:
+            ob_standardize(z, row.x, mean, inverse, LIMIT, missing, row.n)
         else:
-            ob_sparse_standardize(z, row.x, row.index, root, self.unit(), LIMIT, row.n)
+            ob_limit(z, row.x, mean, deviation, mean + self.n_features, LIMIT, missing, row.n)
 
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil:
         """Standardise a row, then add it to the statistics."""
-        cdef double* squares = &self.state[0]
-        cdef double* root = squares + self.n_features
-        cdef double* mean = root + self.n_features
-        cdef double before = self.unit()
+        cdef double* deviation = &self.state[0]
+        cdef double* inverse = deviation + self.n_features
+        cdef double* mean = inverse + self.n_features
+        cdef double* weights = mean + self.n_features
+        cdef double limit = LIMIT if self.clipped else INFINITY
         cdef Py_ssize_t k
+        self.standardize(row, z)
         if weight == 0:
-            self.standardize(row, z)
             return
-        if row.index == NULL and not self.gaps and self.lacks_values(row.x):
-            self.gaps = True
-            for k in range(self.n_features):
-                mean[self.n_features + k] = self.weight
         self.weight += weight
-        if row.index == NULL and self.gaps:
-            ob_standardize_and_count_present(
-                z, row.x, mean, squares, root, mean + self.n_features, LIMIT, weight, LEAST, row.n
-            )
-            return
-        if row.index == NULL:
-            ob_standardize_and_count(
-                z, row.x, mean, squares, root, before, LIMIT, weight,
-                weight / self.weight if self.centred else 0.0, self.weight, LEAST, row.n,
-            )
+        if self.centred:
+            ob_count(row.x, mean, deviation, inverse, weights, limit, weight, ENOUGH if self.scaled else INFINITY, LEAST, row.n)
             return
         if not self.complete:
             for k in range(row.n):
-                self.log[self.logged] = Change(row.index[k], squares[row.index[k]])
+                self.log[self.logged] = Change(row.index[k], deviation[row.index[k]], weights[row.index[k]])
                 self.logged += 1
-        ob_sparse_standardize(z, row.x, row.index, root, before, LIMIT, row.n)
-        ob_sparse_count(row.x, row.index, squares, root, weight, row.n)
+        ob_sparse_count(row.x, row.index, deviation, inverse, weights, LIMIT, weight, row.n)
 
     cdef bint bounded(self) noexcept nogil:
         cdef Py_ssize_t k
         cdef double total = self.weight
         if self.complete:
-            return isfinite(total) and ob_nonfinite(&self.state[0], self.size()) == 0
+            return isfinite(total) and ob_nonfinite(&self.state[0], 4 * self.n_features) == 0
         for k in range(self.logged):
             total += 0.0 * self.state[self.log[k].column]
         return isfinite(total)
@@ -235,12 +211,12 @@ cdef class Standardizer(RowMap):
 
     cdef int begin(self, Rows rows) except -1:
         cdef Change* log
-        self.weight_before, self.gaps_before, self.logged = self.weight, self.gaps, 0
+        self.weight_before, self.logged = self.weight, 0
         self.complete = self.shape(rows).stored >= self.n_features
         if self.complete:
             if self.before is None:
-                self.before = np.empty(self.state.shape[0])
-            memcpy(&self.before[0], &self.state[0], self.size() * sizeof(double))
+                self.before = np.empty(4 * self.n_features)
+            memcpy(&self.before[0], &self.state[0], 4 * self.n_features * sizeof(double))
         elif rows.stored > self.capacity:
             log = <Change*> realloc(self.log, rows.stored * sizeof(Change))
             if log == NULL:
@@ -251,11 +227,12 @@ cdef class Standardizer(RowMap):
     cdef void undo(self) noexcept:
         """Restore the statistics from before the last call."""
         cdef Change change
-        self.weight, self.gaps = self.weight_before, self.gaps_before
+        self.weight = self.weight_before
         if self.complete:
-            memcpy(&self.state[0], &self.before[0], self.size() * sizeof(double))
+            memcpy(&self.state[0], &self.before[0], 4 * self.n_features * sizeof(double))
         while self.logged > 0:
             self.logged -= 1
             change = self.log[self.logged]
-            self.state[change.column] = change.square
-            self.state[self.n_features + change.column] = 1.0 / sqrt(change.square) if change.square > 0 else 0.0
+            self.state[change.column] = change.deviation
+            self.state[self.n_features + change.column] = ob_root_of(change.deviation, change.weight)
+            self.state[3 * self.n_features + change.column] = change.weight

@@ -12,6 +12,7 @@ from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.rows.standardizer import Standardizer
 from scipy import sparse
+from standardizer_replica import Replica
 
 from onlinebregman.schedules import Constant
 
@@ -82,10 +83,12 @@ def test_the_statistics_are_those_of_the_rows():
     h[:2] = 0.0
     centred, about_zero = (learner_of(Standardizer(D, kind)) for kind in (True, False))
     assert centred.learn(X, y, h) is None and about_zero.learn(csr(X), y, h) is None
-    mean = np.average(X, axis=0, weights=h)
-    assert_allclose(centred.row_map.mean, mean, rtol=1e-12, atol=1e-15)
-    assert_allclose(centred.row_map.scale, np.sqrt(np.average((X - mean) ** 2, axis=0, weights=h)), rtol=1e-12)
-    assert_allclose(about_zero.row_map.scale, np.sqrt(np.average(X**2, axis=0, weights=h)), rtol=1e-12)
+    for learner in (centred, about_zero):
+        replica = Replica(D, learner is centred)
+        for x, weight in zip(X, h, strict=True):
+            replica.count(x, weight)
+        assert_allclose(learner.row_map.mean, replica.mean, rtol=1e-12, atol=1e-15)
+        assert_allclose(learner.row_map.scale, replica.scale, rtol=1e-12)
     assert not about_zero.row_map.mean.any()
     assert centred.row_map.n_samples_seen == about_zero.row_map.n_samples_seen == h.sum()
     coef, intercept = centred.row_map.in_units_of_data(np.arange(D), 1.0)
@@ -135,12 +138,11 @@ def test_learners_side_by_side_share_their_statistics(state):
                 MultiLearner(pair)
 
 
-def test_squares_that_overflow_are_refused(state):
+def test_weights_that_overflow_are_refused(state):
     for layout, centred in ((np.array, True), (csr, False)):
         learner = learner_of(Standardizer(9, centred), 9)
         assert learner.learn(layout(np.eye(9)), np.zeros(9)) is None
         before = state(learner)
-        assert learner.learn(layout([[1e160, *[0.0] * 8]]), np.zeros(1)) == ("too large", 0)
         assert learner.learn(layout(np.eye(9)[:2]), np.zeros(2), np.full(2, 1e308)) == ("too large", 1)
         assert state(learner) == before
     tiny = learner_of(Standardizer(1, True), 1)
@@ -174,20 +176,13 @@ def test_a_missing_value_is_zero_and_does_not_count():
     X, y = with_gaps()
     h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
     learner = learner_of(Standardizer(D, True, allow_nan=True))
+    replica = Replica(D)
     for i, row in enumerate(X):
-        seen, counted = X[:i], h[:i]
-        expected = np.zeros(D)
-        for j in range(D):
-            there = np.isfinite(seen[:, j]) & (counted > 0)
-            if np.isfinite(row[j]) and there.any():
-                values, weights = seen[there, j], counted[there]
-                mean = np.average(values, weights=weights)
-                deviation = np.sqrt(np.average((values - mean) ** 2, weights=weights))
-                expected[j] = np.clip((row[j] - mean) / deviation, -5, 5) if deviation > 1e-14 * abs(mean) else 0.0
-        assert_allclose(learner.row_map.transform(X[i : i + 1])[0], expected, rtol=1e-9, atol=1e-12)
+        assert_allclose(learner.row_map.transform(X[i : i + 1])[0], replica.standardize(row)[0], rtol=1e-9, atol=1e-12)
         assert learner.learn(X[i : i + 1], y[i : i + 1], h[i : i + 1]) is None
+        replica.count(row, h[i])
     standardizer = learner.row_map
-    assert_allclose(standardizer.mean[5:], [np.average(x[x == x], weights=h[x == x]) for x in X.T[5:]], rtol=1e-11)
+    assert_allclose(standardizer.mean, replica.mean, rtol=1e-11)
     assert standardizer.mean[2] == 0 and standardizer.scale[2] == 1  # always missing
     coef, intercept = standardizer.in_units_of_data(np.arange(D), 1.0)
     full = np.where(np.isnan(X), standardizer.mean, X)
@@ -235,3 +230,86 @@ def test_a_refused_call_with_missing_values_is_undone(known, state):
     X[-1, 8] = np.inf
     assert learner.learn(X[known:], y[known:]) == ("not finite", len(X) - known - 1)
     assert state(learner) == before
+
+
+# --- absurd values, and columns that move -----------------------------------------------------------------------------
+
+
+def learned_from(X, h=None, **options):
+    """The statistics of 64 independent columns."""
+    standardizer = Standardizer(X.shape[1], not sparse.issparse(X), **options)
+    assert learner_of(standardizer, X.shape[1]).learn(X, np.zeros(X.shape[0]), *(() if h is None else [h])) is None
+    return standardizer
+
+
+@pytest.mark.parametrize("value", [9999.0, -9999.0, 1e9, 1e300])
+@pytest.mark.parametrize("row", [0, 1, 2, 3, 5, 100])
+@pytest.mark.parametrize("kind", ["plain", "weights", "gaps", "far from 0", "whole numbers", "sparse", "float32"])
+def test_one_absurd_value_is_forgotten(kind, row, value):
+    rng = np.random.default_rng(row)
+    X = rng.normal(size=(300, 64))
+    h = rng.uniform(0.5, 2.0, size=300) if kind == "weights" else None
+    if kind == "far from 0":
+        X += 1000.0
+    if kind == "whole numbers":
+        X = np.round(3 * X)
+    if kind == "gaps":
+        X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    options = {"allow_nan": kind == "gaps"}
+    clean = X.copy()
+    X[row] = value
+    if kind == "float32":
+        X, clean = np.clip(X, -3e38, 3e38).astype(np.float32), clean.astype(np.float32)
+    if kind == "sparse":
+        X, clean = csr(X), csr(clean)
+    found, expected = learned_from(X, h, **options), learned_from(clean, h, **options)
+    ratio = found.scale / expected.scale
+    assert np.median(ratio) < 1.15 and (ratio > 0.9).all() and (ratio < 2.0).mean() > 0.95
+    assert np.median(abs(found.mean - expected.mean) / expected.scale) < 0.1
+
+
+@pytest.mark.parametrize("value", [9999.0, -1e9, 1e300])
+@pytest.mark.parametrize("layout", [np.array, csr])
+def test_absurd_values_that_go_on_move_little(value, layout):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 64))
+    X[rng.uniform(size=X.shape) < 0.01] = value
+    found = learned_from(layout(X))
+    assert (found.scale < 1.6).all() and (abs(found.mean) < 0.4).all()
+
+
+@pytest.mark.parametrize("moved", ["level", "scale", "0 before"])
+def test_columns_that_move_are_followed(moved):
+    X = np.random.default_rng(0).normal(size=(2000, 64))
+    X[1000:] = X[1000:] * 10 if moved == "scale" else X[1000:] + 100
+    X[:1000] *= moved != "0 before"
+    found = learned_from(X)
+    expected = X[1000:].mean(axis=0), X[1000:].std(axis=0)
+    assert_allclose(found.scale, expected[1], rtol=0.2)
+    assert (abs(found.mean - expected[0]) < 0.1 * expected[1]).all()
+
+
+def test_columns_that_do_not_move_have_the_mean_and_deviation_of_all_rows():
+    X = np.random.default_rng(1).normal(size=(500, 64))
+    found = learned_from(X)
+    close = np.isclose(found.mean, X.mean(axis=0), atol=1e-12) & np.isclose(found.scale, X.std(axis=0), rtol=1e-12)
+    assert close.mean() > 0.8  # in others the third value was much nearer to one of the first two, by chance
+
+
+def test_columns_that_are_only_limited_stay_in_units_of_the_data():
+    """For learners that keep sums of rows: values move only where they are absurd or missing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 8)) * [1e-3, 1.0, 1e3, 1.0, 1.0, 1.0, 1.0, 1.0] + 20.0
+    X[:, 3] = rng.uniform(size=200) < 0.02  # a column of two values is never limited
+    limited, scaled = (learned_from(X, allow_nan=True, scaled=value) for value in (False, True))
+    assert_array_equal(limited.mean[[0, 1, 2]], scaled.mean[[0, 1, 2]])
+    inside = (abs(scaled.transform(X)) < 4.9).all(axis=1)
+    assert inside.sum() > 150
+    assert_array_equal(limited.transform(X[inside]), X[inside])
+    assert_array_equal(limited.transform(X)[:, 3], X[:, 3])
+    absurd = np.full((1, 8), np.nan)
+    assert_array_equal(limited.transform(absurd)[0], limited.mean)
+    assert_allclose(limited.transform(np.full((1, 8), 1e9))[0, :3], (limited.mean + 5 * limited.scale)[:3], rtol=1e-12)
+    coef, intercept = limited.in_units_of_data(np.arange(8.0), 2.0)
+    assert (coef == np.arange(8.0)).all() and intercept == 2.0
+    assert pickle.loads(pickle.dumps(limited)).key() == limited.key() != scaled.key()
