@@ -15,8 +15,6 @@ Estimators that learn several kinds of examples (rows, pairs, triplets) have a `
 from __future__ import annotations
 
 import copy
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -35,7 +33,7 @@ from .copies import OwnCopyMixin
 from .docs import DocumentedMixin
 from .held_out import HeldOut
 from .types import RandomState
-from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite
+from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite, warn_caller
 
 SHUFFLED: dict = {"shuffle": ["boolean"], "random_state": ["random_state"]}  # what validates these parameters
 
@@ -369,8 +367,8 @@ class EpochEstimator(OnlineEstimator):
         Largest number of epochs of `fit`.
     tol : float or None
         `fit` stops when the mean loss of an epoch, plus the penalty of the weights after it if there is one, has not
-        improved on the best by more than this for `n_iter_no_change` consecutive epochs. None: always `max_iter`
-        epochs.
+        improved on the best by more than this for `n_iter_no_change` consecutive epochs. For linear regression it is
+        in units of the mean loss of the constant mean(y). None: always `max_iter` epochs.
     n_iter_no_change : int
         See `tol`.
     early_stopping : bool or "best"
@@ -439,6 +437,7 @@ class EpochEstimator(OnlineEstimator):
         scores: list[float] = []
         if hasattr(self, "validation_fraction"):  # a parameter, like `early_stopping`
             self.validation_scores_ = None if held_out is None else scores
+        tol = self.tol if held_out is not None else self._tolerance(data)
         best, stale, kept = np.inf, 0, None
 
         def epoch(i: int) -> bool:
@@ -461,7 +460,7 @@ class EpochEstimator(OnlineEstimator):
                 loss = -scores[-1]
                 if self.early_stopping == "best" and loss < best:
                     kept = copy.deepcopy(self._learner)
-            stale = 0 if self.tol is None or loss < best - self.tol else stale + 1
+            stale = 0 if tol is None or loss < best - tol else stale + 1
             best = min(best, loss)
             if stale >= self.n_iter_no_change and self._lower_rate():
                 stale = 0
@@ -481,6 +480,10 @@ class EpochEstimator(OnlineEstimator):
         """What `tol` compares, for the mean loss of an epoch that has just ended."""
         return loss
 
+    def _tolerance(self, data) -> float | None:
+        """`tol` in the units of the loss."""
+        return self.tol
+
     def _lower_rate(self) -> bool:
         """Go on at a lower learning rate, as the model no longer improves at this one; False: stop."""
         return False
@@ -488,11 +491,3 @@ class EpochEstimator(OnlineEstimator):
     def _held_out_score(self, data: Examples) -> float:
         """The `score` of the model on validated rows."""
         raise NotImplementedError
-
-
-def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points at the line outside the package that called it."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("onlinebregman.", "sklearn.")):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)

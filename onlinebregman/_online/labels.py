@@ -148,7 +148,8 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     ----------
     class_weight : dict, "balanced" or None
         Weights {label: weight} that multiply those of the rows with this label; 1 for labels that are not listed.
-        "balanced": n_samples / (n_classes * number of rows with the label), only for `fit`. None: 1.
+        "balanced": n_samples / (n_classes * number of rows with the label), only for `fit`; with `sample_weight` sums
+        of weights in place of numbers of rows, as in :func:`~sklearn.utils.class_weight.compute_class_weight`. None: 1.
     handle_unknown : {"error", "add"}
         What to do with labels that are not among the classes. "error": raise an error. "add": add the class, which
         starts at its prior, from its first row of positive weight on; `partial_fit` then needs no `classes`, and adds

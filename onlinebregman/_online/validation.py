@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -461,3 +463,11 @@ def check_symmetric(matrix, name: str, n_features: int | None = None) -> np.ndar
     if n_features is not None and len(matrix) != n_features:
         raise ValueError(f"{name} has {len(matrix)} rows and columns, but there are {n_features} features.")
     return (matrix + matrix.T) / 2
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that points at the line outside the package that called it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("onlinebregman.", "sklearn.")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,18 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Regr
         if not call.first:
             check_output_shape(y, self._output_shape)
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
+
+    def _tolerance(self, data: Examples) -> float | None:
+        """`tol` times the mean loss of the best constant, which has the units of the loss, if it has units."""
+        y, weights, loss = data.y.reshape(len(data), -1), data.weights, self._learned_loss
+        with np.errstate(all="ignore"):
+            mean = np.average(y, axis=0, weights=weights)
+            scores = mean if loss.translation_invariant else np.log(mean)
+            if self.tol is None or not np.allclose(loss.link(scores), mean):  # probabilities
+                return self.tol
+            columns = zip(itertools.cycle(loss.parts), scores, y.T, strict=False)
+            unit = sum(np.average(part.value(score, target), weights=weights) for part, score, target in columns)
+        return float(self.tol * unit) if unit < np.inf else self.tol
 
     def _held_out_score(self, data: Examples) -> float:
         scores = self._predict_validated(data.X, (True,))

@@ -69,7 +69,12 @@ class ScaleInvariantMixin(MirrorMixin):
                 f"The loss of {type(self).__name__} must have a bounded slope; got {loss!r}. Use another loss, such as "
                 f"{self._alternative}."
             )
-        return ScaleInvariantGeometry(n_features, loss.lipschitz, loss.degree > 0)
+        heaviest = self._heaviest()
+        return ScaleInvariantGeometry(n_features, loss.lipschitz * heaviest, loss.degree > 0, heaviest)
+
+    def _heaviest(self) -> float:
+        """The largest class weight, by which the slopes of losses are multiplied."""
+        return 1.0
 
     def _check_start(self) -> NoReturn:
         raise ValueError(
@@ -312,7 +317,8 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
 
     Notes
     -----
-    A row of weight above 1 counts, the first time, no more than the largest value of each of its features.
+    The losses of rows are divided by the largest slope that class weights can give them. Beyond that, a row of weight
+    above 1 counts, the first time, no more than the largest value of each of its features.
 
     References
     ----------
@@ -334,6 +340,14 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
     _alternative = "'log_loss' or 'hinge'"
+
+    def _class_weights(self, *arguments, **given) -> np.ndarray:
+        weights = super()._class_weights(*arguments, **given)
+        self._largest_class_weight = float(weights.max()) or 1.0
+        return weights
+
+    def _heaviest(self) -> float:
+        return 1.0 if self.class_weight is None else self._largest_class_weight
 
     if TYPE_CHECKING:  # the methods of the mixin, for several learners
 

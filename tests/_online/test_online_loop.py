@@ -150,6 +150,7 @@ def test_it_stops_when_the_loss_has_settled(online, rows, monkeypatch):
         return objectives[-1]
 
     monkeypatch.setattr(type(online), "_objective", recorded)
+    monkeypatch.setattr(type(online), "_tolerance", lambda model, data: model.tol)  # see test_stopping.py
     full = clone(online).set_params(max_iter=150, tol=0.0, n_iter_no_change=150).fit(X, y)  # None: computes none
     assert full.n_iter_ == 150 and isinstance(full.n_iter_, int)
     recorded_once = tuple(objectives)

@@ -13,8 +13,11 @@ from onlinebregman import (
     MirrorDescentRegressor,
     OneClassMirrorDescent,
     PerceptronClassifier,
+    PNormRegressor,
+    ScaleInvariantRegressor,
 )
 from onlinebregman._online.estimator import EpochEstimator, Examples
+from onlinebregman.losses import QuantileLoss
 from onlinebregman.penalties import ElasticNet
 
 
@@ -94,3 +97,44 @@ def test_tol_compares_the_objective_with_its_penalty(model):
         expected.partial_fit(*data)
     assert Replay(objectives, 0.02, 2).fit().n_iter_ == model.n_iter_
     assert Replay(losses, 0.02, 2).fit().n_iter_ < model.n_iter_
+
+
+REGRESSORS = [
+    ImplicitGDRegressor(),
+    PNormRegressor(),
+    MirrorDescentRegressor(),
+    MirrorDescentRegressor(loss="absolute_error"),
+    MirrorDescentRegressor(loss=QuantileLoss([0.1, 0.9])),
+    ScaleInvariantRegressor(),
+]
+
+
+@pytest.mark.parametrize("model", REGRESSORS, ids=str)
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_the_number_of_epochs_does_not_depend_on_the_units_of_the_targets(model, n_outputs):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = X @ rng.normal(size=(3, n_outputs)) + 0.3 * rng.normal(size=(200, n_outputs))
+    y = y[:, 0] if n_outputs == 1 or hasattr(model.loss, "parts") else y
+    epochs = [clone(model).set_params(random_state=0).fit(X, unit * y).n_iter_ for unit in (2.0**-10, 1.0, 2.0**10)]
+    assert len(set(epochs)) == 1 and epochs[0] > 6
+
+
+def test_targets_that_are_small_are_learned_until_the_loss_has_settled():
+    """Targets of .35 at most: an absolute tol of 1e-3 stopped every model after 6 epochs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) * 0.1
+    y = 0.17 + X @ [0.3, 0.2, -0.1, 0.0, 0.4]
+    model = ImplicitGDRegressor(eta0=0.03, learning_rate="constant", random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.95
+    assert model.n_iter_ > 20
+
+
+def test_losses_without_units_are_compared_as_they_are():
+    """As by SGDClassifier: probabilities and labels have no units; and those of constant targets have none."""
+    losses = MirrorDescentRegressor(loss="log_loss", random_state=0), MirrorDescentClassifier(random_state=0)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    for model in losses:
+        model.fit(X, (X[:, 0] > 0).astype(int))
+        assert model._tolerance(Examples(X, np.ones(60))) == model.tol
+    assert ImplicitGDRegressor(fit_intercept=False).fit(X, np.zeros(60)).n_iter_ == 6

@@ -18,7 +18,7 @@ def stream(n=300, d=4, seed=0):
 
 def test_the_contribution_of_a_column_by_its_values(ax):
     X = np.random.default_rng(0).uniform(size=(2000, 3))
-    model = ParameterFreeRegressor(random_features=0).fit(X, np.where(X[:, 1] > 0.5, 2.0, 0.0))
+    model = ParameterFreeRegressor(random_features=0).partial_fit(X, np.where(X[:, 1] > 0.5, 2.0, 0.0))
     display = ContributionDisplay.from_estimator(model, X, feature="x1", grid_resolution=30, ax=ax)
     (values,), contributions = display.values, display.contributions
     assert len(values) == 30 and values[[0, -1]].tolist() == [X[:, 1].min(), X[:, 1].max()]

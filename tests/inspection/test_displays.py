@@ -214,7 +214,7 @@ def test_models_without_rates_and_mixtures_have_a_regret():
         (ExpertMixtureRegressor(learning_rate=0.1), "expert_losses_"),
     ):
         display = RegretDisplay.from_estimator(mixture, X, y, n_points=3, name="mixed")
-        mixture.fit(X, y)
+        mixture.partial_fit(X, y)
         assert_allclose(display.regret[-1], mixture.cumulative_loss_ - getattr(mixture, losses).min())
         assert_allclose(display.bound[-1], mixture.regret_bound_)
         assert (display.regret <= display.bound).all()

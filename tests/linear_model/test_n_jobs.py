@@ -14,6 +14,8 @@ from onlinebregman import (
     MirrorDescentRegressor,
 )
 
+pytestmark = pytest.mark.usefixtures("in_order")  # two fits are compared
+
 N, D = 6000, 40  # enough for several threads, and for several chunks
 
 

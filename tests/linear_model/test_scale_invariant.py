@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from replica import MARGIN_LOSSES, VALUES, rows_that_end_on_kinks, stream
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from onlinebregman import ScaleInvariantClassifier, ScaleInvariantRegressor
 from onlinebregman.losses import LOSSES as OBJECTS
@@ -260,3 +261,19 @@ def test_the_intercept_is_a_coordinate_of_value_one():
     column = ScaleInvariantClassifier(fit_intercept=False).partial_fit(np.c_[X, np.ones(100)], y, classes=[0, 1])
     assert_allclose(np.c_[model.coef_, model.intercept_], column.coef_, rtol=1e-9)
     assert_array_equal(model.predict(X), column.predict(np.c_[X, np.ones(100)]))
+
+
+def test_class_weights_have_no_unit_and_rare_classes_of_large_weight_are_learned_in_one_pass():
+    """Weights of 20 and 1 are those of 1 and 1/20: at most a fifth above the share of the optimum, where half was."""
+    rng = np.random.default_rng(0)
+    y = (rng.uniform(size=3000) < 0.05).astype(int)
+    X = rng.normal(size=(3000, 5))
+    X[:, :2] += 2 * y[:, np.newaxis]
+    weights = {0: 1.0, 1: 20.0}
+    optimum = LogisticRegression(class_weight=weights).fit(X, y).predict(X).mean()
+    one = ScaleInvariantClassifier(class_weight=weights).partial_fit(X, y, classes=[0, 1])
+    assert one.predict(X).mean() < 1.2 * optimum
+    same = ScaleInvariantClassifier(class_weight={0: 1 / 20, 1: 1.0}).partial_fit(X, y, classes=[0, 1])
+    assert_allclose(one.coef_, same.coef_, rtol=1e-9)
+    fitted = ScaleInvariantClassifier(class_weight="balanced", random_state=0).fit(X, y)
+    assert fitted.predict(X).mean() < 1.4 * optimum

@@ -51,12 +51,14 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     ----------
     n_features : int
     slope : float, default=1.0
-        The largest slope of the loss.
+        The largest slope of the loss, times `heaviest`.
     located : bool, default=False
         Whether scores have the units of the target.
+    heaviest : float, default=1.0
+        The largest weight that rows are expected to have.
     """
 
-    cdef readonly double slope
+    cdef readonly double slope, heaviest
     cdef readonly bint located
     cdef double[::1] first    # the first |x| > 0 of each coordinate; undefined where the largest is 0
     cdef double[::1] current  # buffer for all weights, while they are averaged
@@ -75,10 +77,10 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         self.declare("intercept_size", &self.intercept_size)
         self.declare("intercept_wealth", &self.intercept_wealth)
 
-    def __init__(self, n_features, slope=1.0, located=False, state=None):
+    def __init__(self, n_features, slope=1.0, located=False, heaviest=1.0, state=None):
         super().__init__(np.zeros(n_features))
         self.first, self.current = np.zeros(n_features), None
-        self.slope, self.located = slope, located
+        self.slope, self.located, self.heaviest = slope, located, heaviest
         self.intercept_wealth = self.intercept_size = 1.0
         self.unit = 0.0 if located else 1.0
         self._resume(state)
@@ -121,7 +123,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         return self.unit * (ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n] / u, own[WEALTH * n]) / u)
 
     def _arguments(self):
-        return self.n_features, self.slope, self.located
+        return self.n_features, self.slope, self.located, self.heaviest
 
     @property
     def bets(self):
@@ -202,7 +204,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             self.note_first(work, largest)
         settle_of(self)(
             work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES), largest,
-            self.loaded(work, WEALTH), s, max(weight, 1.0), played, work.n
+            self.loaded(work, WEALTH), s, max(weight / self.heaviest, 1.0), played, work.n
         )
         if work.row.index != NULL:
             ob_scatter_4(&self.weights[0], self.loaded(work, PULL), self.n_features, work.row.index, work.row.n)
@@ -211,7 +213,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             before = played * bet
             ob_settle(
                 &bet, &one, &self.intercept_pull, &self.intercept_sum, &self.intercept_size,
-                &self.intercept_wealth, s, max(weight, 1.0), played, 1
+                &self.intercept_wealth, s, max(weight / self.heaviest, 1.0), played, 1
             )
             intercept_xSx[0] = (before - self.unit * self.bet_of_intercept()) / (weight * g) if g != 0 else 0.0
         slope[0] = 0.0
