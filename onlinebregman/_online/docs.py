@@ -31,8 +31,8 @@ classes : array-like of shape (n_classes,)
     All class labels. Needed by the first call, optional afterwards.
 n_samples : int
     Number of rows.
-coverage : float
-    Share of the targets that should lie within their intervals; 0 < coverage < 1.
+coverage : float or array-like of shape (n_coverages,)
+    Share of the targets that should lie within their intervals; 0 < coverage < 1. Or several shares.
 power_t : float
     Exponent of "invscaling".
 weighted : bool

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from .._kernels.learners.mixer import Mixer
@@ -16,10 +17,14 @@ from .docs import DocumentedMixin
 from .types import MatrixLike
 
 
-def check_coverage(coverage: float) -> None:
-    """Check the argument of `predict_interval`."""
-    if not (isinstance(coverage, Real) and 0 < coverage < 1):
-        raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}.")
+def check_coverage(coverage: Any) -> np.ndarray:
+    """The argument of `predict_interval` as an array, of several coverages of one dimension."""
+    values = coverage if isinstance(coverage, Real) else None
+    if isinstance(coverage, Sequence | np.ndarray) and np.ndim(coverage) == 1 and len(coverage):
+        values = coverage
+    if values is None or np.asarray(values).dtype.kind not in "iuf" or not (0 < np.min(values) <= np.max(values) < 1):
+        raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9, or several; got {coverage!r}.")
+    return np.asarray(values, dtype=np.float64)
 
 
 class ConformalMixin(DocumentedMixin):
@@ -33,14 +38,17 @@ class ConformalMixin(DocumentedMixin):
         def _of_outputs(self, value: Callable[[Mixer], Any]) -> Any: ...
 
     @available_if(lambda self: not is_classifier(self))
-    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def predict_interval(self, X: MatrixLike, coverage: ArrayLike = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Predict an interval for the target of each row, as the next one of the stream.
 
         The intervals are predictions plus or minus one radius, within the range of targets that the loss admits. The
         radius for each coverage is learned from the errors of the predictions of past rows, each made before the row
-        was learned: it grows after an error outside of its interval and shrinks after one inside. So no distribution is
-        assumed: if the next interval is predicted before each row is learned, the share of the targets within their
-        intervals tends to `coverage` for any sequence of rows, also if it drifts (see :ref:`coverage`). This holds for
+        was learned: it grows after an error outside of its interval and shrinks after one inside, less and less, so
+        that it converges if rows come in random order, unless errors drift. So no distribution is assumed: if the
+        interval of each row is predicted after the rows before were learned, or with `delayed` that of each call of
+        `partial_fit` before that call, the share of the targets within their intervals tends to `coverage` for any
+        sequence of rows, also if it drifts (see :ref:`coverage`). Intervals that are predicted further ahead than the
+        errors they are learned from have no such guarantee, only that of errors as large as those. This holds for
         coverages of 1 to 99 % in whole percents, of 99.5 and of 99.9 %; in between, radii are interpolated, and the
         share is between those of the neighbours; beyond 99.9 % they are extrapolated.
 
@@ -51,17 +59,19 @@ class ConformalMixin(DocumentedMixin):
         Returns
         -------
         lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_outputs)
-            Infinite until a row was predicted and then learned. Larger coverages have wider intervals. Weights of rows
-            do not matter, except that rows of weight 0 are not counted.
+            With several coverages these have one more, last axis. Infinite until a row was predicted and then learned.
+            Intervals of larger coverages include those of smaller ones. Weights of rows do not matter, except that rows
+            of weight 0 are not counted.
 
         Raises
         ------
         ValueError
             If a prediction overflows, or `coverage` is not between 0 and 1.
         """
-        check_coverage(coverage)
+        asked = check_coverage(coverage)
         center = self.predict(X)
-        radius = self._of_outputs(lambda mixer: mixer.tracker.radius(coverage))
+        center = center[..., np.newaxis] if asked.ndim else center
+        radius = self._of_outputs(lambda mixer: mixer.tracker.radius(asked))
         least, largest = self._learned_loss.target_range
         with np.errstate(over="ignore"):
             return np.maximum(center - radius, least), np.minimum(center + radius, largest)

@@ -268,7 +268,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         exact = isinstance(self.__dict__.get("_learner"), ForwardLearner)
         return self._predict(X, (self.forward, self.forgetting) if exact else ())
 
-    def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def predict_interval(self, X: MatrixLike, coverage: ArrayLike = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Predict an interval for the target of each row, as the next one of the stream, of weight 1.
 
         Parameters
@@ -280,19 +280,22 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         lower, upper : ndarrays of shape (n_samples,) or (n_samples, n_targets)
             Quantiles (1 - coverage) / 2 and (1 + coverage) / 2 of the distribution in the Notes, around the ridge
             prediction for any `forward`. Infinite before the first row (before the second, with
-            penalize_intercept=False), and with less than 0.01 degrees of freedom (`forgetting` below that).
+            penalize_intercept=False), and with less than 0.01 degrees of freedom (`forgetting` below that). With
+            several coverages these have one more, last axis.
 
         Raises
         ------
         ValueError
             If a prediction overflows, `coverage` is not between 0 and 1, or the loss is not the squared one.
         """
-        check_coverage(coverage)
+        asked = check_coverage(coverage)
         center, std = self._predict_normal(X, False, "predict_interval")
+        if asked.ndim:
+            center, std = center[..., np.newaxis], np.repeat(std[..., np.newaxis], len(asked), axis=-1)
         degrees = self.forgetting * self._learner.degrees_of_freedom
         reach = std.copy()
         if degrees > 0:
-            quantile = stdtrit(degrees, (1 + coverage) / 2) if degrees >= 0.01 else np.inf  # stdtrit fails below that
+            quantile = stdtrit(degrees, (1 + asked) / 2) if degrees >= 0.01 else np.inf  # stdtrit fails below that
             between = (std > 0) & (std < np.inf)  # where it is 0 or infinite, so is the interval
             np.multiply(std, quantile, out=reach, where=between)
         return center - reach, center + reach

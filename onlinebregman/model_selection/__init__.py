@@ -2,6 +2,12 @@
 
 from ._comparators import offline_comparator
 from ._learning_rates import LearningRateMixture, LearningRatePath
-from ._progressive import progressive_val_score
+from ._progressive import progressive_val_predict, progressive_val_score
 
-__all__ = ["LearningRateMixture", "LearningRatePath", "offline_comparator", "progressive_val_score"]
+__all__ = [
+    "LearningRateMixture",
+    "LearningRatePath",
+    "offline_comparator",
+    "progressive_val_predict",
+    "progressive_val_score",
+]

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import Bunch, check_scalar
 
+from .._online.docs import described_by
 from .._online.validation import is_fitted
 from ..pipeline import adds_classes, takes_classes
 from ._chunks import as_pieces, cut
@@ -30,6 +31,8 @@ def progressive_val_score(
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     warm_start: bool = False,
+    delay: ArrayLike | None = None,
+    times: ArrayLike | None = None,
     n_points: int | None = 100,
 ) -> Bunch:
     """Score an online learner on a stream: each chunk is predicted, then learned with `partial_fit`.
@@ -65,6 +68,14 @@ def progressive_val_score(
     warm_start : bool, default=False
         False: an unfitted clone learns the stream, and its first chunk is learned without being predicted. True: the
         copy continues from the state of `estimator`, and every row is predicted if that is fitted.
+    delay : number or array-like of shape (n_samples,), default=None
+        How long after its row a label is known, in the units of `times`: rows are predicted in their order, each chunk
+        by the model that has learned the labels that came before the moment of its first row, in the order in which
+        they came, all that came between two chunks in one call of `partial_fit`. The label of a row with an infinite
+        delay, or NaT, never comes. None: each chunk is learned before the next one is predicted. For arrays.
+    times : array-like of shape (n_samples,), default=None
+        The moments of the rows, which do not decrease: numbers, or datetimes, with a `delay` of timedeltas. None: the
+        numbers of the rows, so that with delay=10 ten more rows are predicted before a label is known.
     n_points : int or None, default=100
         Largest number of points of the curve, evenly spaced over the chunks. None: one after every chunk, which takes
         quadratic time.
@@ -127,24 +138,12 @@ def progressive_val_score(
     >>> round(result.score, 2), result.n_scored
     (0.28, 900)
     """
-    if not hasattr(estimator, "partial_fit"):
-        raise ValueError(
-            f"{type(estimator).__name__} has no partial_fit and cannot learn incrementally; use an online learner "
-            "(for a Pipeline, use onlinebregman.pipeline.OnlinePipeline)."
-        )
-    for name, value in (("chunk_size", chunk_size), ("n_points", n_points)):
-        if value is not None:
-            check_scalar(value, name, Integral, min_val=1)
+    check_scalar_or_none(n_points, "n_points")
     scorer, methods = as_scorer(scoring, estimator)
-    learner = copy.deepcopy(estimator) if warm_start else clone(estimator)
-    started = is_fitted(learner)
-    chunks = cut(
-        as_pieces(X, y, sample_weight),
-        chunk_size or (None if y is None else 1),
-        numeric=is_regressor(learner),
-        why_no_weights=why_no_weights(learner, scorer, scoring),
+    learner, record = _pass(
+        *(estimator, X, y, sample_weight, methods, chunk_size, classes, warm_start, delay, times),
+        lambda learner: why_no_weights(learner, scorer, scoring),
     )
-    record = _predict_then_learn(learner, chunks, methods, started, _labels(learner, y, classes, started))
     return Bunch(
         **scores(scorer, learner, record, n_points),
         n_scored=len(record.y_true),
@@ -152,6 +151,131 @@ def progressive_val_score(
         predictions=record.predictions,
         estimator=learner,
     )
+
+
+@described_by(progressive_val_score)
+def progressive_val_predict(
+    estimator: BaseEstimator,
+    X: ArrayLike | Iterable[tuple[Any, ...]],
+    y: ArrayLike | None = None,
+    *,
+    method: str = "predict",
+    chunk_size: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
+    warm_start: bool = False,
+    delay: ArrayLike | None = None,
+    times: ArrayLike | None = None,
+    **params: Any,
+) -> np.ndarray | list[np.ndarray]:
+    """The predictions of an online learner on a stream, each made before its row was learned.
+
+    Parameters
+    ----------
+    {estimator, X, y}
+    method : str
+        The method that predicts: "predict", "predict_proba", "predict_interval" or any other that takes rows.
+    {chunk_size, sample_weight, classes, warm_start, delay, times}
+    **params : dict
+        Further arguments of the method, such as `coverage`.
+
+    Returns
+    -------
+    predictions : ndarray or list of ndarray
+        Those of all rows but the first ones, which were learned before anything could be predicted: of the last
+        `len(predictions)` rows. A list, if the method returns several arrays, such as both ends of intervals.
+
+    See Also
+    --------
+    progressive_val_score : Their score.
+
+    Examples
+    --------
+    Days of 24 hours, each predicted as a whole before any of its targets is known:
+
+    >>> import numpy as np
+    >>> from onlinebregman import ParameterFreeRegressor
+    >>> from onlinebregman.model_selection import progressive_val_predict
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2400, 3))
+    >>> y = X @ [1.0, -2.0, 0.5] + rng.normal(size=2400)
+    >>> model = ParameterFreeRegressor(random_features=0, delayed=True)
+    >>> lower, upper = progressive_val_predict(model, X, y, method="predict_interval", coverage=0.9, chunk_size=24)
+    >>> print(f"{np.mean((lower <= y[24:]) & (y[24:] <= upper)):.2f}")
+    0.90
+    """
+    if not hasattr(estimator, method):
+        raise ValueError(f"{type(estimator).__name__} has no method {method!r}; give one that predicts rows.")
+    _, record = _pass(
+        *(estimator, X, y, sample_weight, [method], chunk_size, classes, warm_start, delay, times),
+        lambda learner: why_no_weights(learner, None, None),
+        params,
+    )
+    return record.predictions[method]
+
+
+def _pass(
+    estimator, X, y, sample_weight, methods, chunk_size, classes, warm_start, delay, times, why, params=None
+) -> tuple[Any, Record]:
+    """The copy that has learned the stream, and the record of its predictions."""
+    if not hasattr(estimator, "partial_fit"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no partial_fit and cannot learn incrementally; use an online learner "
+            "(for a Pipeline, use onlinebregman.pipeline.OnlinePipeline)."
+        )
+    check_scalar_or_none(chunk_size, "chunk_size")
+    learner = copy.deepcopy(estimator) if warm_start else clone(estimator)
+    started = is_fitted(learner)
+    chunks = cut(
+        as_pieces(X, y, sample_weight),
+        chunk_size or (None if y is None else 1),
+        numeric=is_regressor(learner),
+        why_no_weights=why(learner),
+    )
+    late = None
+    if delay is not None or times is not None:
+        late = _LateLabels(X, y, sample_weight, delay, times, chunk_size or 1, is_regressor(learner))
+    labels = _labels(learner, y, classes, started)
+    return learner, _predict_then_learn(learner, chunks, methods, started, labels, late, params or {})
+
+
+def check_scalar_or_none(value: Any, name: str) -> None:
+    if value is not None:
+        check_scalar(value, name, Integral, min_val=1)
+
+
+class _LateLabels:
+    """The rows of arrays in the order in which their labels come."""
+
+    def __init__(self, X, y, sample_weight, delay, times, chunk_size: int, numeric: bool) -> None:
+        if y is None or delay is None:
+            raise ValueError(
+                "delay and times are for arrays X and y, and times needs a delay; got an iterable or None."
+            )
+        (self.arrays,) = cut([(X, y, sample_weight)], None, numeric=numeric, why_no_weights=None)
+        n = len(self.arrays[1])
+        moments = np.arange(n) if times is None else np.asarray(times)
+        if moments.shape != (n,) or not (moments[1:] >= moments[:-1]).all():
+            raise ValueError(f"times must be {n} moments, one for each row, that do not decrease.")
+        delay = np.asarray(delay)
+        delay = delay.astype("m8[us]") if delay.dtype == object else delay
+        if delay.shape not in ((), (n,)) or (delay < delay.dtype.type(0)).any():
+            raise ValueError(f"delay must be a number >= 0, or one for each of {n} rows; got {delay}.")
+        comes = moments + delay
+        # before which chunk each label comes, the chunks being predicted at the moments of their first rows
+        self.chunk = np.searchsorted(moments[::chunk_size], comes, side="right")
+        never = np.isnat(comes) if comes.dtype.kind == "M" else ~np.isfinite(comes)
+        order = np.argsort(comes, kind="stable")
+        self.order = order[~never[order]]
+        self.chunk = self.chunk[self.order]
+
+    def before(self, chunk: int | None) -> Iterator[tuple]:
+        """The rows whose labels have come before a chunk, and since the one before; None: all others."""
+        n = len(self.order) if chunk is None else int(self.chunk.searchsorted(chunk, side="right"))
+        rows, self.order, self.chunk = self.order[:n], self.order[n:], self.chunk[n:]
+        if len(rows):
+            X, y, weights = self.arrays
+            yield getattr(X, "iloc", X)[rows], y[rows], None if weights is None else weights[rows]
 
 
 class _Rows:
@@ -177,31 +301,53 @@ def _joined(parts: list) -> np.ndarray | list[np.ndarray]:
     return np.concatenate(parts)
 
 
-def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], started: bool, classes) -> Record:
-    """Predict each chunk, then learn it; if `learner` has not `started`, the first chunk is only learned."""
-    learn = learner.partial_fit
+def _predict_then_learn(
+    learner,
+    chunks: Iterator,
+    methods: Sequence[str],
+    started: bool,
+    classes,
+    late: _LateLabels | None,
+    params: dict[str, Any],
+) -> Record:
+    """Predict each chunk, then learn it; if `learner` has not `started`, the first chunk is only learned.
+
+    Of labels that come `late`, those are learned before a chunk is predicted that have come by then.
+    """
+
+    def learn(X, y, weight) -> None:
+        nonlocal started
+        if weight is not None:
+            arguments["sample_weight"] = weight
+        learner.partial_fit(X, y, **arguments)
+        started = True
+        arguments.pop("classes", None)
+
     predictions = {name: _Rows() for name in methods}
     predicts = [(getattr(learner, name), rows) for name, rows in predictions.items()]
     targets, weights, ends, n_rows = _Rows(), _Rows(), array("q"), 0
-    arguments = {} if classes is None else {"classes": classes}
-    for X, y, weight in chunks:
-        first, n_rows = n_rows, n_rows + len(y)
-        try:
+    arguments: dict[str, Any] = {} if classes is None else {"classes": classes}
+    first, weight = 0, None
+    try:
+        for number, (X, y, weight) in enumerate(chunks):
+            first, n_rows = n_rows, n_rows + len(y)
+            for block in () if late is None else late.before(number):
+                learn(*block)
             if started:
                 for predict, rows in predicts:
-                    rows.append(predict(X))
+                    made = predict(X, **params)
+                    rows.append(list(made) if isinstance(made, tuple) else made)
                 targets.append(y)
                 ends.append(n_rows)
-            if weight is not None:
-                arguments["sample_weight"] = weight
-                if started:
+                if weight is not None:
                     weights.append(weight)
-            learn(X, y, **arguments)
-        except Exception as error:
-            error.add_note(f"This was at rows {first} to {n_rows - 1} of the stream.")
-            raise
-        started = True
-        arguments.pop("classes", None)
+            if late is None:
+                learn(X, y, weight)
+        for block in () if late is None else late.before(None):
+            learn(*block)
+    except Exception as error:
+        error.add_note(f"This was at rows {first} to {n_rows - 1} of the stream.")
+        raise
     if not n_rows:
         raise ValueError("The stream has no rows; give at least one to learn and one to score.")
     if not ends:
@@ -211,7 +357,7 @@ def _predict_then_learn(learner, chunks: Iterator, methods: Sequence[str], start
         )
     return Record(
         np.asarray(targets.joined()),
-        np.asarray(weights.joined()) if "sample_weight" in arguments else None,
+        None if weight is None else np.asarray(weights.joined()),
         {name: rows.joined() for name, rows in predictions.items()},
         np.frombuffer(ends, np.int64),
     )

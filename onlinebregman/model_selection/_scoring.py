@@ -82,10 +82,10 @@ def _takes_estimator(function: Callable) -> bool:
 
 def why_no_weights(estimator, scorer, scoring) -> str | None:
     """Why rows cannot have weights; None if they can."""
-    for what, function in (
-        (f"{type(estimator).__name__}.partial_fit", estimator.partial_fit),
-        (f"scoring = {scoring!r}", score_function(scorer)),
-    ):
+    takers = [(f"{type(estimator).__name__}.partial_fit", estimator.partial_fit)]
+    if scorer is not None:
+        takers.append((f"scoring = {scoring!r}", score_function(scorer)))
+    for what, function in takers:
         if "sample_weight" not in inspect.signature(function).parameters:
             return f"Rows have weights, but {what} does not accept sample_weight; omit them, or use one that does."
     return None

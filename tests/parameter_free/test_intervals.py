@@ -12,7 +12,7 @@ from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.mixer import MeanMixer
 from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
 from onlinebregman._kernels.losses.loss import SquaredLoss
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.preprocessing import scale
 
 from onlinebregman import (
@@ -40,32 +40,59 @@ def mean_of(z):
     return ndtri((1 + z) / 2) / np.sqrt(2 / np.pi)
 
 
+def chance(n):
+    """One standard deviation of independent misses, and 1."""
+    return 1 + np.sqrt(LEVELS * (1 - LEVELS) * n)
+
+
 class Tracker:
-    """ln q of each level, by the formula of docs/regret.rst."""
+    """ln q of each level, by the formulas of docs/regret.rst."""
 
     def __init__(self):
-        self.n, self.mean, self.logs = 0, 0.0, np.log(mean_of(LEVELS))
+        self.n, self.memory, self.unit, self.drift = 0, 0, 0.0, 0.0
+        self.start, self.excess = np.log(mean_of(LEVELS)), np.zeros(len(LEVELS))
+        self.logs, z = self.start.copy(), ndtri((1 + LEVELS) / 2)
+        self.lowest = self.highest = self.logs
+        self.rates = 2 / (2 * z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
+
+    @property
+    def own(self):
+        """ln of the quantiles with the corrections for the misses in excess."""
+        return self.logs + RATE * (self.excess - np.clip(self.excess, -chance(self.n), chance(self.n)))
 
     @property
     def radii(self):
-        return np.maximum.accumulate(np.exp(self.logs)) * self.mean
+        wider = 1.0
+        if self.memory < 64:
+            wider = stdtrit(max(0.9 * int(self.memory), 1), (1 + LEVELS) / 2) / ndtri((1 + LEVELS) / 2)
+        return np.exp(np.maximum.accumulate(self.own)) * wider * self.unit
 
     def radius(self, coverage):
         if self.n == 0:
             return np.inf
         at, levels = np.log(mean_of(coverage)), np.log(mean_of(LEVELS))
-        largest = np.maximum.accumulate(self.logs)
-        inside = np.interp(at, levels, largest)
-        return self.mean * np.exp(inside + max(at - levels[-1], 0) + min(at - levels[0], 0))
+        with np.errstate(divide="ignore"):
+            inside = np.interp(at, levels, np.log(self.radii))
+        return np.exp(inside + max(at - levels[-1], 0) + min(at - levels[0], 0))
 
     def learn(self, error):
         """Returns which levels' intervals missed."""
-        missed = error > self.radii
+        missed, drifts = error > self.radii, False
+        self.lowest, self.highest = np.minimum(self.lowest, self.logs), np.maximum(self.highest, self.logs)
         if self.n:
-            least = np.log(mean_of(LEVELS) / 1000)
-            self.logs = np.maximum(self.logs + RATE * (missed - (1 - LEVELS)), np.where(missed, -np.inf, least))
-        self.n += 1
-        self.mean += max(1 / 64, 4 / (self.n + 3)) * (error - self.mean)
+            least, change = self.start - np.log(1000), missed - (1 - LEVELS)
+            self.excess = self.excess + np.where(missed | (self.own > least), change, 0.0)
+            moved = self.logs + np.minimum(RATE, self.rates / self.memory) * change
+            self.logs = np.where(missed, moved, np.maximum(moved, least))
+            self.drift += (missed.mean() - 0.5 - self.drift) / 16
+            drifts = abs(self.drift) > 4 / np.sqrt(12 * 32)
+            if drifts and self.memory > 48:
+                self.memory = max(self.memory / 2, 48)
+        self.n, self.memory = self.n + 1, self.memory + 1
+        if self.n > 8 and self.unit > 0 and not drifts:
+            error = min(error, 8 * self.unit)
+        gains = 4 if self.n < 20 else 2
+        self.unit += gains / (self.memory + gains - 1) * (error - self.unit)
         return missed
 
 
@@ -166,17 +193,17 @@ def test_the_share_of_misses_is_bounded_on_adversarial_streams(manner, level):
         error = errors_of(manner, rng, tracker, level) if t else 1.0
         if t:
             assert abs(mixer.tracker.radius(LEVELS[level]) / tracker.radii[level] - 1) <= 1e-9
-            ratios.append(error / tracker.mean)
+            ratios.append(error / tracker.unit)
         mixer.learn(np.zeros((1, 1)), np.array([error]))
         missed = tracker.learn(error)
         misses += missed * (t > 0)
-    excess = misses - (1 - LEVELS) * (T - 1)
-    above = np.log(np.maximum(max(ratios) / start, 1)) / RATE + LEVELS
-    below = np.log(start / min(min(ratios), start[0])) / RATE + np.arange(1, 1 + len(LEVELS))
-    assert (excess <= above + 1e-6).all()
-    if (tracker.logs > np.log(start / 999)).all():
-        assert (excess >= -below - 1e-6).all()
-    assert (np.diff(misses) <= 0).all()
+    excess, wide = misses - (1 - LEVELS) * (T - 1), np.log(max(ratios) / min(ratios)) / RATE
+    highest, lowest = tracker.highest, tracker.lowest
+    assert (excess <= chance(T) + np.log(np.maximum(max(ratios) / np.exp(lowest), 1)) / RATE + 1 + 1e-6).all()
+    assert wide > 0 and (np.diff(misses) <= 0).all()
+    if (tracker.lowest > tracker.start - np.log(999)).all():
+        each = 2 * (chance(T) + np.log(np.maximum(np.exp(highest) / min(ratios), 1)) / RATE + 2)
+        assert (excess >= -np.cumsum(each) - 1e-6).all()
 
 
 def progressive(model, X, y, asked, skip=20):
@@ -219,7 +246,7 @@ def test_after_perfect_predictions_intervals_recover():
     """Quantiles of errors of 0 do not fall without end."""
     mixer = learner_of_errors()
     mixer.learn(np.zeros((100_000, 1)), np.r_[1.0, np.zeros(99_999)])
-    assert mixer.tracker.radius(0.9) < 1e-300
+    assert mixer.tracker.radius(0.9) < 1e-9
     errors = np.abs(np.random.default_rng(0).normal(size=100))
     mixer.learn(np.zeros((100, 1)), errors)
     assert mixer.tracker.radius(0.9) > np.quantile(errors, 0.7)
@@ -288,10 +315,10 @@ def test_intervals_are_infinite_until_a_prediction_was_checked():
     for i in range(2):  # the first prediction, 0, says nothing
         model.partial_fit(X[i : i + 1], y[i : i + 1])
         assert np.isinf(model.predict_interval(X)).all() == (i == 0)
-    radius = abs(y[1] - y[0]) * mean_of(0.9)
+    radius = abs(y[1] - y[0]) * mean_of(0.9) * stdtrit(1, 0.95) / ndtri(0.95)
     assert_allclose(np.diff(model.predict_interval(X), axis=0), np.full((1, 3), 2 * radius))
     others = LearningRateMixture().fit(X[:1], y[:1]).predict_interval(X)
-    assert_allclose(np.diff(others, axis=0), np.full((1, 3), 2 * y[0] * mean_of(0.9)))
+    assert_allclose(np.diff(others, axis=0), np.full((1, 3), 2 * y[0] * radius / abs(y[1] - y[0])))
 
 
 def test_intervals_of_constant_targets_have_no_width():
@@ -323,3 +350,66 @@ def test_classifiers_have_no_intervals():
 def test_intervals_before_the_first_row(model):
     with pytest.raises(AttributeError, match="not fitted"):
         model.predict_interval(stream(5)[0])
+
+
+# --- exchangeable rows, the first rows, and several coverages --------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [200, 1000])
+def test_radii_converge_on_exchangeable_errors(n):
+    """The share of fresh errors within a radius varies as that of the empirical quantile of as many errors."""
+    rng, asked = np.random.default_rng(0), np.array([0.5, 0.9, 0.99])
+    shares = []
+    for _ in range(100):
+        mixer = learner_of_errors()
+        mixer.learn(np.zeros((n, 1)), np.abs(rng.normal(size=n)))
+        shares.append(2 * ndtr(mixer.tracker.radius(asked)) - 1)
+    split = np.sqrt(asked * (1 - asked) / (n + 2))
+    assert_allclose(np.mean(shares, axis=0), asked, atol=0.02)
+    assert (np.std(shares, axis=0) < 1.6 * split).all()
+
+
+def test_the_first_intervals_are_wide_enough():
+    """Rows 3 to 10 of streams of independent rows."""
+    asked, inside = np.array([0.5, 0.9, 0.99]), []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(10, 2)), 3 + rng.normal(size=10)
+        model = ParameterFreeRegressor(members=MEMBERS).partial_fit(X[:2], y[:2])
+        for i in range(2, 10):
+            low, high = model.predict_interval(X[i : i + 1], asked)
+            inside.append(((low <= y[i]) & (y[i] <= high))[0])
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert abs(np.mean(inside, axis=0) - asked)[1:].max() < 0.02
+
+
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_several_coverages_in_one_call(outputs):
+    X, y = stream(60)
+    y = np.c_[y, -y][:, : outputs[0]] if outputs else y
+    asked = [0.5, 0.9, 0.99]
+    for model in (ParameterFreeRegressor(members=MEMBERS), ForwardRegressor()):
+        model.partial_fit(X, y)
+        low, high = model.predict_interval(X, coverage=asked)
+        assert low.shape == high.shape == (60, *outputs, 3)
+        assert (np.diff(low) <= 0).all() and (np.diff(high) >= 0).all()
+        for k, coverage in enumerate(asked):
+            assert_array_equal(model.predict_interval(X, coverage), (low[..., k], high[..., k]))
+        for wrong in ([], [0.5, 1.0], [[0.5]], "0.5", [None]):
+            with pytest.raises(ValueError, match="coverage must be"):
+                model.predict_interval(X, wrong)
+
+
+@settings(max_examples=20)
+@given(seeds, st.sampled_from([2, 5, 24]))
+def test_the_share_of_misses_is_bounded_if_errors_come_in_blocks(seed, block):
+    """Each block is predicted at once, and the adversary knows its radii."""
+    rng, mixer, level = np.random.default_rng(seed), learner_of_errors(), 89
+    mixer.delayed, misses, T = True, 0, 1200
+    for start in range(0, T, block):
+        radius = mixer.tracker.radius(0.9)
+        errors = np.clip(radius * rng.choice([0.999, 1.001], size=block), 1e-2, 1e2)
+        errors = errors * rng.choice([0.1, 1.0, 1.0]) if rng.random() < 0.5 else np.clip(errors, 1e-2, 1e2)
+        misses += (errors > radius).sum()
+        mixer.learn(np.zeros((block, 1)), errors)
+    assert misses - 0.1 * T <= chance(T)[level] + np.log(1e4) / RATE + block

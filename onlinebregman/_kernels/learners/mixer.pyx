@@ -181,7 +181,7 @@ cdef class Mixer(AtomicLearner):
         return 0.0
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
-        """Learn from a row what else there is, after the weights, if it is not only to `JUDGE`; whether it is finite."""
+        """Learn from a row what else there is, after the weights, unless it is to `JUDGE`; whether it is finite."""
         return True
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:

@@ -1,32 +1,45 @@
-/* Quantiles of errors, one for each of some coverages, that move up after a miss and down otherwise: see
- * quantile_tracker.pyx. The interval for a coverage is that of the largest quantile up to it, so that those before the
- * first quantile that the error does not exceed have missed, and no others.
+/* Quantiles of errors, one for each of some coverages: see quantile_tracker.pyx. All are logarithms. The interval for a
+ * coverage is that of the largest quantile up to it, so that those before the first radius that the error does not
+ * exceed have missed, and no others.
  */
 #ifndef ONLINEBREGMAN_QUANTILES_H
 #define ONLINEBREGMAN_QUANTILES_H
 
 #include "vector.h"
 
-static void ob_find_radii(double *restrict radii, const double *restrict q, double unit, ptrdiff_t n) {
-    double largest = 0.0;
+/* A quantile, corrected by the misses in excess of what `chance` explains */
+static inline double ob_corrected(double q, double excess, double chance, double step) {
+    const double beyond = excess > chance ? excess - chance : excess < -chance ? excess + chance : 0.0;
+    return q + step * beyond;
+}
+
+static void ob_find_radii(double *restrict radii, const double *restrict q, const double *restrict excess,
+                          const double *restrict spread, double root, double step, const double *restrict wider,
+                          double unit, ptrdiff_t n) {
+    double largest = -HUGE_VAL;
     for (ptrdiff_t j = 0; j < n; ++j) {
-        largest = q[j] > largest ? q[j] : largest;
-        radii[j] = largest * unit;
+        const double own = ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step);
+        largest = own > largest ? own : largest;
+        radii[j] = largest + wider[j] + unit;
     }
 }
 
-OB_CLONES static void ob_move_quantiles(double *restrict q, const double *restrict radii, double error,
-                                        const double *restrict rise, const double *restrict fall,
-                                        const double *restrict least, ptrdiff_t n) {
+/* Quantiles move up after a miss and down otherwise, by at most `step`; returns how many missed */
+static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess, const double *restrict radii,
+                                   double error, const double *restrict levels, const double *restrict rates,
+                                   double rate, double step, const double *restrict spread, double root,
+                                   const double *restrict least, ptrdiff_t n) {
     ptrdiff_t missed = 0;
     while (missed < n && radii[missed] < error)
         ++missed;
-    for (ptrdiff_t j = 0; j < missed; ++j)
-        q[j] *= rise[j];
-    for (ptrdiff_t j = missed; j < n; ++j) {
-        const double lower = q[j] * fall[j];
-        q[j] = lower > least[j] ? lower : least[j];
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        const double eta = rate * rates[j] < step ? rate * rates[j] : step, change = levels[j] - (j < missed ? 0.0 : 1.0);
+        if (j < missed || ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step) > least[j])
+            excess[j] += change;
+        const double moved = q[j] + eta * change;
+        q[j] = j < missed || moved > least[j] ? moved : least[j];
     }
+    return missed;
 }
 
 #endif
