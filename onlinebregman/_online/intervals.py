@@ -19,12 +19,11 @@ from .types import MatrixLike
 
 def check_coverage(coverage: Any) -> np.ndarray:
     """The argument of `predict_interval` as an array, of several coverages of one dimension."""
-    values = coverage if isinstance(coverage, Real) else None
-    if isinstance(coverage, Sequence | np.ndarray) and np.ndim(coverage) == 1 and len(coverage):
-        values = coverage
-    if values is None or np.asarray(values).dtype.kind not in "iuf" or not (0 < np.min(values) <= np.max(values) < 1):
+    several = isinstance(coverage, Sequence | np.ndarray) and np.ndim(coverage) == 1 and len(coverage) > 0
+    asked = np.asarray(coverage if several or isinstance(coverage, Real) else np.nan)
+    if asked.dtype.kind not in "iuf" or not ((asked > 0) & (asked < 1)).all():
         raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9, or several; got {coverage!r}.")
-    return np.asarray(values, dtype=np.float64)
+    return asked.astype(np.float64)
 
 
 class ConformalMixin(DocumentedMixin):

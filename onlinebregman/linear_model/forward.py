@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags

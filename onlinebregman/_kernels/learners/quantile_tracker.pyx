@@ -11,9 +11,9 @@ in any order, as fast as the empirical quantile does. If the errors drift, which
 last ones exceeded, the rate starts again from a shorter `memory`.
 
 That promises nothing if errors are made by an adversary. So the misses S in excess of 1 - tau are counted, and what
-chance does not explain, one standard deviation of independent misses, moves the radius by a constant step:
+chance does not explain, 1.5 standard deviations of independent misses, moves the radius by a constant step:
 
-    ln radius = ln unit + ln q + STEP (S - clip(S, -chance, chance)),    chance = 1 + sqrt(tau (1 - tau) n).
+    ln radius = ln unit + ln q + STEP (S - clip(S, -chance, chance)),    chance = 1 + 1.5 sqrt(tau (1 - tau) n).
 
 As the radius cannot leave the range of the errors for long, S exceeds chance by a constant at most, whatever moves q:
 see "Intervals" in docs/regret.rst. The radius is the largest of those up to tau, as quantiles may cross; and while the
@@ -44,7 +44,7 @@ cdef double STEP = 0.1
 cdef double RATE = 2.0         # over the memory and the density of ln |z| at the quantile, z normal
 cdef double OUTLIER = 8.0      # units, which larger errors count as
 cdef double LAST = 16.0        # errors, of which drift is a mean
-cdef double LARGEST = 4.0 / sqrt(12 * 2 * LAST)  # four standard deviations of it, if there is none
+cdef double DEVIATION = 1.0 / sqrt(12 * 2 * LAST)  # of it, if there is none
 
 
 def normal_quantile(coverage):
@@ -62,7 +62,7 @@ AT_LEVELS = np.log(normal_quantile(LEVELS))
 cdef double[::1] START = AT_LEVELS
 cdef double[::1] LEAST = AT_LEVELS - np.log(1000)  # bounds how long it takes to recover from perfect predictions
 cdef double[::1] LEVEL = LEVELS
-cdef double[::1] SPREAD = np.sqrt(LEVELS * (1 - LEVELS))
+cdef double[::1] SPREAD = 1.5 * np.sqrt(LEVELS * (1 - LEVELS))
 cdef double[::1] RATES = RATE / (2 / np.pi * normal_quantile(LEVELS) * np.exp(-erfinv(LEVELS) ** 2))
 cdef double[:, ::1] WIDER = np.stack([widening(n) for n in range(WIDENED)] + [0 * LEVELS])
 
@@ -106,7 +106,7 @@ cdef class QuantileTracker(Undoable):
     cdef bint learn(self, double error) noexcept nogil:
         """Count an error; returns False if it is not finite."""
         cdef Errors* errors = &self.errors
-        cdef double gains = 4.0 if errors.n + 1 < SOME else 2.0
+        cdef double gains = 4.0 if errors.n + 1 < SOME else 1.5
         cdef bint drifts = False, finite = isfinite(error)
         cdef Py_ssize_t missed
         if not self.held:
@@ -117,7 +117,7 @@ cdef class QuantileTracker(Undoable):
                 1.0 / errors.memory, STEP, &SPREAD[0], sqrt(errors.n), &LEAST[0], START.shape[0],
             )
             errors.drift += (missed / <double> START.shape[0] - 0.5 - errors.drift) / LAST
-            drifts = fabs(errors.drift) > LARGEST
+            drifts = fabs(errors.drift) > DEVIATION * (1.0 + sqrt(2.0 * log(errors.memory + 1.0)))
             if drifts and errors.memory > MEMORY:
                 errors.memory = max(errors.memory / 2, MEMORY)
         errors.n += 1
