@@ -33,7 +33,8 @@ static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess, 
     while (missed < n && radii[missed] < error)
         ++missed;
     for (ptrdiff_t j = 0; j < n; ++j) {
-        const double eta = rate * rates[j] < step ? rate * rates[j] : step, change = levels[j] - (j < missed ? 0.0 : 1.0);
+        const double eta = rate * rates[j] < step ? rate * rates[j] : step;
+        const double change = levels[j] - (j < missed ? 0.0 : 1.0);
         if (j < missed || ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step) > least[j])
             excess[j] += change;
         const double moved = q[j] + eta * change;
