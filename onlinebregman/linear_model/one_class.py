@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -35,7 +36,9 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     Each row moves the weights by a step on the first term, f(w') = f(w) + eta x if w.x <= rho, and the offset by rho' =
     rho + eta (nu - [w.x <= rho]), which makes it the nu-quantile of the scores; the proximal step of the last term
     follows. Rows should lie to one side of the origin, as random features of a kernel do
-    (:class:`sklearn.kernel_approximation.RBFSampler`, :class:`~sklearn.kernel_approximation.Nystroem`).
+    (:class:`sklearn.kernel_approximation.RBFSampler`, :class:`~sklearn.kernel_approximation.Nystroem`). If `fit` runs
+    until `tol`, which is in units of nu, it ends with the offset that is best for its weights, so that the fraction nu
+    of its rows, or the next smaller one, are outliers; with tol=None it only makes steps, as `partial_fit`.
 
     Parameters
     ----------
@@ -227,6 +230,19 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     def _objective(self, loss: float) -> float:
         """The objective of the class, at the weights and the offset after the epoch."""
         return super()._objective(loss) + self.nu * self._learner.position[1]
+
+    def _tolerance(self, data: Examples) -> float | None:
+        """The objective of rows of norm 1 is at most nu / 2 in size."""
+        return None if self.tol is None else self.tol * self.nu
+
+    def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
+        super()._learn_in_epochs(learn, data, X, y)
+        if self.tol is not None:  # the best offset for these weights: the nu-quantile of the scores
+            scores = self._predict_validated(data.X, (False,))
+            order = scores.argsort()
+            counts = np.cumsum(np.ones(len(order)) if data.weights is None else data.weights[order])
+            place = min(counts.searchsorted(self.nu * counts[-1]), len(order) - 1)
+            self._learner.shift_intercept(-scores[order[place]])
 
     def _check(self, call: Call, X, y=None, sample_weight=None) -> Examples:
         X = check_rows(self, X, reset=call.first, any_layout=True)

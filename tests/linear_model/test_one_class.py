@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.kernel_approximation import RBFSampler
+from sklearn.datasets import load_digits
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDOneClassSVM
 from sklearn.svm import OneClassSVM
 
@@ -97,3 +98,16 @@ def test_adaptive_divergences_have_no_exact_steps(unchanged):
     model.set_params(update="implicit")
     with unchanged(model, match="update must be 'explicit' with AdaGrad"):
         model.partial_fit(X)
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fit_flags_the_share_of_the_optimum(nu, weighted):
+    """No row was flagged at nu=.02: averages from the first row, and a tol that was larger than the objective."""
+    rows = Nystroem(gamma=0.05, n_components=50, random_state=0).fit_transform(load_digits().data[:900] / 16)
+    weights = np.random.default_rng(0).integers(3, size=900).astype(float) if weighted else None
+    model = OneClassMirrorDescent(nu=nu, random_state=0).fit(rows, sample_weight=weights)
+    share = np.average(model.predict(rows) == -1, weights=weights)
+    assert nu - 0.004 < share <= nu
+    steps = OneClassMirrorDescent(nu=nu, max_iter=model.n_iter_, tol=None, random_state=0).fit(rows, None, weights)
+    assert_array_equal(model.coef_, steps.coef_)  # only the offset differs

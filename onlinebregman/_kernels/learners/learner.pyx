@@ -242,6 +242,11 @@ cdef class Learner(AtomicLearner):
         """Set the intercept to start from; called before the first row."""
         self.run.intercept = intercept
 
+    def shift_intercept(self, double by):
+        """Add a number to the intercept, and to its average."""
+        self.run.intercept += by
+        self.run.intercept_sum += by * self.run.averaged
+
     def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False,
                   intercept_scaling=1.0):
         """Set how rows are learned from the next call on.
