@@ -361,6 +361,31 @@ class ForwardRegression:
         self.A, self.b = self.gamma * self.A + s * np.outer(x, x), self.gamma * self.b + s * np.outer(x, y)
 
 
+class CentredForwardRegression:
+    """y_ + z'(A + nu z z')^-1 b on sums about the means, with a prior in the units of the columns; see `ridge.pyx`."""
+
+    def __init__(self, n: int, n_targets: int, alpha: float, forward: bool = True, gamma: float = 1.0) -> None:
+        self.alpha, self.forward, self.gamma, self.d, self.n = alpha, forward, gamma, n, 0.0
+        self.mean, self.S, self.p = np.zeros(n + n_targets), np.zeros((n + n_targets, n + n_targets)), np.zeros(n)
+
+    def predict(self, x: Array, s: float = 1.0) -> Array:
+        """The predictions of all targets."""
+        d, on, n = self.d, self.p > 0, self.gamma * self.n
+        z = (x - self.mean[:d])[on]
+        A = self.gamma * (self.S[:d, :d] + np.diag(self.p))[np.ix_(on, on)]
+        return self.mean[d:] + z @ np.linalg.solve(
+            A + self.forward * (s * n / (n + s)) * np.outer(z, z), self.gamma * self.S[:d, d:][on]
+        )
+
+    def learn(self, x: Array, y: Array, s: float = 1.0) -> None:
+        """Add the row; a prior that is off by more than a factor of two is set right."""
+        v, n = np.r_[x, y] - self.mean, self.gamma * self.n
+        self.n, self.S = n + s, self.gamma * self.S + s * n / (n + s) * np.outer(v, v)
+        self.mean = self.mean + s / self.n * v
+        p, right = self.gamma * self.p, self.alpha * np.diag(self.S)[: self.d] / self.n
+        self.p = np.where((right > 2 * p) | (2 * right < p), right, p)
+
+
 class ForwardNewton:
     """w' = argmin_u (u - w)'A (u - w) / 2 + L(u.x, y), A' = gamma A + L''(w'.x, y) x x': the same for other losses."""
 

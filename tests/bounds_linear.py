@@ -331,7 +331,7 @@ def rounds_over_shards(rng):
 @kind
 def the_forward_algorithm(rng):
     n, n_rows = int(rng.integers(1, 5)), 30
-    model = ForwardRegressor(alpha=10 ** rng.uniform(-3, 2), fit_intercept=False)
+    model = ForwardRegressor(alpha=10 ** rng.uniform(-3, 2), fit_intercept=False, standardize=False)
     weights, u = some_weights(rng, n_rows, 3.0), rng.normal(size=n)
     X, y, weights = learn(rng, model, SquaredLoss(), u, 0.0, n_rows, weights=weights)
     A = (X * weights[:, np.newaxis]).T @ X + model.alpha * np.eye(n)
@@ -342,6 +342,31 @@ def the_forward_algorithm(rng):
         R = max(np.linalg.norm(X, axis=1))
         explicit = np.abs(y).max() ** 2 / 2 * n * np.log(1 + n_rows * R**2 / model.alpha / n)
         yield model.regret_bound_, explicit, explicit
+
+
+@kind
+def the_centred_forward_algorithm(rng):
+    """Whatever the units of the columns, and when they move; penalties are right up to a factor of two."""
+    n, n_rows = int(rng.integers(1, 5)), 30
+    gamma = float(rng.choice([1.0, 0.9]))
+    model = ForwardRegressor(alpha=10 ** rng.uniform(-3, 2), forgetting=gamma)
+    units = 10 ** rng.uniform(-3, 3, size=(2, n))
+    h, u = some_weights(rng, n_rows, 3.0), rng.normal(size=n)
+    X = rng.normal(size=(n_rows, n)) * units[(np.arange(n_rows) > rng.integers(n_rows)).astype(int)]
+    X[: rng.integers(n_rows), rng.integers(n)] = 1.0
+    y = np.zeros(n_rows)
+    for t in range(n_rows):
+        a = model.predict(X[t : t + 1])[0] if t else 0.0
+        y[t] = rng.choice([-np.sign(a), X[t] @ u, rng.normal()])
+        model.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=h[t : t + 1])
+    size = model.cumulative_loss_ + model.regret_bound_
+    yield model.regret_, model.regret_bound_, size
+    if gamma == 1:
+        least, variances = model.cumulative_loss_ - model.regret_, model.scale_**2 * (np.ptp(X[h > 0], axis=0) > 0)
+        for v in (u, model.coef_, np.zeros(n)):
+            b = np.average(y - X @ v, weights=h)
+            lost = float(h @ (X @ v + b - y) ** 2 / 2 + model.alpha * variances @ v**2)  # twice the penalty
+            yield least, lost, size + lost
 
 
 @kind

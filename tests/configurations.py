@@ -62,8 +62,8 @@ VARIANTS = {
         {"forward": False},
         {"alpha": 0.01, "fit_intercept": False},
         {"forgetting": 0.9, **ADD},
-        {"standardize": True},
-        {"penalize_intercept": False},
+        {"standardize": False},
+        {"penalize_intercept": False, "standardize": False},
         {"loss": "poisson", "standardize": True, **ADD},
         {"loss": "log_loss", "penalize_intercept": False, "forgetting": 0.99},
     ],
@@ -170,8 +170,6 @@ VARIANTS = {
     "VonNeumannMetricLearner": [{"trace": 2.0, "update": "explicit", "eta0": 0.1}],
     "WinnowClassifier": [{"weights": "simplex", "total": 2.0}, {"weights": "positive", "average": 5, **ADD}],
 }
-# Estimators whose predictions do not depend on the order of the rows.
-ORDER_FREE = {"ForwardRegressor"}
 # The number of variants with which scikit-learn's checks are run, because they have tags or branches of their own.
 CHECKED_VARIANTS = {
     "BurgRegressor": 1,

@@ -1,8 +1,13 @@
 """The forward algorithm of `onlinebregman.reference` with the regret bound and the best loss, and suitable rows."""
 
+from functools import partial
+
 import numpy as np
 
+from onlinebregman import ForwardRegressor
 from onlinebregman.reference import ForwardRegression
+
+papers = partial(ForwardRegressor, standardize=False)  # the algorithm as the papers write it
 
 
 def some_rows(n=40, d=4, n_targets=None, seed=0):

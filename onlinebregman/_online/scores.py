@@ -47,7 +47,8 @@ class Scores(NamedTuple):
     z = (x - mean) * inverse, 0 where x is NaN if `allow_nan`, clipped to [-limit, limit]; then times
     M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for (M, g) = `rescaled`, which may have a row for each score; then the cosines
     of frequencies @ z + phases. In the end scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no
-    intercept is learned.
+    intercept is learned; if there is a `center`, z - center takes the place of z, and what is divided are the
+    differences of the scores from `base`.
     """
 
     coef: np.ndarray  # of shape (n_scores, n_inputs)
@@ -59,6 +60,8 @@ class Scores(NamedTuple):
     rescaled: tuple[np.ndarray, np.ndarray] | None = None
     features: tuple[np.ndarray, np.ndarray] | None = None
     root: np.ndarray | None = None
+    center: np.ndarray | None = None
+    base: np.ndarray | None = None
     thresholds: Thresholds | None = None  # z are indicators, and there are no other steps
 
     @classmethod
@@ -74,6 +77,15 @@ class Scores(NamedTuple):
         if not isinstance(row_map, Standardizer):
             raise ValueError(f"The {type(row_map).__name__} of the model's rows cannot be converted.")
         ones = np.ones(row_map.n_features)
+        if not row_map.scaled:  # columns are only limited: z = x - mean, and its image is z + mean
+            deviation, _, mean, weights = row_map.__reduce__()[1][2].reshape(4, -1)
+            reach = np.where(deviation > 0, row_map.limit * deviation, -deviation)
+            reach[weights == 0] = np.inf
+            steps: dict[str, Any] = {"mean": mean, "inverse": np.sign(reach), "allow_nan": row_map.allow_nan}
+            steps["limit"] = np.where(reach > 0, reach, 1.0)
+            if scores.center is None:
+                return scores._replace(intercept=scores.intercept + scores.coef @ mean, **steps)
+            return scores._replace(center=scores.center - mean, **steps)
         return scores._replace(
             mean=row_map.mean if row_map.centred else None,
             inverse=row_map.in_units_of_data(ones, 0.0)[0],
@@ -99,4 +111,7 @@ class Scores(NamedTuple):
         if features is not None:
             frequencies, phases = features.__reduce__()[1]
             steps["features"] = 2 * np.pi * frequencies, 2 * np.pi * phases
+        if root is not None and learner.centred:
+            steps |= {"center": learner.mean, "base": learner.target_mean}
+            return cls(np.atleast_2d(learner.coef), np.zeros(learner.n_scores), **steps)
         return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), **steps)

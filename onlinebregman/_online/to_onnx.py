@@ -145,12 +145,15 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
         frequencies, phases = scores.features
         z = graph.add("Cos", graph.add("Add", graph.add("MatMul", z, frequencies.T), phases))
         z = graph.add("Mul", z, np.sqrt(2 / len(phases)))
+    if scores.center is not None:
+        z = graph.add("Sub", z, scores.center)
     a = graph.add("Add", graph.add("MatMul", z, scores.coef.T), scores.intercept)
     if scores.root is None:
         return a
     root, n = scores.root, scores.coef.shape[1]
     image = graph.add("Add", graph.add("MatMul", z, root[:, :n].T), root[:, n:].sum(axis=1))
-    return graph.add("Div", a, graph.add("Add", graph.sum_of("ReduceSumSquare", image), 1.0))
+    a = graph.add("Div", a, graph.add("Add", graph.sum_of("ReduceSumSquare", image), 1.0))
+    return a if scores.base is None else graph.add("Add", a, scores.base)
 
 
 def _indicators(graph: Graph, thresholds: Thresholds, rows: str) -> str:

@@ -38,7 +38,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         Learn an intercept, as an additional coordinate with feature 1 and the same penalty. Read when learning starts.
     penalize_intercept : bool
         Whether the intercept is penalised like the other weights; see Notes for the effect of False. Read when learning
-        starts.
+        starts. ForwardRegressor with `standardize` never penalises it.
     random_features : int
         Number of random Fourier features that replace the columns; the model then approximates the kernel exp(-gamma |x
         - x'|^2) and is no longer linear in X. Time and memory are quadratic in this number. 0: the columns themselves.

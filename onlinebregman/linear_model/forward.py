@@ -6,7 +6,7 @@ Second-order steps extend it to the other matching losses, such as that of Poiss
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.forward import ForwardLearner
 from .._kernels.learners.matching import MatchingLearner
+from .._kernels.rows.standardizer import Standardizer
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
@@ -32,18 +33,21 @@ from ._forward import ForwardEstimator
 class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     """Linear and generalised linear regression by the forward algorithm of Vovk, Azoury and Warmuth.
 
-    Online ridge regression that includes the features of the row to be predicted: with
+    Online ridge regression that includes the features of the row to be predicted. With the means x_ and y_ of the rows
+    learned so far, their number n, and the sums about these means
 
-        A = alpha I + sum x x',    b = sum y x
+        A = alpha S + sum (x - x_) (x - x_)',    b = sum (y - y_) (x - x_),
 
-    over the rows learned so far, the prediction for x is
+    S the diagonal matrix of the variances of the columns, the prediction for the row x = x_ + z is
 
-        x' (A + x x')^-1 b = x'A^-1 b / (1 + x'A^-1 x),
+        y_ + z' (A + z z' n / (n + 1))^-1 b,
 
-    the ridge prediction shrunk towards 0, the more the less x lies in the directions of the rows so far. There is no
-    learning rate; the weights are the exact ridge solution after every row, for any order of the rows. After T rows,
-    its loss exceeds that of the best weights in hindsight by at most a multiple of ln T, for every sequence of rows;
-    see Notes. Several targets, y of shape (n_samples, n_targets), share one A.
+    the ridge prediction shrunk towards y_, the more the less z lies in the directions of the rows so far. There is no
+    learning rate; the weights are the ridge solution after every row. No prediction depends on the units or the origin
+    of a column or of y, nor on when they moved. Several targets, y of shape (n_samples, n_targets), share one A.
+    `standardize=False` is the algorithm as it was published, with I in place of S and sums about 0; see Notes. After T
+    rows, the loss exceeds that of the best weights in hindsight by at most a multiple of ln T, for every sequence of
+    rows.
 
     `loss` extends it to Poisson regression and the other matching losses by implicit second-order steps: one pass over
     the rows, no learning rate, and weights close to those of :class:`sklearn.linear_model.PoissonRegressor` fitted to
@@ -60,7 +64,15 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
         intercept_, whose regret has no such bound. The weights are the same. Only for the squared loss; with other
         losses the prediction is always the link of X @ coef_ + intercept_.
-    {forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
+    {forgetting, fit_intercept, penalize_intercept}
+    standardize : bool or "auto"
+        True: penalise each weight in units of its column, and not the intercept: sums are about the means of the rows,
+        and `alpha` is times the variance of the column, which it follows up to a factor of two. A column that was
+        constant so far has no weight. With another loss, and with `random_features`, rows are standardised online: (x -
+        mean) / deviation, with the weighted mean and standard deviation of the rows learned before, clipped to [-5, 5].
+        False: columns should have mean 0 and similar variances. "auto": True for the squared loss, False for others.
+        Read when learning starts.
+    {random_features, gamma}
     {shuffle, random_state, warm_start, handle_new_features}
 
     Attributes
@@ -74,9 +86,9 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         Sum of weight * (a - y)^2 / 2, or of weight * loss, over all rows and targets, each row predicted before it was
         learned.
     regret_ : float
-        `cumulative_loss_` minus the minimum of sum weight * (u.x - y)^2 / 2 + alpha |u|^2 / 2 over all u, summed over
-        the targets; see Notes for the effect of `forgetting`. This and the next two attributes are only available for
-        the squared loss (AttributeError otherwise).
+        `cumulative_loss_` minus the minimum of sum weight * (u.x - y)^2 / 2 plus the penalty of u over all u, summed
+        over the targets; see Notes for the penalty and the effect of `forgetting`. This and the next two attributes are
+        only available for the squared loss (AttributeError otherwise).
     noise_variance_ : float or ndarray of shape (n_targets,)
         Variance of the targets of rows of weight 1 about the best weights, see Notes; infinite before the first row.
     regret_bound_ : float
@@ -92,6 +104,11 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
     Notes
     -----
+    The algorithm as it was published (`standardize=False`) has
+
+        A = alpha I + sum x x',    b = sum y x,
+
+    and the prediction x' (A + x x')^-1 b = x'A^-1 b / (1 + x'A^-1 x), for columns one of which is 1, for the intercept.
     With b and A before row t, s_t = 1 + x_t'A^-1 x_t and the ridge prediction r_t = x_t'A^-1 b, the minimal penalised
     loss min_u L(u) + alpha |u|^2 / 2 grows by (y_t - r_t)^2 / (2 s_t). The forward prediction r_t / s_t exceeds that by
     (1 - 1/s_t) (y_t^2 - r_t^2 / s_t) / 2, so that for every u, with N = n_features + 1 coordinates (the intercept is
@@ -106,14 +123,27 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     The loss of the ridge prediction r_t exceeds the growth by (1 - 1/s_t) (y_t - r_t)^2 / 2, and |r_t| may be much
     larger than Y.
 
+    With `standardize`, a free intercept leaves the part nu_t = n / (n + 1) of a row in the sums about the means, and
+    s_t = 1 + nu_t z_t'A^-1 z_t. The minimal penalised loss over all weights and intercepts grows by nu_t / s_t times
+    the squared error of the ridge prediction over 2, so that with the differences a and v of prediction and target from
+    the mean of the targets before
+
+        sum (a_t - v_t)^2 / 2  <=  L(u) + sum_j p_j u_j^2 / 2
+                                   + sum ((1 - nu_t / s_t) v_t^2 + (1 - nu_t) (2 |a_t v_t| + a_t^2)) / 2,
+
+    the last sum being `regret_bound_`; 1 - nu_t = 1 / (n + 1), so that it grows with ln T as well. In a row in which a
+    column varies for the first time, nu_t counts as 0. p_j is what A has of alpha times the variance of column j: it
+    is corrected as soon as it is off by more than a factor of two. Where it grows, the minimum grows, too, and the
+    inequality remains; what the minimum loses where it shrinks is added to `regret_bound_`.
+
     A row of weight h counts in A and b like h equal rows: it is the row sqrt(h) (x, y), and in the formulas above y^2
     and x.x are replaced by h y^2 and h x.x. Its own prediction a, before it was learned, has the denominator 1 + h
     x'A^-1 x; `predict` assumes rows of weight 1.
 
     With `forgetting` g < 1 each row first multiplies A and b, and thereby the penalised losses of all u, by g. The same
     growth (y - r)^2 / (2 s), now with s = 1 + x'(g A)^-1 x, leads to the same inequality for sums in which a row that
-    is n rows old has weight g^n: `regret_` and `regret_bound_` are such sums, `cumulative_loss_` is not. In directions
-    without rows, A does not fall below 1e-100.
+    is n rows old has weight g^n: `regret_` and `regret_bound_` are such sums, `cumulative_loss_` is not. Means and
+    variances forget in the same way, and with `standardize` the penalty is renewed, when half of it is forgotten.
 
     In the normal model y ~ N(u.x, sigma^2 / h), u ~ N(0, sigma^2 / alpha) the target of a row, given the rows before,
     is normal with mean r_t and variance sigma^2 s_t / h. So the mean of h (y_t - r_t)^2 / s_t estimates sigma^2 from
@@ -131,9 +161,10 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     have to be divided by c. Weights that say how often a row occurred give the same `coef_`, but too few degrees of
     freedom, and thus too large a variance; such rows have to be repeated.
 
-    penalize_intercept=False does not penalise the intercept, as in :class:`sklearn.linear_model.Ridge`: alpha |u|^2
-    then excludes it, above and in `regret_`. The first row determines it and is predicted as 0; a constant added to all
-    targets is added to all further predictions of `forward=False`.
+    penalize_intercept=False, which `standardize` includes, does not penalise the intercept, as in
+    :class:`sklearn.linear_model.Ridge`: alpha |u|^2 then excludes it, above and in `regret_`. The first row determines
+    it and is predicted as 0; a constant added to all targets is added to all further predictions of `forward=False`,
+    and with `standardize` of both.
 
     With another loss L each row moves the weights to
 
@@ -176,7 +207,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     The regret of online learning, and its bound:
 
     >>> print(f"{model.regret_:.1f} <= {model.regret_bound_:.1f}")
-    13.7 <= 22.6
+    17.3 <= 30.1
 
     Standard deviations of targets, and intervals for 80 % of them:
 
@@ -210,6 +241,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         **ForwardEstimator._parameter_constraints,
         "loss": [StrOptions({"squared_error", "log_loss", "poisson"}), Loss],
         "forward": ["boolean"],
+        "standardize": ["boolean", StrOptions({"auto"})],
     }
 
     _read_at_each_call = ("forward", "forgetting", "handle_new_features")
@@ -224,7 +256,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         forgetting: float = 1.0,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | Literal["auto"] = "auto",
         random_features: int = 0,
         gamma: float | None = None,
         shuffle: bool = True,
@@ -395,12 +427,25 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
                 self.fit_intercept,
                 features,
                 self.penalize_intercept,
+                bool(self.standardize),
+                bool(self.standardize) and features is None,
             )
         else:
             least = self._intercept_alpha()
             learner = MatchingLearner(n_features, make_loss(loss), self.alpha, self.fit_intercept, features, least)
         learner.map_by(row_map)
         self._learned_loss, self._learner = loss, learner
+
+    def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
+        """For the squared loss columns keep their units, as the learner itself moves with them."""
+        squared = resolve_loss(self.loss) == SquaredLoss()
+        if squared and self.standardize and not self.random_features:
+            return Standardizer(n_features, True, allow_nan=self._allow_nan, scaled=False)
+        return None if self.standardize == "auto" and not squared else super()._make_standardizer(n_features, centred)
+
+    def _standardizer(self) -> Any:
+        learner = self._fitted_learner()
+        return learner if getattr(learner, "scaled", False) else super()._standardizer()
 
     def _configure(self) -> None:
         forward = {"forward": self.forward} if isinstance(self._learner, ForwardLearner) else {}

@@ -179,7 +179,7 @@ class Terms:
             z, divisor = _learned_values(scores, image, bets)
             part = terms[:, n : n + len(scores.coef)]
             n += len(scores.coef)
-            part[:, :, -1] = scores.intercept / divisor[..., 0]
+            part[:, :, -1] = scores.intercept / divisor[..., 0] + (0.0 if scores.base is None else scores.base)
             if scores.features is None:
                 means = _learned_values(scores, sample, bets)[0].mean(axis=0)
                 _add(part, columns, (z - means)[:, np.newaxis] * scores.coef / divisor)
@@ -297,6 +297,7 @@ def _learned_values(scores: Scores, z: Array, bets: Array | None) -> tuple[Array
     if scores.features is not None:
         frequencies, phases = scores.features
         z = np.sqrt(2 / len(phases)) * np.cos(z @ frequencies.T + phases)
+    z = z if scores.center is None else z - scores.center
     divisor = np.ones(len(z))
     if scores.root is not None:
         divisor += _squares(z, scores.root)

@@ -187,10 +187,11 @@ def test_several_outputs_and_given_weights_grow():
     X, y = stream(ImplicitGDRegressor())
     Y, start = np.column_stack([y, -y]), [[0.1, 0.2], [0.3, 0.4]]
     for model in (MirrorDescentRegressor(warm_start=True, **ADD), ForwardRegressor(warm_start=True, **ADD)):
-        given = {} if isinstance(model, ForwardRegressor) else {"max_iter": 1, "tol": None, "shuffle": False}
-        first = {"coef_init": start} if given else {}
+        alone = isinstance(model, ForwardRegressor)
+        given = {"shuffle": False} if alone else {"max_iter": 1, "tol": None, "shuffle": False}
+        first = {} if alone else {"coef_init": start}
         added = clone(model).set_params(**given).fit(X.iloc[:20][["b", "a"]], Y[:20], **first).partial_fit(X, Y)
-        first = {"coef_init": np.c_[start, np.zeros((2, 3))]} if given else {}
+        first = {"coef_init": np.c_[start, np.zeros((2, 3))]} if not alone else {}
         announced = clone(model).set_params(**given).fit(X.iloc[:20], Y[:20], **first).partial_fit(X, Y)
         assert added.coef_.shape == (2, 5)
         assert_allclose(added.coef_, announced.coef_, rtol=1e-9, atol=1e-12)

@@ -5,15 +5,13 @@ import pickle
 
 import numpy as np
 import pytest
-from forward_replica import Replica, some_rows
+from forward_replica import Replica, papers, some_rows
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-
-from onlinebregman.linear_model.forward import ForwardRegressor
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -41,7 +39,7 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, ga
     h = rng.choice([0.5, 1.0, 2.0, 7.3], size=rows) if weighted else np.ones(rows)
     rows_with_1 = np.c_[X, np.ones(rows)] if fit_intercept else X
     replica = Replica(rows_with_1.shape[1], n_targets or 1, alpha, forward, gamma)
-    model = ForwardRegressor(alpha=alpha, forward=forward, forgetting=gamma, fit_intercept=fit_intercept)
+    model = papers(alpha=alpha, forward=forward, forgetting=gamma, fit_intercept=fit_intercept)
     for i, x in enumerate(rows_with_1):
         if i:
             expected = replica.predict(x)
@@ -60,10 +58,10 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, n_targets, rows, alpha, ga
 @pytest.mark.parametrize("n_targets", [None, 3])
 def test_the_weights_are_those_of_ridge_regression(n_targets):
     X, y = some_rows(200, 6, n_targets)
-    model = ForwardRegressor(alpha=3.0, fit_intercept=False).fit(X, y)
+    model = papers(alpha=3.0, fit_intercept=False).fit(X, y)
     assert_allclose(model.coef_, Ridge(alpha=3.0, fit_intercept=False, solver="svd").fit(X, y).coef_, rtol=1e-10)
     with_1 = Ridge(alpha=3.0, fit_intercept=False, solver="svd").fit(np.c_[X, np.ones(200)], y).coef_
-    model = ForwardRegressor(alpha=3.0).fit(X, y)
+    model = papers(alpha=3.0).fit(X, y)
     assert_allclose(model.coef_, with_1[..., :-1], rtol=1e-10)
     assert_allclose(model.intercept_, with_1[..., -1], rtol=1e-10)
 
@@ -71,7 +69,7 @@ def test_the_weights_are_those_of_ridge_regression(n_targets):
 def test_the_weights_do_not_depend_on_the_order_of_the_rows():
     X, y = some_rows(300, 7)
     order = np.random.default_rng(1).permutation(300)
-    one, two = ForwardRegressor().fit(X, y), ForwardRegressor().fit(X[order], y[order])
+    one, two = papers().fit(X, y), papers().fit(X[order], y[order])
     assert_allclose(one.coef_, two.coef_, rtol=1e-11)
     assert_allclose(one.predict(X), two.predict(X), rtol=1e-11)
     assert one.cumulative_loss_ != two.cumulative_loss_
@@ -79,7 +77,7 @@ def test_the_weights_do_not_depend_on_the_order_of_the_rows():
 
 def test_without_the_query_in_the_matrix_predictions_are_linear():
     X, y = some_rows(50, 5, 2)
-    model = ForwardRegressor(forward=False).fit(X, y)
+    model = papers(forward=False).fit(X, y)
     assert_allclose(model.predict(3 * X), 3 * X @ model.coef_.T + model.intercept_, rtol=1e-12)
     forward = model.set_params(forward=True).predict(3 * X)
     ridge = model.set_params(forward=False).predict(3 * X)
@@ -126,7 +124,7 @@ def test_the_regret_is_within_its_bound(seed, kind, against, rows, d, alpha, siz
     rng = np.random.default_rng(seed)
     X = stream(kind, rng, rows, d)
     h = rng.choice([0.1, 1.0, 5.0], size=rows) if weighted else np.ones(rows)
-    model, y = ForwardRegressor(alpha=alpha, fit_intercept=fit_intercept), []
+    model, y = papers(alpha=alpha, fit_intercept=fit_intercept), []
     for i in range(rows):
         y.append(target(against, rng, size, model.predict(X[i : i + 1])[0] if i else 0.0))
         model.partial_fit(X[i : i + 1], y[i:], h[i : i + 1])
@@ -160,7 +158,7 @@ def test_the_regret_is_within_its_bound(seed, kind, against, rows, d, alpha, siz
 def test_the_regret_of_recent_rows_is_within_its_bound(seed, kind, against, gamma, alpha):
     rng = np.random.default_rng(seed)
     X = stream(kind, rng, 40, 3)
-    model, y = ForwardRegressor(alpha=alpha, forgetting=gamma, fit_intercept=False), []
+    model, y = papers(alpha=alpha, forgetting=gamma, fit_intercept=False), []
     recent = 0.0
     for i in range(40):
         prediction = model.predict(X[i : i + 1])[0] if i else 0.0
@@ -179,7 +177,7 @@ def test_forgetting_follows_a_drift_and_leaves_directions_without_rows_alone_in_
     X, y = some_rows(4000, 3)
     X[:, 1] = 0.0
     y = X @ [1.0, 0.0, 2.0] * np.where(np.arange(4000) < 2000, 1, -1)
-    model = ForwardRegressor(forgetting=0.5).fit(X, y)
+    model = papers(forgetting=0.5).fit(X, y)
     assert_allclose(model.coef_, [-1.0, 0.0, -2.0], atol=1e-12)
     assert np.isfinite(model.predict([[1.0, 1.0, 1.0]])).all()
     model.partial_fit([[0.0, 1.0, 0.0]], [3.0])
@@ -189,8 +187,8 @@ def test_forgetting_follows_a_drift_and_leaves_directions_without_rows_alone_in_
 def test_ridge_predictions_have_no_such_bound():
     """A row much longer than those before it, with a target of the usual size."""
     X, y = [[1.0], [100.0]], [1.0, -1.0]
-    forward = ForwardRegressor(fit_intercept=False).partial_fit(X, y)
-    ridge = ForwardRegressor(fit_intercept=False, forward=False).partial_fit(X, y)
+    forward = papers(fit_intercept=False).partial_fit(X, y)
+    ridge = papers(fit_intercept=False, forward=False).partial_fit(X, y)
     assert forward.regret_bound_ < np.log1p(1 + 100.0**2) / 2 < 5
     assert forward.regret_ < forward.regret_bound_
     assert ridge.regret_ > 1000
@@ -201,7 +199,7 @@ def test_ridge_predictions_have_no_such_bound():
 
 def test_a_bound_is_lost_with_the_first_ridge_prediction():
     X, y = some_rows(40, 3)
-    model = ForwardRegressor().partial_fit(X[:10], y[:10])
+    model = papers().partial_fit(X[:10], y[:10])
     bound = model.regret_bound_
     model.set_params(forward=False)  # it has learned nothing
     assert model.regret_bound_ == bound
@@ -228,8 +226,8 @@ def test_a_bound_is_lost_with_the_first_ridge_prediction():
 def test_several_targets_are_as_many_models(forward, make):
     X, y = some_rows(60, 9, 3)
     X = make(X)
-    together = ForwardRegressor(forward=forward).partial_fit(X[:13], y[:13]).partial_fit(X[13:], y[13:])
-    apart = [ForwardRegressor(forward=forward).partial_fit(X, y[:, k]) for k in range(3)]
+    together = papers(forward=forward).partial_fit(X[:13], y[:13]).partial_fit(X[13:], y[13:])
+    apart = [papers(forward=forward).partial_fit(X, y[:, k]) for k in range(3)]
     assert_array_equal(together.coef_, [model.coef_ for model in apart])
     assert_array_equal(together.intercept_, [model.intercept_ for model in apart])
     assert_array_equal(together.predict(X), np.transpose([model.predict(X) for model in apart]))
@@ -239,12 +237,12 @@ def test_several_targets_are_as_many_models(forward, make):
 
 def test_what_comes_out_has_the_shape_of_the_targets():
     X, y = some_rows(20, 3)
-    flat, column, wide = (ForwardRegressor().fit(X, target) for target in (y, y[:, None], np.c_[y, -y]))
+    flat, column, wide = (papers().fit(X, target) for target in (y, y[:, None], np.c_[y, -y]))
     assert flat.coef_.shape == (3,) and isinstance(flat.intercept_, float) and flat.predict(X).shape == (20,)
     assert column.coef_.shape == (1, 3) and column.intercept_.shape == (1,) and column.predict(X).shape == (20, 1)
     assert wide.coef_.shape == (2, 3) and wide.intercept_.shape == (2,) and wide.predict(X).shape == (20, 2)
     assert_array_equal(column.predict(X)[:, 0], flat.predict(X))
-    assert ForwardRegressor(fit_intercept=False).fit(X, np.c_[y, y]).intercept_.tolist() == [0.0, 0.0]
+    assert papers(fit_intercept=False).fit(X, np.c_[y, y]).intercept_.tolist() == [0.0, 0.0]
     assert isinstance(flat.t_, int) and isinstance(flat.regret_, float) and isinstance(flat.regret_bound_, float)
 
 
@@ -256,7 +254,7 @@ def test_targets_keep_their_shape_in_mid_stream(unchanged):
         (y[:, None], [y, two], r"y should be 2d, of shape \(n_samples, 1\)"),
         (two, [y, y[:, None], np.c_[two, y]], r"y should be 2d, of shape \(n_samples, 2\)"),
     ]:
-        model = ForwardRegressor(warm_start=True).partial_fit(X, first)
+        model = papers(warm_start=True).partial_fit(X, first)
         for other in others:
             with unchanged(model, said):
                 model.partial_fit(X, other)
@@ -279,8 +277,8 @@ def test_targets_keep_their_shape_in_mid_stream(unchanged):
 def test_a_weight_counts_a_row_so_many_times():
     X, y = some_rows(30, 4, 2)
     h = np.random.default_rng(2).integers(0, 5, size=30)
-    weighted = ForwardRegressor().fit(X, y, sample_weight=h)
-    repeated = ForwardRegressor().fit(np.repeat(X, h, axis=0), np.repeat(y, h, axis=0))
+    weighted = papers().fit(X, y, sample_weight=h)
+    repeated = papers().fit(np.repeat(X, h, axis=0), np.repeat(y, h, axis=0))
     assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-11)
     assert_allclose(weighted.predict(X), repeated.predict(X), rtol=1e-11)
     assert weighted.t_ == (h > 0).sum() and repeated.t_ == h.sum()
@@ -289,8 +287,8 @@ def test_a_weight_counts_a_row_so_many_times():
 def test_a_weighted_row_is_its_multiple_by_the_square_root():
     X, y = some_rows(30, 4)
     h = np.random.default_rng(2).uniform(0.01, 20, size=30)
-    weighted = ForwardRegressor(fit_intercept=False).fit(X, y, sample_weight=h)
-    scaled = ForwardRegressor(fit_intercept=False).fit(np.sqrt(h)[:, None] * X, np.sqrt(h) * y)
+    weighted = papers(fit_intercept=False).fit(X, y, sample_weight=h)
+    scaled = papers(fit_intercept=False).fit(np.sqrt(h)[:, None] * X, np.sqrt(h) * y)
     assert_allclose(weighted.coef_, scaled.coef_, rtol=1e-11)
     for name in ("cumulative_loss_", "regret_", "regret_bound_"):
         assert getattr(weighted, name) == pytest.approx(getattr(scaled, name), rel=1e-11)
@@ -313,7 +311,7 @@ def test_a_million_rows_leave_no_drift(kind):
         X[:, 1] = X[:, 0] + 1e-4 * X[:, 1]
     y = X @ [1.0, -2.0, 0.5, 3.0, 0.1] + rng.normal(size=n)
     X *= scale
-    model = ForwardRegressor(fit_intercept=False)
+    model = papers(fit_intercept=False)
     for start in range(0, n, 100_000):
         model.partial_fit(X[start : start + 100_000], y[start : start + 100_000])
 

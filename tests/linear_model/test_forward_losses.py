@@ -122,7 +122,7 @@ def test_on_the_squared_loss_the_engine_makes_ridge_regression():
     X, y = some_rows(50, 6)
     learner = MatchingLearner(6, make_loss(SquaredLoss()), 0.3, True, None, 0.3)
     learner.learn(X, y, None)
-    ridge = ForwardRegressor(alpha=0.3, forward=False).fit(X, y)
+    ridge = ForwardRegressor(alpha=0.3, forward=False, standardize=False).fit(X, y)
     assert_allclose(learner.coef, ridge.coef_, rtol=1e-10)
     assert learner.intercept == pytest.approx(ridge.intercept_, rel=1e-10)
     assert_allclose(learner.predict(X), ridge.predict(X), rtol=1e-10)

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from forward_replica import papers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,7 +16,6 @@ from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.preprocessing import scale
 
 from onlinebregman.datasets import load_dataset
-from onlinebregman.linear_model.forward import ForwardRegressor
 from onlinebregman.reference import ForwardRegression
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
@@ -77,7 +77,7 @@ def test_deviations_and_intervals_are_those_of_the_formulas(
     h = rng.choice([0.5, 1.0, 7.3], size=rows) if weighted else np.ones(rows)
     rows_with_1 = X if intercept == "none" else np.c_[X, np.ones(rows)]
     replica = Replica(rows_with_1.shape[1], n_targets or 1, alpha, gamma, intercept == "free")
-    model = ForwardRegressor(
+    model = papers(
         alpha=alpha,
         forward=forward,
         forgetting=gamma,
@@ -107,7 +107,7 @@ def test_deviations_and_intervals_are_those_of_the_formulas(
 
 def test_the_variance_is_twice_the_least_penalised_loss_of_a_row():
     X, y = some_rows(100, 5)
-    model = ForwardRegressor(alpha=2.0).fit(X, y)
+    model = papers(alpha=2.0).fit(X, y)
     assert model.noise_variance_ == pytest.approx(2 * (model.cumulative_loss_ - model.regret_) / 100, rel=1e-12)
 
 
@@ -115,7 +115,7 @@ def test_deviations_are_those_of_bayesian_ridge():
     X, y = some_rows(300, 6)
     X, y = X - X.mean(axis=0), y - y.mean()
     bayes = BayesianRidge().fit(X, y)
-    model = ForwardRegressor(alpha=bayes.lambda_ / bayes.alpha_, fit_intercept=False).fit(X, y)
+    model = papers(alpha=bayes.lambda_ / bayes.alpha_, fit_intercept=False).fit(X, y)
     assert model.noise_variance_ == pytest.approx(1 / bayes.alpha_, rel=0.01)
     assert_allclose(model.predict(X, return_std=True)[1], bayes.predict(X, return_std=True)[1], rtol=0.01)
 
@@ -127,8 +127,8 @@ def test_a_row_of_weight_h_is_one_row_times_the_root_of_h(seed, intercept, gamma
     X, y = some_rows(30, 4, n_targets, seed)
     h = 10.0 ** np.random.default_rng(seed).uniform(-3, 3, size=30)
     roots, with_1 = np.sqrt(h).reshape(30, 1), np.c_[X, np.ones(30)] if intercept else X
-    weighted = ForwardRegressor(fit_intercept=intercept, forgetting=gamma).fit(X, y, sample_weight=h)
-    scaled = ForwardRegressor(fit_intercept=False, forgetting=gamma)
+    weighted = papers(fit_intercept=intercept, forgetting=gamma).fit(X, y, sample_weight=h)
+    scaled = papers(fit_intercept=False, forgetting=gamma)
     scaled.fit(roots * with_1, (roots * y.reshape(30, -1)).reshape(y.shape))
     assert_allclose(weighted.noise_variance_, scaled.noise_variance_, rtol=1e-9)
     assert_allclose(weighted.predict_interval(X), scaled.predict_interval(with_1), rtol=1e-9)
@@ -139,8 +139,8 @@ def test_a_row_of_weight_h_is_one_row_times_the_root_of_h(seed, intercept, gamma
 def test_the_unit_of_weights_is_that_of_the_variance(seed, free, power):
     """Rows of weight c have variance 1, so one of weight 1 has variance c; `alpha`, too, is in units of weights."""
     X, y = some_rows(30, 4, seed=seed)
-    one = ForwardRegressor(penalize_intercept=not free).fit(X, y)
-    other = ForwardRegressor(alpha=10.0**power, penalize_intercept=not free)
+    one = papers(penalize_intercept=not free).fit(X, y)
+    other = papers(alpha=10.0**power, penalize_intercept=not free)
     other.fit(X, y, sample_weight=np.full(30, 10.0**power))
     assert_allclose(other.coef_, one.coef_, rtol=1e-9)
     assert_allclose(other.noise_variance_, 10.0**power * one.noise_variance_, rtol=1e-9)
@@ -151,12 +151,12 @@ def test_rows_count_as_degrees_of_freedom_whatever_they_weigh():
     X, y = some_rows(30, 4, 2)
     h = np.random.default_rng(2).integers(0, 5, size=30)
     for free in (False, True):
-        weighted, repeated = (ForwardRegressor(penalize_intercept=not free) for _ in range(2))
+        weighted, repeated = (papers(penalize_intercept=not free) for _ in range(2))
         weighted.fit(X, y, sample_weight=h)
         repeated.fit(np.repeat(X, h, axis=0), np.repeat(y, h, axis=0))
         squares = (h.sum() - free) * repeated.noise_variance_
         assert_allclose(((h > 0).sum() - free) * weighted.noise_variance_, squares, rtol=1e-11)
-        counted = ForwardRegressor(penalize_intercept=not free).fit(X[h > 0], y[h > 0], sample_weight=h[h > 0])
+        counted = papers(penalize_intercept=not free).fit(X[h > 0], y[h > 0], sample_weight=h[h > 0])
         assert_array_equal(weighted.noise_variance_, counted.noise_variance_)
 
 
@@ -177,12 +177,12 @@ def test_a_stream_may_be_cut_and_saved_anywhere_and_be_sparse(settings, n_target
     X, y = some_rows(60, 5, n_targets)
     X[np.random.default_rng(1).uniform(size=X.shape) < 0.4] = 0.0
     h = np.random.default_rng(0).choice([0.0, 1.0, 2.5], size=60)
-    whole, parts = ForwardRegressor(**settings).fit(X, y, h), ForwardRegressor(**settings)
+    whole, parts = papers(**settings).fit(X, y, h), papers(**settings)
     for start, end in [(0, 1), (1, 17), (17, 18), (18, 60)]:
         parts.partial_fit(X[start:end], y[start:end], h[start:end])
         parts = copy.deepcopy(parts) if start else pickle.loads(pickle.dumps(parts))
-    dense = ForwardRegressor(**settings | {"standardize": False}).fit(X, y, h)
-    rows = ForwardRegressor(**settings | {"standardize": False}).fit(sparse.csr_array(X), y, h)
+    dense = papers(**settings | {"standardize": False}).fit(X, y, h)
+    rows = papers(**settings | {"standardize": False}).fit(sparse.csr_array(X), y, h)
     to_rounding = "random_features" in settings
     for one, other, queries in [(whole, parts, X), (dense, rows, sparse.csr_array(X))]:
         tolerance = 1e-10 if to_rounding and other is rows else 0.0
@@ -195,19 +195,19 @@ def test_a_stream_may_be_cut_and_saved_anywhere_and_be_sparse(settings, n_target
 
 def test_several_targets_have_a_variance_each():
     X, y = some_rows(60, 9, 3)
-    together = ForwardRegressor().fit(X, y)
-    apart = [ForwardRegressor().fit(X, column) for column in y.T]
+    together = papers().fit(X, y)
+    apart = [papers().fit(X, column) for column in y.T]
     assert together.noise_variance_.shape == (3,)
     assert_array_equal(together.noise_variance_, [model.noise_variance_ for model in apart])
     std = together.predict(X, return_std=True)[1]
     assert_array_equal(std, np.transpose([model.predict(X, return_std=True)[1] for model in apart]))
-    assert ForwardRegressor().fit(X, y[:, :1]).predict_interval(X)[0].shape == (60, 1)
+    assert papers().fit(X, y[:, :1]).predict_interval(X)[0].shape == (60, 1)
 
 
 def test_before_the_first_row_nothing_is_known_of_the_noise():
     X, y = some_rows(5)
     for free in (False, True):
-        model = ForwardRegressor(penalize_intercept=not free).partial_fit(X, y, sample_weight=np.zeros(5))
+        model = papers(penalize_intercept=not free).partial_fit(X, y, sample_weight=np.zeros(5))
         assert model.noise_variance_ == np.inf
         prediction, std = model.predict(X, return_std=True)
         assert (prediction == 0).all() and (std == np.inf).all()
@@ -218,7 +218,7 @@ def test_before_the_first_row_nothing_is_known_of_the_noise():
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 def test_the_row_that_determines_a_free_intercept_leaves_intervals_infinite(gamma):
     X, y = some_rows(5)
-    model = ForwardRegressor(penalize_intercept=False, forgetting=gamma)
+    model = papers(penalize_intercept=False, forgetting=gamma)
     for h in (0.0, 3.0, 0.0):
         model.partial_fit(X[:1], y[:1], sample_weight=[h])
         assert model.noise_variance_ == np.inf
@@ -229,13 +229,13 @@ def test_the_row_that_determines_a_free_intercept_leaves_intervals_infinite(gamm
 
 def test_intervals_are_infinite_where_next_to_nothing_is_remembered():
     X, y = some_rows(5)
-    lower, upper = ForwardRegressor(forgetting=1e-3).fit(X, y).predict_interval(X)
+    lower, upper = papers(forgetting=1e-3).fit(X, y).predict_interval(X)
     assert (lower == -np.inf).all() and (upper == np.inf).all()
 
 
 def test_bad_questions_are_refused(unchanged):
     X, y = some_rows()
-    model = ForwardRegressor().fit(X, 100 * y)
+    model = papers().fit(X, 100 * y)
     for coverage in (0.0, 1.0, -0.1, 2.0, np.nan, "90 %", None):
         with pytest.raises(
             ValueError, match=f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}"
@@ -248,7 +248,7 @@ def test_bad_questions_are_refused(unchanged):
         for ask in (lambda: model.predict(bad, return_std=True), lambda: model.predict_interval(bad)):
             with unchanged(model, re.escape("The prediction for row 3 (largest feature 1e+308) is not finite")):
                 ask()
-    for ask in (lambda: ForwardRegressor().predict(X, return_std=True), lambda: ForwardRegressor().predict_interval(X)):
+    for ask in (lambda: papers().predict(X, return_std=True), lambda: papers().predict_interval(X)):
         with pytest.raises(AttributeError, match="not fitted"):
             ask()
 
@@ -275,7 +275,7 @@ def test_intervals_cover_exactly_from_the_second_row_on_where_the_model_is_true(
     for _ in range(rounds):
         X, w = rng.normal(size=(25, 10)), rng.normal(size=10)
         y = 3.0 * (X @ w / np.sqrt(2.0) + rng.normal(size=25))
-        hits.append(covered(ForwardRegressor(alpha=2.0, fit_intercept=False), X, y, coverage))
+        hits.append(covered(papers(alpha=2.0, fit_intercept=False), X, y, coverage))
     assert np.mean(hits) == pytest.approx(coverage, abs=4 * np.sqrt(coverage * (1 - coverage) / (24 * rounds)))
 
 
@@ -287,7 +287,7 @@ def test_intervals_are_for_rows_of_weight_1_whatever_the_weights_of_those_learne
     for _ in range(rounds):
         X, w, h = rng.normal(size=(40, 4)), rng.normal(size=4), rng.choice(weights, size=40)
         y = X @ w + 7.0 * free + rng.normal(size=40) / np.sqrt(h)
-        model = ForwardRegressor(fit_intercept=free, penalize_intercept=False).fit(X, y, sample_weight=h)
+        model = papers(fit_intercept=free, penalize_intercept=False).fit(X, y, sample_weight=h)
         queries = rng.normal(size=(20, 4))
         lower, upper = model.predict_interval(queries, coverage=0.9)
         outcome = queries @ w + 7.0 * free + rng.normal(size=20)
@@ -302,8 +302,8 @@ def test_intervals_cover_where_a_series_drifts_and_where_targets_are_far_from_ze
     X = rng.normal(size=(3000, 3))
     w = np.cumsum(0.02 * rng.normal(size=(3000, 3)), axis=0)
     y = (X * w).sum(axis=1) + 0.5 * rng.normal(size=3000)
-    assert covered(ForwardRegressor(forgetting=0.98), X, y, 0.9) == pytest.approx(0.9, abs=0.025)
-    far = ForwardRegressor(penalize_intercept=False)
+    assert covered(papers(forgetting=0.98), X, y, 0.9) == pytest.approx(0.9, abs=0.025)
+    far = papers(penalize_intercept=False)
     assert covered(far, X + 50, 1000 + X @ [1, 2, 3] + rng.normal(size=3000), 0.9) == pytest.approx(0.9, abs=0.025)
 
 
@@ -313,7 +313,7 @@ def test_intervals_cover_on_real_sets(name, found):
     X, y = load_dataset(name, return_X_y=True)
     X = np.array([[float(v) if not isinstance(v, str) else float(v == "M") for v in row] for row in X])
     order = np.random.default_rng(0).permutation(len(y))
-    share = covered(ForwardRegressor(standardize=True), X[order], scale(y.astype(float))[order], 0.9, skip=100)
+    share = covered(papers(standardize=True), X[order], scale(y.astype(float))[order], 0.9, skip=100)
     assert share == pytest.approx(found, abs=0.02)
 
 
@@ -324,7 +324,7 @@ def test_intervals_cover_on_real_sets(name, found):
 def test_with_a_free_intercept_the_weights_are_those_of_ridge_regression(n_targets):
     X, y = some_rows(200, 6, n_targets)
     X, y = X + 3.0, y + 100.0
-    model = ForwardRegressor(alpha=5.0, penalize_intercept=False).fit(X, y)
+    model = papers(alpha=5.0, penalize_intercept=False).fit(X, y)
     ridge = Ridge(alpha=5.0, solver="svd").fit(X, y)
     assert_allclose(model.coef_, ridge.coef_, rtol=1e-9)
     assert_allclose(model.intercept_, ridge.intercept_, rtol=1e-9)
@@ -339,7 +339,7 @@ def test_a_free_intercept_is_the_limit_of_a_small_penalty(seed, rows, d, weighte
     h = rng.choice([0.5, 1.0, 3.0], size=rows) if weighted else np.ones(rows)
     A, b = np.diag(np.r_[np.ones(d), 1e-9]), np.zeros(d + 1)
     loss = bound = 0.0
-    model = ForwardRegressor(penalize_intercept=False)
+    model = papers(penalize_intercept=False)
     for i, x in enumerate(np.c_[X, np.ones(rows)]):
         A = A + h[i] * np.outer(x, x)
         expected = x @ np.linalg.solve(A, b)
@@ -360,8 +360,8 @@ def test_a_free_intercept_is_the_limit_of_a_small_penalty(seed, rows, d, weighte
 
 def test_with_a_free_intercept_ridge_predictions_follow_shifts_of_the_targets():
     X, y = some_rows(50, 3)
-    one = ForwardRegressor(forward=False, penalize_intercept=False).fit(X, y)
-    two = ForwardRegressor(forward=False, penalize_intercept=False).fit(X, y + 1e6)
+    one = papers(forward=False, penalize_intercept=False).fit(X, y)
+    two = papers(forward=False, penalize_intercept=False).fit(X, y + 1e6)
     assert_allclose(two.predict(X) - 1e6, one.predict(X), atol=1e-8)
     assert two.noise_variance_ == pytest.approx(one.noise_variance_, rel=1e-6)
 
@@ -370,7 +370,7 @@ def test_rows_that_overflow_are_refused_with_a_free_intercept_too(unchanged):
     X, y = some_rows(10)
     bad = X.copy()
     bad[0, 1] = 1e200
-    fresh = ForwardRegressor(penalize_intercept=False)
+    fresh = papers(penalize_intercept=False)
     with unchanged(fresh, "Row 0 "):
         fresh.partial_fit(bad, y)
     fresh.partial_fit(X, y)

@@ -4,11 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
+from forward_replica import papers
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import make_circles
 
-from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman import ForwardClassifier, ParameterFreeClassifier, ParameterFreeRegressor
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -30,9 +31,9 @@ def cosines(model, X):
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_models_are_those_of_the_features(n_components, layout):
     X, y = some_rows()
-    model = ForwardRegressor(random_features=n_components, random_state=0).partial_fit(layout(X), y)
+    model = papers(random_features=n_components, random_state=0).partial_fit(layout(X), y)
     Z = cosines(model, X)
-    alone = ForwardRegressor().partial_fit(Z, y)
+    alone = papers().partial_fit(Z, y)
     assert_allclose(model.predict(layout(X)), alone.predict(Z), rtol=1e-9, atol=1e-12)
     assert_allclose(model.coef_, alone.coef_, rtol=1e-7, atol=1e-10)
     assert_allclose(model.cumulative_loss_, alone.cumulative_loss_, rtol=1e-10)
@@ -51,15 +52,15 @@ def test_models_are_those_of_the_features(n_components, layout):
 def test_cosines_are_exact_to_rounding(scale):
     X, y = some_rows()
     X *= scale
-    model = ForwardRegressor(random_features=64, gamma=0.5, random_state=1).partial_fit(X, y)
+    model = papers(random_features=64, gamma=0.5, random_state=1).partial_fit(X, y)
     model._learner.__reduce__()
-    alone = ForwardRegressor().partial_fit(cosines(model, X), y)
+    alone = papers().partial_fit(cosines(model, X), y)
     assert_allclose(model.cumulative_loss_, alone.cumulative_loss_, rtol=1e-9 * max(scale, 1.0))
 
 
 def test_products_of_features_are_the_kernel():
     X, _ = some_rows(n=20)
-    model = ForwardRegressor(random_features=20_000, gamma=0.3, random_state=0)
+    model = papers(random_features=20_000, gamma=0.3, random_state=0)
     features = model._features(5)
     frequencies, phases = (np.asarray(values) for values in features.__reduce__()[1])
     Z = np.sqrt(2 / 20_000) * np.cos(2 * np.pi * (X @ frequencies.T + phases))
@@ -71,7 +72,7 @@ def test_features_are_of_standardised_rows():
     X, y = some_rows()
     units = np.array([1e-3, 1.0, 10.0, 100.0, 1e4])
     here, there = (
-        ForwardRegressor(random_features=32, random_state=0, standardize=True).partial_fit(rows, y)
+        papers(random_features=32, random_state=0, standardize=True).partial_fit(rows, y)
         for rows in (X, X * units + 5 * units)
     )
     assert_allclose(there.predict(X * units + 5 * units), here.predict(X), rtol=1e-8, atol=1e-8)
@@ -98,8 +99,8 @@ def test_mixtures_have_nonlinear_members(make, state):
 
 def test_cutting_and_pickling_change_nothing():
     X, y = some_rows()
-    whole = ForwardRegressor(random_features=10, random_state=0).partial_fit(X, y)
-    parts = ForwardRegressor(random_features=10, random_state=0)
+    whole = papers(random_features=10, random_state=0).partial_fit(X, y)
+    parts = papers(random_features=10, random_state=0)
     for rows in (slice(0, 1), slice(1, 8), slice(8, None)):
         parts = pickle.loads(pickle.dumps(parts.partial_fit(X[rows], y[rows])))
     assert_array_equal(parts.predict(X), whole.predict(X))
@@ -108,7 +109,7 @@ def test_cutting_and_pickling_change_nothing():
 
 def test_rows_that_are_not_finite_are_refused(unchanged):
     X, y = some_rows()
-    model = ForwardRegressor(random_features=10, random_state=0).partial_fit(X, y)
+    model = papers(random_features=10, random_state=0).partial_fit(X, y)
     for value in (np.nan, np.inf):
         bad = X.copy()
         bad[5, 2] = value
@@ -117,4 +118,4 @@ def test_rows_that_are_not_finite_are_refused(unchanged):
         with pytest.raises(ValueError, match=r"\(row 5, column 2\)"):
             model.predict(bad)
     with pytest.raises(ValueError, match="'random_features' parameter"):
-        ForwardRegressor(random_features=-1).fit(X, y)
+        papers(random_features=-1).fit(X, y)

@@ -29,8 +29,6 @@ from onlinebregman import (
 )
 
 MODELS = [
-    ForwardRegressor(),
-    ForwardRegressor(forward=False, forgetting=0.99),
     ForwardClassifier(),
     ImplicitGDRegressor(),
     ImplicitGDRegressor(average=5, fit_intercept=False),
@@ -116,7 +114,7 @@ def test_weights_and_layouts_give_the_numbers_of_the_formulas(seed, n, d, densit
     assert model.n_samples_seen_ == h.sum()
 
 
-@pytest.mark.parametrize("model", [*MODELS, ForwardRegressor(forward=False)], ids=repr)
+@pytest.mark.parametrize("model", MODELS, ids=repr)
 @pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
 def test_coef_and_intercept_are_in_units_of_the_data(model, layout):
     X, y = rows_of(model, n=200)
@@ -212,20 +210,20 @@ def test_every_epoch_counts_its_rows():
     assert model.set_params(warm_start=False).fit(X, y).n_samples_seen_ == 180
 
 
-def test_what_learning_starts_with_says_whether_columns_are_centred(learned):
+def test_what_learning_starts_with_says_whether_columns_are_centred():
     X, y = some_rows()
     for first, centred in ((np.array, True), (sparse.csr_array, False)):
-        model = ForwardRegressor(standardize=True).fit(first(X[:20]), y[:20])
+        model = ForwardRegressor(random_features=8, random_state=0).fit(first(X[:20]), y[:20])
         assert model.mean_.any() == centred
         others = [copy.deepcopy(model).partial_fit(kind(X[20:]), y[20:]) for kind in (np.array, sparse.csr_array)]
-        assert learned(others[0]) == learned(others[1])  # bit for bit
+        assert_allclose(others[0].coef_, others[1].coef_, rtol=1e-12)
     assert model.set_params(standardize=False).partial_fit(X, y).n_samples_seen_ == 80  # read when learning starts
     assert not hasattr(model.fit(X, y), "mean_")
 
 
 def test_without_it_there_are_no_statistics():
     X, y = some_rows()
-    for model in (ImplicitGDRegressor(), ForwardRegressor(), EGRegressor()):
+    for model in (ImplicitGDRegressor(), ForwardRegressor(standardize=False), EGRegressor()):
         model.partial_fit(X / abs(X).max(axis=0), y)
         for name in ("mean_", "scale_", "n_samples_seen_"):
             with pytest.raises(AttributeError, match="standardize=True, set before learning starts"):

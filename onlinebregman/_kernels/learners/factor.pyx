@@ -10,8 +10,9 @@ and x_k, z, h those of the row after the rotations before:
 In the end y is the residual y - x'A^-1 b, and h is h / (1 + h x'A^-1 x): the prediction is a by-product of the update.
 D only grows, so A stays positive definite for all data. With a forgetting factor, A <- gamma A + h x x' and b <- gamma
 b + h y x, gamma d_k takes the place of d_k, but no pivot is discounted below `least`, a small part of a: in directions
-in which no row has a component, such as the difference of equal columns, only rounding errors would remain. The update
-is backward stable, and scaling a feature scales a column of U, so badly scaled features cost no digits. One row costs
+in which no row has a component, such as the difference of equal columns, only rounding errors would remain. A row of
+negative weight takes off what one of positive weight has added; rounding errors then leave at least a quarter of d_k.
+Where there is nothing yet, d_k = 0, a row fits exactly, and h' = 0. The update is backward stable, and scaling a feature scales a column of U, so badly scaled features cost no digits. One row costs
 O(d^2), a prediction half of that.
 
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
@@ -43,6 +44,12 @@ cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noex
         r += d - k + m
 
 
+cdef inline double raised(double past, double weight, double x) noexcept nogil:
+    """The pivot with a row of this weight."""
+    cdef double pivot = past + weight * x * x
+    return 0.25 * past if pivot < 0.25 * past else pivot
+
+
 cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* weight, Py_ssize_t n,
                       double gamma, double least) noexcept nogil:
     """Rotate n <= BATCH rows (x, y) into the factor together, bit for bit as one after the other."""
@@ -56,8 +63,8 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
             x[j] = z[j * width + k]
             full = full and x[j] != 0
             past = discounted(r[0], gamma, least)
-            pivot = past + weight[j] * x[j] * x[j]
-            keep[j], gain[j] = past / pivot, weight[j] * x[j] / pivot
+            pivot = raised(past, weight[j], x[j])
+            keep[j], gain[j] = (1.0, 0.0) if pivot == 0 else (past / pivot, weight[j] * x[j] / pivot)
             r[0] = pivot
             weight[j] *= keep[j]
         if full:
@@ -73,20 +80,21 @@ cdef bint rotate_row(double* rotated, const double* r, Py_ssize_t d, Py_ssize_t 
                      double gamma, double least) noexcept nogil:
     """Rotate a row into a copy of the factor, bit for bit as `rotate_rows` would; False if not all of it is finite."""
     cdef Py_ssize_t k, n = d + m
-    cdef double past, pivot, x
+    cdef double past, pivot, keep, gain, x
     cdef bint finite = True
     for k in range(d):
         n -= 1
         x = z[k]
         past = discounted(r[0], gamma, least)
-        pivot = past + weight[0] * x * x
+        pivot = raised(past, weight[0], x)
+        keep, gain = (1.0, 0.0) if pivot == 0 else (past / pivot, weight[0] * x / pivot)
         if x != 0:
-            finite &= not ob_rotate_into(rotated + 1, r + 1, z + k + 1, x, past / pivot, weight[0] * x / pivot, n)
+            finite &= not ob_rotate_into(rotated + 1, r + 1, z + k + 1, x, keep, gain, n)
         else:
             memcpy(rotated + 1, r + 1, n * sizeof(double))
         rotated[0] = pivot
         finite &= isfinite(pivot)
-        weight[0] *= past / pivot
+        weight[0] *= keep
         rotated += 1 + n
         r += 1 + n
     return finite
@@ -94,15 +102,14 @@ cdef bint rotate_row(double* rotated, const double* r, Py_ssize_t d, Py_ssize_t 
 
 cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* share, Py_ssize_t n,
                       double gamma, double least) noexcept nogil:
-    """Apply the rotations to n rows (x, 0) of weight 1, each by itself, without changing the factor.
+    """Apply the rotations to n rows (x, 0) of weights h, each by itself, without changing the factor.
 
-    They leave -x'A^-1 b in place of the 0, and share = 1 / (1 + x'(gamma A)^-1 x).
+    They leave -x'A^-1 b in place of the 0, and h / (1 + h x'(gamma A)^-1 x) in place of the weights `share`.
     """
     cdef Py_ssize_t j, k, width = d + m
     cdef double x, past
     for j in range(n):
         memset(z + j * width + d, 0, m * sizeof(double))
-        share[j] = 1.0
     for k in range(d):
         for j in range(n):
             x = z[j * width + k]
@@ -132,6 +139,24 @@ def unpacked(values, Py_ssize_t d, Py_ssize_t m):
         U[k, k + 1:], g[k] = row[:d - k - 1], row[d - k - 1:]
         start += d - k + m
     return D, U, g
+
+
+def factored(S, Py_ssize_t d):
+    """(D, U, g, squares of residuals) of S = sum (x, y) (x, y)' and the prior; see `unpacked`."""
+    A, b, squares = S[:d, :d].copy(), S[:d, d:], np.diagonal(S)[d:]
+    empty = np.diagonal(A) == 0.0  # of an intercept without a penalty before the first row, or of constant columns
+    A[empty, empty] = 1.0
+    scale = np.sqrt(np.diagonal(A))
+    try:
+        lower = np.linalg.cholesky(A / np.multiply.outer(scale, scale)) * scale[:, np.newaxis]
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "The rows of all shards together leave A, the prior and sum x x', singular; raise alpha."
+        ) from None
+    root = np.diagonal(lower)
+    D, U, g = root ** 2, lower.T / root[:, np.newaxis], np.linalg.solve(lower, b) / root[:, np.newaxis]
+    D[empty] = 0.0
+    return D, U, g, np.maximum(squares - (g * g * D[:, np.newaxis]).sum(axis=0), 0.0)
 
 
 def inverse_root(D, U, double gamma, double alpha):

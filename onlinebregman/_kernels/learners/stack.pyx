@@ -107,7 +107,7 @@ cdef class Stack(Undoable):
 
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil:
         """The forward algorithm's prediction for x; the buffer has n_experts + 1 numbers."""
-        cdef double share
+        cdef double share = 1.0
         memcpy(buffer, x, self.n_experts * sizeof(double))
         reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &share, 1, FORGETTING[j], LEAST[j])
         return share * (0.0 - buffer[self.n_experts])

@@ -45,6 +45,52 @@ OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff
     }
 }
 
+/* The centre of the rows: of each column its mean, the scatter sum h (x - mean)^2 about it, and the prior that the
+ * factor has of its weight, 0 as long as the column is constant. A column whose deviation is below this part of its mean
+ * is constant up to rounding. */
+#define OB_CONSTANT 1e-14
+
+/* Whether a column of the row z differs from its mean for the first time */
+OB_CLONES static int ob_differs(const double *restrict z, const double *restrict mean, const double *restrict prior,
+                                ptrdiff_t n) {
+    int64_t found = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        found |= (prior[i] == 0.0) & (z[i] != mean[i]);
+    return found != 0;
+}
+
+/* z -= mean; 0 in columns that are constant so far */
+OB_CLONES static void ob_centre(double *restrict z, const double *restrict mean, const double *restrict prior,
+                                ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = (z[i] - mean[i]) * (prior[i] > 0.0 ? 1.0 : 0.0);
+}
+
+/* The prior that a column should have, alpha times its variance; infinite if that overflows */
+OB_INLINE double ob_prior(double scatter, double mean, double alpha, double total) {
+    const double least = (OB_CONSTANT * mean) * (OB_CONSTANT * mean) * total;
+    return (scatter > least) | !(scatter <= DBL_MAX) ? alpha * (scatter / total) : 0.0;
+}
+
+/* The same, and then add the row to means and scatter (Welford): `share` is its part of the weight `total` of all rows,
+ * h its weight about the old means; the past is multiplied by gamma. Returns whether a prior is by more than a factor of
+ * two not what it should be, which is `alpha` for all columns if that is `fixed`. */
+OB_CLONES static int ob_centre_and_count(double *restrict z, double *restrict mean, double *restrict scatter,
+                                         double *restrict prior, double gamma, double share, double h, double alpha,
+                                         double total, int fixed, ptrdiff_t n) {
+    int64_t off = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double c = z[i] - mean[i], m = mean[i] + share * c, s = gamma * scatter[i] + (h * c) * c;
+        const double p = gamma * prior[i], t = fixed ? alpha : ob_prior(s, m, alpha, total);
+        z[i] = (p > 0.0) | (t > 0.0) ? c : 0.0 * c;
+        mean[i] = m;
+        scatter[i] = s;
+        prior[i] = p;
+        off |= (t > 2.0 * p) | ((t > 0.0) & (2.0 * t < p));
+    }
+    return off != 0;
+}
+
 /* U is stored in blocks of four columns, each down to the diagonal of its last column, in tiles of 4 columns x 8 rows:
  * one contiguous piece of aligned memory. Values below the diagonal are 0. */
 #define OB_TILE 32
