@@ -186,6 +186,10 @@ class Terms:
                 part[:, :, -1] += means @ scores.coef.T / divisor[..., 0]
                 continue
             part[:, :, -2] = z @ scores.coef.T / divisor[..., 0]
+            if scores.center is not None:  # waves are split as they are
+                shift = scores.center @ scores.coef.T / divisor[..., 0]
+                part[:, :, -2] += shift
+                part[:, :, -1] -= shift
             if self._sample is not None:
                 self._split_waves(scores, image, sample, columns, part, divisor[..., 0])
         return terms
