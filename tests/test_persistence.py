@@ -35,14 +35,8 @@ from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.mapping import MapLearner
 from onlinebregman._kernels.learners.matching import MatchingLearner
-from onlinebregman._kernels.learners.mixer import (
-    AggregatingMixer,
-    BrierMixer,
-    LogMixer,
-    MeanMixer,
-    OutputsMixer,
-    Unmixed,
-)
+from onlinebregman._kernels.learners.mean_mixer import MeanMixer
+from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, OutputsMixer, Unmixed
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
@@ -326,7 +320,7 @@ def examples():
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)
     rows = np.array([[0.5, 0.25, 0.25], [0.1, 0.2, 0.3]])
-    found[MeanMixer] = MeanMixer(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), SquaredLoss(), True, None)
+    found[MeanMixer] = MeanMixer(Hedge(3, 0.5, 0.1, prior=np.array([0.5, 0.3, 0.2])), SquaredLoss(), True, None, None)
     found[AggregatingMixer] = AggregatingMixer(Hedge(3, 0.5, 0.1), 0.0, 2.0)
     found[LogMixer] = LogMixer(Hedge(3, prior=np.array([0.5, 0.3, 0.2])), False, False)
     found[BrierMixer] = BrierMixer(Hedge(1), False, 3)
@@ -336,7 +330,9 @@ def examples():
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
     found[Stack], found[QuantileTracker] = Stack(3, None, 0.1), QuantileTracker()
     found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack], found[QuantileTracker])
-    found[OutputsMixer] = OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None) for _ in range(2)])
+    found[OutputsMixer] = OutputsMixer(
+        [MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]
+    )
     found[ProbabilityMixer] = ProbabilityMixer(Hedge(2, 1.0, 0.1), 5, ["softmax", "calibrated"], None)
     learners = [found[SoftmaxLearner], MultiLearner([learned_by(EuclideanGeometry(np.ones(3))) for _ in range(5)])]
     found[MixtureLearner] = MixtureLearner(learners, found[ProbabilityMixer], [np.arange(5.0), np.eye(5)])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.mean_mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .scores import Scores
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid

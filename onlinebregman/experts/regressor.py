@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._kernels.learners.hedge import Hedge
-from .._kernels.learners.mixer import AggregatingMixer, MeanMixer
+from .._kernels.learners.mean_mixer import MeanMixer
+from .._kernels.learners.mixer import AggregatingMixer
 from .._online.compiled import make_loss
 from .._online.estimator import Call
 from .._online.examples import LearnsTargets
@@ -85,6 +86,11 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     - average, absolute error: rate sqrt(8 ln K / T) / B, regret at most B sqrt(T ln K / 2);
     - eg, squared error: rate sqrt(8 ln K / T) / B^2, regret at most B^2 sqrt(T ln K / 2) against every mixture;
     - eg, absolute error: the same as for the average, against every mixture.
+
+    Unless `data_bounds` give the range, absurd forecasts and targets are limited before the weights learn from them: an
+    expert whose forecast is more than ten mean deviations from the mean of the targets has no weight in that row, and
+    errors beyond ten mean errors of the mixture, and three deviations of the targets, count as the nearest within.
+    `expert_losses_` are those of the forecasts as they are; `regret_bound_` includes what limits have changed.
 
     The weight of a row multiplies its losses; these bounds are for weights of 1, `regret_bound_` for any weights. The
     first two hold for weights up to 1; for weights up to h, the rate divided by h has no gap, and h times the bound.
@@ -180,11 +186,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     @finite("prediction")
     def _predict_validated(self, X, settings: tuple) -> Array:
         check_finite(X)
-        if isinstance(self._learner, AggregatingMixer):
-            return self._learner.predict(self._forecasts(X))[:, 0]
-        if not self.estimators_:
-            return np.ascontiguousarray(self._columns(X)) @ self.weights_  # BLAS rounds each order differently
-        return sum((v * self._forecast(k, X) for k, v in enumerate(self.weights_)), start=np.zeros(()))
+        return self._learner.predict(self._forecasts(X))[:, 0]
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
         rows = super()._check(call, X, y, sample_weight)
@@ -194,7 +196,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         if self.strategy == "aggregating":
             return AggregatingMixer(hedge, *self._bounds("strategy='aggregating'", {"y"})[:2])
         loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
-        return MeanMixer(hedge, make_loss(loss), self.strategy == "eg", None)
+        limits = self._bounds("", {"y"})[:2] if self.learning_rate == "theory" else "errors"
+        return MeanMixer(hedge, make_loss(loss), self.strategy == "eg", None, limits)
 
     def _columns(self, X) -> Array:
         return dense(X, np.float64)

@@ -12,7 +12,8 @@ from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, cl
 from sklearn.utils import Tags, get_tags
 
 from .._kernels.learners.hedge import Hedge
-from .._kernels.learners.mixer import MeanMixer, Unmixed
+from .._kernels.learners.mean_mixer import MeanMixer
+from .._kernels.learners.mixer import Unmixed
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.estimator import SHUFFLED, Call, Examples
@@ -431,4 +432,4 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
             separate = self.estimators_[0].handle_unknown == "add"
             return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links, None, separate)
         self._learned_loss = self.estimators_[0]._learned_loss
-        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False, QuantileTracker())
+        return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False, QuantileTracker(), None)

@@ -30,7 +30,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from .._kernels.learners.mixer import MeanMixer
+from .._kernels.learners.mean_mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from .._kernels.learners.mixer import MeanMixer, OutputsMixer
+from .._kernels.learners.mean_mixer import MeanMixer
+from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import CentredMixer
 from .._online.compiled import make_loss
@@ -63,8 +64,12 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     If the loss only depends on the residual, members learn targets minus the mean of the previous targets, and their
     predictions are clipped to the range of the targets so far, which does not increase the loss if the target is within
     that range. So the first prediction is 0 and the second the first target, whatever the members say, and they learn
-    the first two targets as 0, since too little is known of the mean. A constant added to all targets is added to all
-    predictions but the first; everything is computed from the differences to the first target.
+    targets as 0 until three different ones are known, since too little is known of the mean. A constant added to all
+    targets is added to all predictions but the first; everything is computed from differences to one of them.
+
+    Targets more than ten mean deviations from the mean are learned as the nearest within: a single absurd one does not
+    spoil the model, and a lasting change is followed within some rows. Losses are those of the true targets, and
+    `regret_bound_` includes what clipping has changed.
 
     Several outputs, y of shape (n_samples, n_outputs), are learned by members with one learner for each, or one matrix
     for all, and each has a mixture of its own: attributes about weights, losses and combinations of members then have a
@@ -177,4 +182,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         hedge, stack = self._make_hedge(None, stacked=centred)
         loss = make_loss(self._learned_loss)
         tracker = QuantileTracker()
-        return CentredMixer(hedge, loss, stack, tracker) if centred else MeanMixer(hedge, loss, False, tracker)
+        if centred:
+            return CentredMixer(hedge, loss, stack, tracker)
+        bounded = np.isfinite(self._learned_loss.target_range).all()
+        return MeanMixer(hedge, loss, False, tracker, None if bounded else "targets")

@@ -14,7 +14,8 @@ from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.gaussian import FullGaussianLearner
 from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
-from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, MeanMixer, Unmixed
+from onlinebregman._kernels.learners.mean_mixer import MeanMixer
+from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, Unmixed
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.softmax import SoftmaxLearner
@@ -356,8 +357,10 @@ FORGED = {
     "no classes": lambda: BrierMixer(Hedge(2), False, 0),
     "sparse forecasts": lambda: LogMixer(Hedge(3), False, True).learn(sparse.csr_array(SQUARE)),
     "forecasts of other experts": lambda: LogMixer(Hedge(2), False, True).learn(SQUARE),
-    "too few targets": lambda: MeanMixer(Hedge(3), SquaredLoss(), False, None).learn(SQUARE, np.ones(2)),
-    "too few weights": lambda: MeanMixer(Hedge(3), SquaredLoss(), False, None).learn(SQUARE, np.ones(3), np.ones(2)),
+    "too few targets": lambda: MeanMixer(Hedge(3), SquaredLoss(), False, None, None).learn(SQUARE, np.ones(2)),
+    "too few weights": lambda: MeanMixer(Hedge(3), SquaredLoss(), False, None, None).learn(
+        SQUARE, np.ones(3), np.ones(2)
+    ),
     "covariance": lambda: FullGaussianLearner(np.ones(3), 1.0, np.ones(3)),
     "variances": lambda: ExponentialFamilyLearner(np.ones(3), 1.0, "gaussian", "Forward", np.ones(2), 1.0, None),
     "learners of other rows": lambda: MultiLearner([_learner(np.ones(3)), _learner(np.ones(2))]),

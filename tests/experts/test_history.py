@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.learners.hedge import Hedge, History
-from onlinebregman._kernels.learners.mixer import MeanMixer
+from onlinebregman._kernels.learners.mean_mixer import MeanMixer
 from onlinebregman._kernels.losses.loss import SquaredLoss
 
 from onlinebregman import ExpertMixtureRegressor
@@ -58,7 +58,7 @@ def test_a_row_is_written_once_and_moved_a_few_times(monkeypatch, n_rows):
         allocated.append(np.prod(shape))
         return empty(shape, *args, **kwargs)
 
-    mixer = MeanMixer(Hedge(2, 1.0, history=History(2, 1000)), SquaredLoss(), False, None)
+    mixer = MeanMixer(Hedge(2, 1.0, history=History(2, 1000)), SquaredLoss(), False, None, None)
     X = np.random.default_rng(0).normal(size=(5000, 2))
     monkeypatch.setattr(np, "empty", counted)
     for start in range(0, 5000, n_rows):

@@ -238,9 +238,9 @@ def test_the_member_that_refuses_a_row_is_known():
     )
     adaptive = MirrorDescentRegressor()
     model = ParameterFreeRegressor(members=[gentle, adaptive, gentle, wild, adaptive])
-    model.partial_fit([[0.0]], [0.0])
-    with pytest.raises(ValueError, match=r"row 1.*eta0=1e\+300"):
-        model.partial_fit([[1e5], [1e5]], [1e4, 1.0])
+    model.partial_fit(np.zeros((3, 1)), [0.0, 1.0, 3.0])
+    with pytest.raises(ValueError, match=r"row 0.*eta0=1e\+300"):
+        model.partial_fit([[1e5], [1e5]], [9.0, 1.0])
     assert model._learner.refusing == 3
 
 

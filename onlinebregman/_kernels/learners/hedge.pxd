@@ -17,6 +17,8 @@ cdef struct Totals:
     double loss               # of the mixture
     double gap
     double rows               # their number
+    double cost               # of the mixture: what of its loss is learned
+    double unlearned          # the most that the mixture lost to an expert by what is not learned
 
 
 cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
@@ -48,4 +50,5 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil
     cdef void hold(self) noexcept nogil
     cdef void release(self) noexcept nogil
+    cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil
     cdef bint finite(self) noexcept nogil

@@ -131,6 +131,9 @@ cdef class Hedge(Undoable):
     rate) or bound it (rate range^2 / 8 for each row, Hoeffding). At the rate -min ln(prior) / gap, which is ln K / gap
     for equal priors, both last terms are equal (AdaHedge).
 
+    If the costs of a row are others than its losses, as of targets that were clipped, the bound is on costs; that on
+    losses is larger by `unlearned`, the sum of the most that the difference of the mixture's and an expert's changes.
+
     With a share, a part of all weight is redistributed after each row, v <- (1 - share) v + share prior (fixed
     share): costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts,
     with the logarithm of the prior weight of the sequence.
@@ -239,7 +242,8 @@ cdef class Hedge(Undoable):
         # a sequence has weight prior, times 1 - share + share prior where it stays, times share prior at each switch
         stays = -log1p(-self.share * (1 - self.least_prior)) * max(self.n_rows - 1 - n_switches, 0)
         switches = n_switches * (self.neg_log_least - log(self.share)) if n_switches else 0.0
-        return (stays + switches - log(self.least_prior if prior is None else prior)) / self.current_rate() + self.gap
+        information = stays + switches - log(self.least_prior if prior is None else prior)
+        return information / self.current_rate() + self.totals.gap + self.totals.unlearned
 
     cdef double current_rate(self) noexcept nogil:
         if not isnan(self.fixed_rate):
@@ -322,7 +326,7 @@ cdef class Hedge(Undoable):
         cdef double keep = 1.0 - self.share if n_rows == 1 else (1.0 - self.share) ** n_rows
         cdef double part = self.share if n_rows == 1 else 1.0 - keep
         cdef Totals* totals = &self.totals
-        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.loss)
+        cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.cost)
         # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
         mixed = rise
         if rate < INFINITY:  # relative to the largest terms, which do not underflow: the sum is 1 / the largest weight
@@ -335,9 +339,19 @@ cdef class Hedge(Undoable):
         for k in range(self.n_experts):
             self.costs[k] += costs[k]
         totals.gap += max(cost - mixed, 0.0)
+        totals.cost += cost
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
             ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], keep,
                      part * total / self.n_experts, rate, best + rise, self.n_experts)
+
+    cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil:
+        """Count, for the bound, what of the losses of a row are not costs."""
+        cdef Py_ssize_t k
+        cdef double most = 0.0
+        for k in range(self.n_experts):
+            if (loss - cost) - (losses[k] - costs[k]) > most:
+                most = (loss - cost) - (losses[k] - costs[k])
+        self.totals.unlearned += most
 
     cdef bint finite(self) noexcept nogil:
         """Whether the costs of the mixture and of at least one expert are finite so far."""

@@ -3,7 +3,7 @@
 # Scores that are not log odds, such as those of the hinge loss, are calibrated: a sigmoid is learned by on-line Newton
 # steps on the log losses of one class against the rest, with the sum of all curvatures so far.
 
-from libc.math cimport exp, fabs, isfinite, log1p
+from libc.math cimport exp, fabs, isfinite, log, log1p
 from scipy.special.cython_special cimport expit
 
 cdef enum:
@@ -77,3 +77,42 @@ cdef inline void calibrate(Calibration* s, const double* scores, Py_ssize_t n, P
     s.offset -= part * offset
     if not (isfinite(det) and isfinite(s.slope) and isfinite(s.offset)):
         s[0] = before
+
+
+# Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
+
+
+cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
+    cdef Py_ssize_t c
+    cdef double most = a[0]
+    for c in range(1, n):
+        most = max(most, a[c])
+    return most
+
+
+cdef inline double log_softmax(const double* a, Py_ssize_t width, Py_ssize_t y) noexcept nogil:
+    """ln p_y from logits."""
+    cdef double most, total = 0.0
+    cdef Py_ssize_t c
+    if width == 1:
+        return log_sigmoid(a[0] if y else -a[0])
+    most = largest(a, width)
+    for c in range(width):
+        total += exp(a[c] - most)
+    return a[y] - most - log(total)
+
+
+cdef inline void add_softmax(double* a, Py_ssize_t width, double weight, double* p) noexcept nogil:
+    """Add the probabilities from logits, times a weight; the logits are overwritten."""
+    cdef double most, total = 0.0
+    cdef Py_ssize_t c
+    if width == 1:
+        p[1] += weight * sigmoid(a[0])
+        p[0] += weight * sigmoid(-a[0])
+        return
+    most = largest(a, width)
+    for c in range(width):
+        a[c] = exp(a[c] - most)
+        total += a[c]
+    for c in range(width):
+        p[c] += weight * a[c] / total

@@ -2,7 +2,6 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport Stack
-from onlinebregman._kernels.losses.loss cimport Loss
 
 
 cdef enum Phase:              # of a call
@@ -19,11 +18,13 @@ cdef class Mixer(AtomicLearner):
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions of numbers, or None
     cdef tuple undoable                 # those of the three that it has
     cdef double error                   # |target - prediction| of a row, if it is tracked; negative: do not count it
+    cdef bint clipped                   # whether not the losses of a row are learned, but `costs`
+    cdef double cost                    # then the mixture's loss as it is learned
     cdef readonly bint gradient         # whether costs are the gradient of the mixture's loss, not the experts' losses
     cdef double[::1] memory             # of which the following are parts
     cdef double* v                      # weights of the experts
     cdef double* losses                 # losses of the experts
-    cdef double* costs                  # their linear approximations, if `gradient`
+    cdef double* costs                  # what is learned instead: linear approximations, if `gradient`, or `clipped`
     cdef double* work                   # 2 `lanes` numbers, and more of a subclass
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
@@ -51,10 +52,6 @@ cdef class OutputsMixer(Mixer):
     cdef double[::1] row                # scores of one output
 
     cdef void gather(self, const double* scores, Py_ssize_t output, double* row) noexcept nogil
-
-
-cdef class MeanMixer(Mixer):
-    cdef readonly Loss loss
 
 
 cdef class AggregatingMixer(Mixer):

@@ -8,7 +8,7 @@ of their mixture.
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, log
+from libc.math cimport INFINITY, NAN, exp, isfinite, log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -18,7 +18,6 @@ from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.fields cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -135,20 +134,24 @@ cdef class Mixer(AtomicLearner):
         """Count a row of scores, computed before the experts learned it, and learn it; returns the `Status`."""
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double loss, cost = 0.0
+        cdef double* costs
         self.hedge.weigh(self.v)
+        self.clipped = False
         loss = self.compare(scores, y, weight)
         if not isfinite(loss):
             return BAD_TARGET
         if self.phase != LEARN:
+            costs = self.costs if self.gradient or self.clipped else self.losses
             for k in range(n):
                 self.losses[k] *= weight
-            for k in range(n if self.gradient else 0):
-                self.costs[k] *= weight
-                cost += self.v[k] * self.costs[k]
-            if self.gradient:
-                self.hedge.count(self.losses, weight * loss, self.v, self.costs, cost)
-            else:
-                self.hedge.count(self.losses, weight * loss, self.v, self.losses, weight * loss)
+            for k in range(n if costs == self.costs else 0):
+                costs[k] *= weight
+                cost += self.v[k] * costs[k]
+            if not self.gradient:
+                cost = weight * (self.cost if self.clipped else loss)
+            if self.clipped:
+                self.hedge.leave_out(self.losses, weight * loss, costs, cost)
+            self.hedge.count(self.losses, weight * loss, self.v, costs, cost)
             if self.tracker is not None and self.error >= 0 and not self.tracker.learn(self.error):
                 return LOSS_OVERFLOWED
         if self.phase != JUDGE and not self.settle(scores, y, weight):
@@ -175,8 +178,9 @@ cdef class Mixer(AtomicLearner):
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
 
-        Also computes the losses of the experts, if `gradient` the gradient with respect to the weights, and with a
-        `tracker` the error. Counts, unless in the phase `LEARN`, and learns, unless it is to `JUDGE`, with the `stack`.
+        Also computes the losses of the experts, if `gradient` the gradient with respect to the weights, with a
+        `tracker` the error, and if it sets `clipped`, the costs and the `cost` that are learned. Counts, unless in the
+        phase `LEARN`, and learns, unless it is to `JUDGE`, with the `stack`.
         """
         return 0.0
 
@@ -338,43 +342,6 @@ cdef class OutputsMixer(Mixer):
             (<Mixer> self.parts[k]).mix(row, out, buffer)
             out += (<Mixer> self.parts[k]).n_scores
             buffer += (<Mixer> self.parts[k]).buffer_size()
-
-
-@cython.final
-cdef class MeanMixer(Mixer):
-    """The weighted mean of scores. With a loss that is convex in the score its loss is at most that of the experts.
-
-    Parameters
-    ----------
-    hedge : Hedge
-    loss : Loss
-    gradient : bool
-        Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
-    tracker : QuantileTracker or None
-        Of the errors of the link of the mean.
-    """
-
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, state=None):
-        self.loss, self.gradient, self.tracker = loss, gradient, tracker
-        self.allocate(hedge, hedge.n_experts, 1)
-
-    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef double mean, slope
-        self.mix(scores, &mean, self.v)
-        slope = self.loss.derivative(mean, y) if self.gradient else 0.0
-        for k in range(self.hedge.n_experts):
-            self.losses[k], self.costs[k] = self.loss.value(scores[k], y), slope * scores[k]
-        if self.tracker is not None:
-            self.error = fabs(y - self.loss.link(mean))
-        return self.loss.value(mean, y)
-
-    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef double mean = 0.0
-        for k in range(self.hedge.n_experts):
-            mean += buffer[k] * scores[k]
-        out[0] = mean
 
 
 @cython.final

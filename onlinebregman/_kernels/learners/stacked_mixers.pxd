@@ -1,26 +1,31 @@
 from onlinebregman._kernels.learners.links cimport Calibration
 from onlinebregman._kernels.learners.mixer cimport Mixer
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.robust cimport ob_robust
 
 
 cdef struct TargetStats:      # statistics of the targets so far
     double weight
-    double origin             # the first one; the next three are distances from it
+    double origin             # the scale's; the next three are distances from it
     double mean
     double lo, hi
     double first_loss         # of predicting 0, rather than the first target, before any was known
-    double rows
 
 
 cdef class CentredMixer(Mixer):
     cdef readonly Loss loss
-    cdef TargetStats stats
+    cdef TargetStats stats    # of targets as they are learned
     cdef TargetStats* known   # those with which the next row is predicted: the same, or those at the start of the call
     cdef TargetStats held
+    cdef ob_robust scale      # of the targets
+    cdef ob_robust held_scale
+    cdef double target        # of a row, as it is learned: a distance, like `stats`
 
+    cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil
+    cdef double cost_of(self, double p) noexcept nogil
     cdef double prediction_of(self, double score) noexcept nogil
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil
-    cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil
+    cdef bint learn_stack(self, double m, double mixed, double y, double shift, double weight) noexcept nogil
 
 
 cdef class ProbabilityMixer(Mixer):

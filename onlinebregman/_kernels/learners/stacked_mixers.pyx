@@ -12,22 +12,21 @@ Either may have a `stack` of linear combinations of the experts, which are mixed
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, exp, fabs, isfinite, log, tanh
+from libc.math cimport INFINITY, fabs, isfinite, log, tanh
 from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
-    CALIBRATED, SOFTMAX, Calibration, calibrate, link_of, log_sigmoid, sigmoid
+    CALIBRATED, SOFTMAX, Calibration, add_softmax, calibrate, largest, link_of, log_sigmoid, log_softmax, sigmoid
 )
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
-from onlinebregman._kernels.learners.stack cimport VOTES, Stack
+from onlinebregman._kernels.learners.stack cimport VOTES, Residuals, Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
-
-# Rows whose predictions do not depend on centred learners: 0, then the first target, to which all of them are clipped.
-cdef enum:
-    UNLEARNED = 2
+from onlinebregman._kernels.ops.robust cimport (
+    OB_FIRST, ob_robust, ob_robust_clip, ob_robust_count, ob_robust_known
+)
 
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
@@ -35,16 +34,25 @@ cdef double VOTE_POWER = 8.0  # votes are the experts' probabilities to this pow
 CONSTANTS = (TINY, FAR, VOTE_POWER, VOTES)  # for exports and explanations, which compute the same
 
 
-cdef inline double from_origin(TargetStats* stats, double y) noexcept nogil:
-    """The distance of the next target from the first one."""
-    if stats.weight == 0:
-        stats.origin = y
-    return y - stats.origin
+cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nogil:
+    """Bring what the first targets said into the interval of the scale, of which the origin may have moved.
+
+    Returns whether some were outside.
+    """
+    cdef bint moved = stats.weight > 0 and stats.origin != scale.origin
+    stats.origin = scale.origin
+    if not ob_robust_known(scale) or scale.moves > OB_FIRST or not (
+            moved or stats.lo < scale.lo or stats.hi > scale.hi):
+        return False
+    if moved:
+        stats.mean, stats.lo, stats.hi = scale.mean, scale.lo, scale.hi
+    stats.mean = ob_robust_clip(scale, stats.mean)
+    stats.lo, stats.hi = max(stats.lo, scale.lo), min(stats.hi, scale.hi)
+    return True
 
 
 cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
-    """Count a target, given as its distance from the first one."""
-    stats.rows += 1.0
+    """Count a target, given as its distance from the origin."""
     stats.weight += weight
     stats.mean += weight / stats.weight * (y - stats.mean)
     stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
@@ -54,10 +62,12 @@ cdef inline void update_stats(TargetStats* stats, double y, double weight) noexc
 cdef class CentredMixer(Mixer):
     """The weighted mean of scores of learners that learn targets minus their mean so far.
 
-    Predictions are clipped to the range of the targets so far. The first two targets, whose predictions do not depend
-    on learners, they learn as 0. Targets and predictions are distances from the first target, so that what is learned
-    does not depend on a constant that is added to all targets, nor does it lose digits. The loss that the first
-    prediction, 0, adds to that of the first target itself is the same for all experts, and only in `first_loss`.
+    Predictions are clipped to the range of the targets so far. Targets far from the others are learned as the ends of
+    their robust scale, see `ops/robust.h`, and so are predictions: costs are losses of these, the rest of a loss is
+    only reported. Until the scale is known, predictions do not depend on learners, which learn targets as 0, and cost
+    nothing. Targets and predictions are distances from an origin, so that what is learned does not depend on a constant
+    that is added to all targets, nor does it lose digits. The loss that the first prediction, 0, adds to that of the
+    first target itself is the same for all experts, and only in `first_loss`.
 
     Parameters
     ----------
@@ -75,9 +85,15 @@ cdef class CentredMixer(Mixer):
         self.loss, self.stack, self.tracker = loss, stack, tracker
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
-        self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 2 * stack.hedge.lanes))
-        self.stats, self.known = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0, 0.0), &self.stats
+        self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 3 * stack.hedge.lanes))
+        self.stats, self.known = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0), &self.stats
         self.learned.add("stats", &self.stats, sizeof(self.stats))
+        self.learned.add("scale", &self.scale, sizeof(self.scale))
+
+    @property
+    def target_scale(self):
+        """A dict of the robust scale of the targets."""
+        return self.scale
 
     @property
     def target_stats(self):
@@ -90,16 +106,20 @@ cdef class CentredMixer(Mixer):
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
                            double* targets) noexcept nogil:
         cdef Py_ssize_t i
-        cdef double distance
+        cdef double target
         cdef TargetStats stats = self.stats
+        cdef ob_robust scale = self.scale
         for i in range(n):
-            distance = from_origin(&stats, y[i * stride])
-            targets[i * stride] = distance - stats.mean if stats.rows >= UNLEARNED else 0.0
-            update_stats(&stats, distance, weight[i])
+            target = ob_robust_count(&scale, y[i * stride])
+            follow(&stats, &scale)
+            targets[i * stride] = target - stats.mean if ob_robust_known(&scale) else 0.0
+            update_stats(&stats, target, weight[i])
 
     cdef bint enter(self, Phase phase) noexcept nogil:
         if phase == JUDGE:
-            self.held, self.known = self.stats, &self.held
+            self.held, self.known, self.held_scale = self.stats, &self.held, self.scale
+        elif phase == LEARN:
+            self.scale = self.held_scale
         elif phase == AT_ONCE:
             self.known = &self.stats
         return Mixer.enter(self, phase)
@@ -139,45 +159,91 @@ cdef class CentredMixer(Mixer):
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
-        cdef double mixed, m
+        cdef double distance, shift, mixed, loss, m
+        cdef double* p = self.work
         if self.hedge.totals.rows == 0:
-            self.stats.origin = y
+            self.known.origin = y
         if self.known.weight == 0 and self.phase != LEARN:
-            self.stats.first_loss += weight * (self.loss.value(0.0, y) - self.loss.value(self.stats.origin, y))
-        y -= self.stats.origin
-        mixed = self.predict_both(scores, self.v, self.work, &m)
-        self.error = fabs(y - mixed) if self.known.weight > 0 else -1.0
-        if self.stack is not None and not self.learn_stack(self.work + n, m, mixed, y, weight):
-            return INFINITY
+            self.stats.first_loss += weight * (self.loss.value(0.0, y) - self.loss.value(self.known.origin, y))
+        distance = y - self.known.origin
+        mixed = self.predict_both(scores, self.v, p, &m)
+        self.error = fabs(distance - mixed) if self.known.weight > 0 else -1.0
         for k in range(n):
-            self.losses[k] = self.loss.value(self.work[k], y)
-        return self.loss.value(m, y)
+            self.losses[k] = self.loss.value(p[k], distance)
+        loss = self.loss.value(m, distance)
+        self.target = ob_robust_count(&self.scale, y)
+        shift = self.known.origin - self.scale.origin
+        self.clipped = self.squeeze(p, n, shift) or self.target != distance or not ob_robust_known(&self.scale)
+        if self.clipped:
+            m = 0.0
+            for k in range(n):
+                m += self.v[k] * p[k]
+                self.costs[k] = self.cost_of(p[k])
+            self.cost = self.cost_of(m)
+        if self.phase != JUDGE and follow(&self.stats, &self.scale) and self.stack is not None:
+            self.stack.residuals = Residuals(0.0, 0.0)
+        if self.stack is not None and not self.learn_stack(m, mixed, distance, shift, weight):
+            return INFINITY
+        return loss
 
-    cdef bint learn_stack(self, double* x, double m, double mixed, double y, double weight) noexcept nogil:
-        """The combinations learn a row of features x, predicted as m and `mixed`; returns False on overflow."""
+    cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil:
+        """Measure predictions from the scale's new origin, and clip them to its interval; whether that changes any."""
+        cdef Py_ssize_t k
+        cdef double before
+        cdef bint changed = False
+        for k in range(n):
+            before = p[k]
+            p[k] = ob_robust_clip(&self.scale, before + shift)
+            changed = changed or p[k] != before
+        return changed
+
+    cdef double cost_of(self, double p) noexcept nogil:
+        """What is learned as the loss of a prediction."""
+        return self.loss.value(p, self.target) if ob_robust_known(&self.scale) else 0.0
+
+    cdef bint learn_stack(self, double m, double mixed, double y, double shift, double weight) noexcept nogil:
+        """The combinations learn the row of the predictions in `work`; returns False on overflow.
+
+        m, `shift`: the mixture of the clipped predictions, and by how much the origin fell; `mixed` and y: prediction
+        and target as distances from the one before.
+        """
         cdef Py_ssize_t j, n = self.hedge.n_experts
-        cdef double scale = self.stack.scale(self.known.hi - self.known.lo)
+        cdef double scale = self.stack.scale(self.known.hi - self.known.lo), loss, cost
+        cdef double* p = self.work
+        cdef double* x = p + n
         cdef double* u = x + 2 * n + 1
         cdef double* q = u + self.stack.hedge.lanes
-        if self.phase != LEARN:
+        cdef double* costs = q + self.stack.hedge.lanes
+        loss = cost = weight * self.loss.value(mixed, y)
+        for j in range(1 + self.stack.n):
+            costs[j], q[j] = q[j], weight * self.loss.value(q[j], y)
+        if self.squeeze(costs, 1 + self.stack.n, shift) or self.clipped:
+            costs[0], mixed = m, 0.0
             for j in range(1 + self.stack.n):
-                q[j] = weight * self.loss.value(q[j], y)
-            mixed = weight * self.loss.value(mixed, y)
-            self.stack.hedge.count(q, mixed, u, q, mixed)
+                mixed += u[j] * costs[j]
+                costs[j] = weight * self.cost_of(costs[j])
+            cost = weight * self.cost_of(mixed)
+            if self.phase != LEARN:
+                self.stack.hedge.leave_out(q, loss, costs, cost)
+        else:
+            costs = q
+        if self.phase != LEARN:
+            self.stack.hedge.count(q, loss, u, costs, cost)
         if self.phase == JUDGE:
             return isfinite(self.stack.hedge.totals.loss)
+        for j in range(n if self.clipped and scale > 0 else 0):
+            x[j] = (p[j] - m) / scale
         for j in range(self.stack.n if scale > 0 else 0):
-            if not self.stack.learn(j, x, (y - m) / scale, weight, x + n):
+            if not self.stack.learn(j, x, (self.target - m) / scale, weight, x + n):
                 return False
         if self.known.weight > 0:
             self.stack.residuals.weight += weight
-            self.stack.residuals.squares += weight * (y - m) * (y - m)
+            self.stack.residuals.squares += weight * (self.target - m) * (self.target - m)
         return isfinite(self.stack.hedge.totals.loss) and isfinite(self.stack.residuals.squares)
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
-        cdef double loss = self.stats.first_loss + self.hedge.totals.loss
-        update_stats(&self.stats, from_origin(&self.stats, y), weight)
-        return isfinite(loss)
+        update_stats(&self.stats, self.target, weight)
+        return isfinite(self.stats.first_loss + self.hedge.totals.loss)
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t n = self.hedge.n_experts
@@ -185,46 +251,7 @@ cdef class CentredMixer(Mixer):
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef double m
-        out[0] = self.stats.origin + self.predict_both(scores, buffer, buffer + self.hedge.lanes, &m)
-
-
-# Probabilities of classes go with `width` logits: one for two classes, log p_1 - log p_0, else log p_c + any constant.
-
-
-cdef inline double largest(const double* a, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t c
-    cdef double most = a[0]
-    for c in range(1, n):
-        most = max(most, a[c])
-    return most
-
-
-cdef double log_softmax(const double* a, Py_ssize_t width, Py_ssize_t y) noexcept nogil:
-    """ln p_y from logits."""
-    cdef double most, total = 0.0
-    cdef Py_ssize_t c
-    if width == 1:
-        return log_sigmoid(a[0] if y else -a[0])
-    most = largest(a, width)
-    for c in range(width):
-        total += exp(a[c] - most)
-    return a[y] - most - log(total)
-
-
-cdef void add_softmax(double* a, Py_ssize_t width, double weight, double* p) noexcept nogil:
-    """Add the probabilities from logits, times a weight; the logits are overwritten."""
-    cdef double most, total = 0.0
-    cdef Py_ssize_t c
-    if width == 1:
-        p[1] += weight * sigmoid(a[0])
-        p[0] += weight * sigmoid(-a[0])
-        return
-    most = largest(a, width)
-    for c in range(width):
-        a[c] = exp(a[c] - most)
-        total += a[c]
-    for c in range(width):
-        p[c] += weight * a[c] / total
+        out[0] = self.known.origin + self.predict_both(scores, buffer, buffer + self.hedge.lanes, &m)
 
 
 @cython.final

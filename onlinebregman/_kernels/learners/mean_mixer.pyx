@@ -1,0 +1,157 @@
+"""The weighted mean of scores of experts, and what of absurd targets and forecasts is learned: see `ops/robust.h`."""
+
+cimport cython
+from libc.math cimport INFINITY, fabs
+
+from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
+from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
+from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.robust cimport (
+    OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_look
+)
+
+cdef double FAR = 3.0            # deviations of the targets
+cdef double FAR_AT_FIRST = 1e3   # typical errors
+
+
+cdef inline double learned_target(ob_robust* scale, double y) noexcept nogil:
+    """Count a target; what is learned of it, which is the target itself unless it is far from the others."""
+    cdef double distance = ob_robust_count(scale, y)
+    return y if distance == y - scale.origin else scale.origin + distance
+
+
+@cython.final
+cdef class MeanMixer(Mixer):
+    """The weighted mean of scores. With a loss that is convex in the score its loss is at most that of the experts.
+
+    Parameters
+    ----------
+    hedge : Hedge
+    loss : Loss
+    gradient : bool
+        Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
+    tracker : QuantileTracker or None
+        Of the errors of the link of the mean.
+    limits : {"targets", "errors"}, pair of float, or None
+        What is learned of absurd rows. Targets are clipped to their robust scale, also for the learners. Or experts
+        whose forecasts are beyond that of the targets have no weight in the row, whose loss is that of the mixture, and
+        errors of the others are clipped to the scale of the mixture's. Or a range of targets and forecasts is given.
+    """
+
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, limits,
+                  state=None):
+        self.loss, self.gradient, self.tracker = loss, gradient, tracker
+        self.allocate(hedge, hedge.n_experts, 1)
+        if isinstance(limits, tuple):
+            self.limits, (self.lo, self.hi) = FORECASTS, limits
+        else:
+            self.limits = {None: NOTHING, "targets": TARGETS, "errors": ERRORS}[limits]
+            self.lo, self.hi = -INFINITY, INFINITY
+        self.learned.add("targets", &self.targets, sizeof(self.targets))
+        self.learned.add("errors", &self.errors, sizeof(self.errors))
+        self.learned.add("lo", &self.lo, 2 * sizeof(double))
+
+    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
+                           double* targets) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef ob_robust scale = self.targets
+        for i in range(n):
+            targets[i * stride] = learned_target(&scale, y[i * stride]) if self.limits == TARGETS else y[i * stride]
+
+    cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
+        cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef double mean, loss, slope, best, target = y
+        cdef double* learned = self.work
+        self.mix(scores, &mean, self.v)
+        loss = self.loss.value(mean, y)
+        if self.tracker is not None:
+            self.error = fabs(y - self.loss.link(mean))
+        if self.limits == TARGETS:
+            target = learned_target(&self.targets, y)
+        elif self.limits == FORECASTS:
+            target = min(max(y, self.lo), self.hi)
+        elif self.limits == ERRORS:
+            self.limit_errors(scores, y)
+        self.clipped = target != y
+        for k in range(n):
+            self.losses[k] = self.loss.value(scores[k], y)
+            learned[k] = mean if self.absurd(scores[k]) else scores[k]
+            if self.limits == ERRORS and not self.least <= learned[k] <= self.most:
+                learned[k] = self.below if learned[k] < self.least else self.above
+            self.clipped = self.clipped or learned[k] != scores[k]
+        if self.clipped:
+            mean, best = 0.0, INFINITY
+            for k in range(n):
+                mean += self.v[k] * learned[k]
+                best = min(best, self.losses[k])
+            if best == INFINITY:
+                return best
+            self.cost = self.loss.value(mean, target)
+        slope = self.loss.derivative(mean, target) if self.gradient else 0.0
+        for k in range(n if self.gradient or self.clipped else 0):
+            self.costs[k] = slope * learned[k] if self.gradient else self.loss.value(learned[k], target)
+        if self.limits == ERRORS:
+            ob_robust_count(&self.errors, y - mean)
+            ob_robust_count(&self.targets, y)
+            if self.phase == AT_ONCE:
+                self.look()
+        return loss
+
+    cdef bint enter(self, Phase phase) noexcept nogil:
+        if phase == JUDGE:
+            self.held_targets, self.held_errors = self.targets, self.errors
+        elif phase == LEARN:
+            self.targets, self.errors = self.held_targets, self.held_errors
+        elif self.limits == ERRORS:
+            self.look()
+        return Mixer.enter(self, phase)
+
+    cdef void look(self) noexcept nogil:
+        """Find the range of forecasts for the next row."""
+        ob_robust_look(&self.targets)
+        if ob_robust_known(&self.targets):
+            self.lo, self.hi = self.targets.origin + self.targets.lo, self.targets.origin + self.targets.hi
+
+    cdef void limit_errors(self, const double* scores, double y) noexcept nogil:
+        """Errors far beyond those of the mixture, and the deviation of the targets, are learned as the ends of these.
+
+        While nothing is known of targets, errors are typical up to a multiple of the experts' lower median, as which
+        others are learned.
+        """
+        cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef double origin = y - self.errors.origin, far = INFINITY, typical
+        cdef double* errors = self.work
+        if not ob_robust_known(&self.targets):
+            for k in range(n):
+                errors[k] = fabs(y - scores[k])
+            ob_median(errors, n, 0.0)
+            typical = errors[(n - 1) // 2]
+            far = FAR_AT_FIRST * typical if typical > 0 else INFINITY
+            self.least, self.most, self.below, self.above = y - far, y + far, y - typical, y + typical
+            return
+        if self.errors.moves >= OB_FIRST:
+            ob_robust_look(&self.errors)
+            far = FAR * self.targets.deviation
+        self.least, self.most = min(origin - self.errors.hi, y - far), max(origin - self.errors.lo, y + far)
+        self.below, self.above = self.least, self.most
+
+    cdef bint absurd(self, double score) noexcept nogil:
+        """Whether a forecast is beyond its range, so that its expert has no weight in the row."""
+        return self.limits > TARGETS and not self.lo <= score <= self.hi
+
+    cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef Py_ssize_t counting = 0, n = self.hedge.n_experts
+        cdef double mean = 0.0, weight = 0.0, equal = 0.0, clipped = 0.0
+        for k in range(n):
+            if self.absurd(scores[k]):
+                clipped += buffer[k] * min(max(scores[k], self.lo), self.hi)
+            else:
+                counting += 1
+                mean += buffer[k] * scores[k]
+                weight += buffer[k]
+                equal += scores[k]
+        if counting < n:
+            mean = clipped if counting == 0 else mean / weight if weight > 0 else equal / counting
+        out[0] = mean

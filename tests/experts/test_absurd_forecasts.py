@@ -1,0 +1,55 @@
+"""One absurd forecast of an expert, or some, do not spoil the weights of a mixture."""
+
+import numpy as np
+import pytest
+
+from onlinebregman import ExpertMixtureRegressor
+
+N = 1500
+
+
+def stream(n_experts=3):
+    rng = np.random.default_rng(0)
+    y = 10.0 * rng.normal(size=N)
+    return y[:, np.newaxis] + rng.normal(size=(N, n_experts)) * [1.0, 1.5, 2.0][:n_experts], y
+
+
+def run(X, y, **parameters):
+    """The model, and its root mean squared error over the last rows, each predicted before it was learned."""
+    model = ExpertMixtureRegressor(**parameters).partial_fit(X[:500], y[:500])
+    residuals = []
+    for t in range(500, N):
+        residuals.append(model.predict(X[t : t + 1])[0] - y[t])
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+    assert model.cumulative_loss_ - model.expert_losses_.min() <= model.regret_bound_ * (1 + 1e-12)
+    return model, np.sqrt(np.mean(np.square(residuals)))
+
+
+@pytest.mark.parametrize("n_experts", [2, 3])
+@pytest.mark.parametrize("strategy", ["average", "eg"])
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("rate", ["adaptive", 0.01, "theory"])
+@pytest.mark.parametrize("rows, value", [([0], 1e4), ([10], 1e4), ([30], -1e9), (range(0, N, 100), 1e4)])
+def test_an_absurd_forecast_is_forgotten(n_experts, strategy, loss, rate, rows, value):
+    X, y = stream(n_experts)
+    more = {"strategy": strategy, "loss": loss, "learning_rate": rate}
+    if rate == "theory":
+        more["data_bounds"] = {"y": (-60.0, 60.0), "n_rows": N}
+    clean = run(X, y, **more)[1]
+    X[rows, 0] = value
+    assert run(X, y, **more)[1] < 1.1 * clean
+
+
+def test_the_forecast_of_a_row_does_not_follow_an_absurd_expert():
+    X, y = stream()
+    model, _ = run(X, y)
+    expected = model.predict(X[:1])[0]
+    assert model.weights_[0] > 0.9
+    assert abs(model.predict([[1e6, X[0, 1], X[0, 2]]])[0] - expected) < 6.0
+
+
+def test_an_absurd_target_does_not_move_the_weights():
+    X, y = stream()
+    _, clean = run(X, y)
+    y[40] = 1e9
+    assert run(X, y)[1] < 1.1 * clean

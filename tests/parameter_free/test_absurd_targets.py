@@ -1,0 +1,132 @@
+"""One absurd target, or some, do not spoil a mixture; what is learned of them follows the robust scale."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from onlinebregman._kernels.learners.hedge import Hedge
+from onlinebregman._kernels.learners.stacked_mixers import CentredMixer
+from onlinebregman._kernels.losses.loss import SquaredLoss
+from robust_replica import RobustScale
+
+from onlinebregman import ForwardRegressor, MirrorDescentRegressor, ParameterFreeRegressor
+
+COEF = np.array([1.0, -2.0, 0.5])
+LOSSES = ["squared_error", "absolute_error", "huber", "epsilon_insensitive", "quantile"]
+
+
+def stream(n=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X @ COEF, X @ COEF + rng.normal(size=n), rng
+
+
+def few(loss, stacking=True):
+    """A mixture of few members, so that it is fast."""
+    members = [MirrorDescentRegressor(loss=loss, divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 30.0)]
+    members += [
+        MirrorDescentRegressor(loss=loss, standardize=True),
+        ForwardRegressor(),
+        ForwardRegressor(forgetting=0.98),
+    ]
+    return ParameterFreeRegressor(members=members, loss=loss, stacking=stacking)
+
+
+def distance(model, X, true):
+    return float(np.sqrt(np.mean((model.predict(X[-500:]) - true[-500:]) ** 2)))
+
+
+STREAMS = {
+    "normal": lambda rng: rng.normal(size=400),
+    "cauchy": lambda rng: 1e3 + rng.standard_cauchy(400),
+    "counts": lambda rng: rng.poisson(0.05, size=400).astype(float),
+    "constant": lambda rng: np.r_[np.full(50, 3.0), 4.0, np.full(30, 3.0), 1e9, 3.0 + rng.normal(size=60)],
+    "labels": lambda rng: rng.integers(2, size=300).astype(float),
+    "absurd start": lambda rng: np.r_[1e9, rng.normal(size=50), -1e6, rng.normal(size=50)],
+    "shift": lambda rng: np.r_[rng.normal(size=100), 1e4 + rng.normal(size=300)],
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_scale_is_that_of_its_definition(name):
+    y = STREAMS[name](np.random.default_rng(0))
+    mixer, scale = CentredMixer(Hedge(1), SquaredLoss(), None, None), RobustScale()
+    for t in range(len(y)):
+        mixer.learn(np.zeros((1, 1)), y[t : t + 1])
+        scale.learn(y[t])
+        found = mixer.target_scale
+        assert found["deviation"] == pytest.approx(scale.deviation, rel=1e-9)
+        if scale.known:
+            interval = np.array([found["lo"], found["mean"], found["hi"]]) + found["origin"]
+            assert_allclose(interval, [scale.lo, scale.mean, scale.hi], rtol=1e-7, atol=1e-6 * scale.deviation)
+
+
+@pytest.mark.parametrize("name", ["counts", "labels"])
+def test_rare_and_equal_targets_are_no_absurd_ones(name):
+    scale = RobustScale()
+    assert all(scale.learn(y) == y for y in STREAMS[name](np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("stacking", [False, True])
+@pytest.mark.parametrize(
+    "rows, value", [([0], 1e9), ([1], -1e6), ([2], 1e6), ([10], 1e9), ([50], 1e4), ([60, 61], -1e9)]
+)
+def test_an_absurd_target_is_forgotten(loss, stacking, rows, value):
+    X, true, y, _ = stream()
+    level = -1.2816 if loss == "quantile" else 0.0
+    clean = distance(few(loss, stacking).partial_fit(X, y), X, true + level)
+    y[rows] = value
+    model = few(loss, stacking).partial_fit(X, y)
+    assert distance(model, X, true + level) < 1.5 * clean + 0.1
+    assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_
+    assert model.cumulative_losses_.min() > 1e3  # of the true target
+
+
+@pytest.mark.parametrize("value, mean", [(9999.0, 0.0), (0.0, 1e6), (-1e300, 0.0)])
+def test_sentinels_are_learned_as_the_ends_of_the_scale(value, mean):
+    loss = "absolute_error" if value < -1e100 else "squared_error"
+    X, true, y, rng = stream(1500)
+    y += mean
+    y[rng.random(1500) < 0.01] = value
+    assert distance(few(loss).partial_fit(X, y), X, true + mean) < 0.5
+
+
+def test_lasting_changes_are_followed():
+    X, true, y, _ = stream(1500)
+    y[500:] += 50.0
+    model = ParameterFreeRegressor(random_features=0, thresholds=False).partial_fit(X, y)
+    assert distance(model, X, true + 50.0) < 1.0
+
+
+def test_each_output_has_its_own_scale():
+    X, true, y, _ = stream()
+    spoiled = y.copy()
+    spoiled[50] = 1e9
+    model = few("squared_error").partial_fit(X, np.column_stack([spoiled, 1e12 * y]))
+    assert distance(few("squared_error").partial_fit(X, spoiled), X, true) == pytest.approx(
+        np.sqrt(np.mean((model.predict(X[-500:])[:, 0] - true[-500:]) ** 2)), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_absurd_counts(loss):
+    X, true, _, rng = stream(1500)
+    mean = np.exp(1.0 + 0.2 * true)
+    y = rng.poisson(mean) + 1.0
+    clean = ParameterFreeRegressor(loss=loss, random_features=0).partial_fit(X, y).predict(X[-500:])
+    y[[50, 700]] = 1e6
+    model = ParameterFreeRegressor(loss=loss, random_features=0).partial_fit(X, y)
+    assert np.abs(np.log(model.predict(X[-500:]) / clean)).mean() < 0.1
+    assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_
+
+
+@pytest.mark.parametrize("cut", [1, 7, 300])
+def test_the_cut_of_a_stream_and_weights_of_0_do_not_matter(cut):
+    X, _, y, rng = stream(300)
+    y[[0, 30, 31]] = 1e9, -1e9, 1e5
+    weights = rng.choice([0.0, 1.0, 3.0], size=300)
+    whole, parts = few("squared_error").partial_fit(X, y, weights), few("squared_error")
+    for start in range(0, 300, cut):
+        parts.partial_fit(X[start : start + cut], y[start : start + cut], weights[start : start + cut])
+    alone = few("squared_error").partial_fit(X[weights > 0], y[weights > 0], weights[weights > 0])
+    assert whole.predict(X).tobytes() == parts.predict(X).tobytes() == alone.predict(X).tobytes()
