@@ -4,19 +4,10 @@ import copy
 
 import numpy as np
 from adversarial import Rows, kind, learn, some_weights
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantClassifier, ScaleInvariantRegressor
 from scipy.optimize import minimize
 
-from onlinebregman import (
-    BurgRegressor,
-    ForwardClassifier,
-    ForwardRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    PerceptronClassifier,
-    ScaleInvariantClassifier,
-    ScaleInvariantRegressor,
-    WinnowClassifier,
-)
+from onlinebregman import BurgRegressor, ForwardClassifier, ForwardRegressor, PerceptronClassifier, WinnowClassifier
 from onlinebregman.constraints import Box, L2Ball, UpperBound
 from onlinebregman.divergences import (
     AdaGrad,

@@ -2,6 +2,7 @@
 
 import numpy as np
 from adversarial import Rows, kind, some_weights, target
+from raw import MirrorDescentClassifier
 from scipy.special import xlogy
 
 from onlinebregman import (
@@ -16,7 +17,6 @@ from onlinebregman import (
     LogDetMetricLearner,
     MatrixBurgRegressor,
     MEGKernelLearner,
-    MirrorDescentClassifier,
     OnlineExponentialFamily,
     ParameterFreeClassifier,
     ParameterFreeRegressor,

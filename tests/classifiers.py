@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
+from raw import MirrorDescentClassifier
 
-from onlinebregman import (
-    MirrorDescentClassifier,
-    PerceptronClassifier,
-    PNormClassifier,
-    WinnowClassifier,
-)
+from onlinebregman import PerceptronClassifier, PNormClassifier, WinnowClassifier
 
 CLASSIFIERS = [
     MirrorDescentClassifier(divergence="squared_euclidean", random_state=0),

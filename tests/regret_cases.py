@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from raw import MirrorDescentRegressor
 from replica import Cosh
 
-from onlinebregman import MirrorDescentRegressor
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from onlinebregman.losses import resolve_loss

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy.special import log_ndtr, ndtr, xlogy
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, reference
+from onlinebregman import reference
 from onlinebregman.divergences import Divergence
 
 # --- the formulas -----------------------------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ def model_of(divergence, loss, **parameters):
 
 
 def learn(model, X, y, weights=None):
-    labels = {"classes": [-1.0, 1.0]} if isinstance(model, MirrorDescentClassifier) else {}
+    labels = {"classes": [-1.0, 1.0]} if isinstance(model, MirrorDescentClassifier.func) else {}
     return model.partial_fit(X, y, sample_weight=weights, **labels)
 
 

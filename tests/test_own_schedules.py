@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from raw import MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone
 
@@ -15,7 +16,6 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MEGKernelLearner,
-    MirrorDescentRegressor,
     ParameterFreeRegressor,
 )
 from onlinebregman.persistence import load_model, save_model

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman._online.compiled import make_geometry
 from onlinebregman.divergences import (
     BinaryEntropy,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentRegressor
 
 import onlinebregman
 from onlinebregman import (
@@ -16,7 +17,6 @@ from onlinebregman import (
     EGRegressor,
     ImplicitGDRegressor,
     MaxEntDensity,
-    MirrorDescentRegressor,
     OnlineExponentialFamily,
     OnlineGaussian,
     PNormClassifier,

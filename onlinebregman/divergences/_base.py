@@ -67,6 +67,7 @@ class Divergence(ParametricObject, ABC):
     norm: float = 2.0
     homogeneous: bool = False
     adaptive: bool = False
+    scale_free: bool = False
     constant_rate: float | None = None
     rate_power: float = 0.0
 

@@ -28,6 +28,7 @@ class AdaptiveDivergence(SquaredEuclidean):
     """
 
     adaptive = True
+    scale_free = False  # whether steps do not depend on the units of features
     constant_rate: float = 1.0
     rate_power: float = 0.5
 
@@ -115,6 +116,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     array([20.,  1.])
     """
 
+    scale_free = True
     constant_rate: float = 3.0
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -163,6 +165,7 @@ class DiagonalNewton(AdaptiveDivergence):
     array([25.,  2.])
     """
 
+    scale_free = True
     constant_rate: float = 4.0
     rate_power: float = 1.0
 

@@ -234,6 +234,8 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
             f"{type(model).__name__} with these parameters is not a linear model with a certificate for its rates; "
             "compute the regret and give it to the constructor."
         )
+    if parameters.get("standardize") == "auto":
+        model.set_params(standardize=False)
     _check_comparator(parameters, coef, intercept)
     rated = "track_regret" in parameters  # the other models have no rates, and always a certificate
     if rated:
@@ -270,10 +272,10 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
 
 
 def _check_comparator(parameters: dict[str, Any], coef, intercept) -> None:
-    if parameters.get("standardize"):
+    if parameters.get("standardize") is True:
         raise ValueError(
-            "With standardize=True comparators are weights of columns whose scale changes with each row; standardize "
-            "the rows beforehand (sklearn.preprocessing.StandardScaler)."
+            "With standardize=True comparators are weights of columns whose scale changes with each row; set "
+            "standardize=False, and standardize the rows beforehand (sklearn.preprocessing.StandardScaler)."
         )
     if parameters.get("thresholds") is not None:
         raise ValueError(

@@ -134,6 +134,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     _sparse_coef = False  # see `sparsify`
     _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
     _grown = False  # whether features were added during the run
+    _given_start = False  # whether learning started from given weights or intercepts
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
 
     def _schedule(self) -> Schedule:
@@ -306,11 +307,13 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         return self
 
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
+        self._given_start = coef is not None or intercept is not None
         row_map, n_weights = self._begin_map(data.X)
         self._slowdown, self._sparse_coef, self._grown = 1.0, False, False
         self._single = data.X.dtype == np.float32
-        if coef is not None or intercept is not None:
+        if self._given_start:
             self._check_start()
+        del self._given_start
         self._learner = self._make_learners(n_weights, data, coef)
         self._learner.map_by(row_map)
         if intercept is not None:
@@ -351,7 +354,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
                 f"coef_init and intercept_init cannot be used with thresholds={self.thresholds!r}, as a new run makes "
                 "new bins; use warm_start=True to go on with a model."
             )
-        if self.standardize:
+        if self._standardizes:
             raise ValueError(
                 "coef_init and intercept_init are in units of the data, which standardize=True knows after its first "
                 "rows only; use warm_start=True to go on with a model, or init for weights of standardised columns."

@@ -27,14 +27,16 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
 
     Parameters
     ----------
-    standardize : bool
+    standardize : bool or "auto"
         Standardise rows online: learn and predict (x - mean) / deviation, with the weighted mean and standard deviation
         of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. Values beyond five
         deviations also count as five in mean and deviation, so that an absurd value leaves the column usable; several
         in a row, as after a change of its level, start both anew. If learning starts with sparse rows, columns are not
         centred but only divided by their root mean square, for all subsequent rows, dense or sparse. Everything that
         concerns weights (penalty, `init`, constraints, bounds, certificates) refers to standardised columns, except for
-        `coef_` and `intercept_`, which are in units of the data. Read when learning starts.
+        `coef_` and `intercept_`, which are in units of the data. "auto": True for models that promise that rows need
+        not be scaled, unless something given is about weights of the columns as they are: `penalty`, `constraint`,
+        `init`, `coef_init`, `intercept_init` or `track_regret`. Read when learning starts.
     thresholds : {"no_interactions", "pairwise"} or array-like of shape (n_pairs, 2) or None
         Learn, instead of the columns, indicators of their bins ("no_interactions"), also of the bins of up to 64 pairs
         of columns ("pairwise"), or only those of the given pairs of column numbers: the model is a sum of step
@@ -52,7 +54,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
         With `standardize`, the total weight of the rows learned.
     """
 
-    standardize: bool = False
+    standardize: bool | Literal["auto"] = False
     thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
     _sklearn_form = _onnx_form = "linear"
     _takes_sparse = True
@@ -60,6 +62,11 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
     # them together get an indicator
     _categorical: tuple[np.ndarray, int] | None = None
+
+    @property
+    def _standardizes(self) -> bool:
+        """What `standardize` stands for."""
+        return self.standardize is True
 
     def _begin_map(self, X) -> tuple[RowMap | None, int]:
         """The map of rows like these, with which learning starts, and the number of columns that are learned."""
@@ -80,7 +87,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
         return OneHotMap(mask, n_indicators, self._make_standardizer(int((~mask).sum()), True))
 
     def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
-        return Standardizer(n_features, centred, allow_nan=self._allow_nan) if self.standardize else None
+        return Standardizer(n_features, centred, allow_nan=self._allow_nan) if self._standardizes else None
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         """The scores as a function of the row, or of its image (`Scores.of_images`)."""

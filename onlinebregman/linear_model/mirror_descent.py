@@ -27,7 +27,7 @@ from ._regressor import OnlineLinearRegressor
 
 _PARAMETERS: dict = {
     "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
-    "standardize": ["boolean"],
+    "standardize": ["boolean", StrOptions({"auto"})],
     "thresholds": [StrOptions({"no_interactions", "pairwise"}), "array-like", None],
     "signed": ["boolean"],
     "constraint": [Constraint, None],
@@ -126,6 +126,14 @@ class ParametricMirrorMixin(MirrorMixin):
     @property
     def _signed(self) -> bool:
         return self.signed
+
+    @property
+    def _standardizes(self) -> bool:
+        if self.standardize != "auto":
+            return self.standardize
+        divergence: Any = DIVERGENCES[self.divergence] if isinstance(self.divergence, str) else self.divergence
+        of_columns = self.penalty is not None or self.constraint is not None or self.init is not None
+        return divergence.scale_free and not (of_columns or self.track_regret or self._given_start)
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
         return resolve_divergence(self.divergence, n_features)
@@ -319,7 +327,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
         init: ArrayLike | float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        standardize: bool = False,
+        standardize: bool | Literal["auto"] = "auto",
         thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
@@ -429,7 +437,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        standardize: bool = False,
+        standardize: bool | Literal["auto"] = "auto",
         thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None,
         max_iter: int = 1000,
         tol: float | None = 1e-3,

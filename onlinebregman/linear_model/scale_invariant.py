@@ -102,7 +102,7 @@ class ScaleInvariantMixin(MirrorMixin):
         Parameters
         ----------
         coef : array-like of shape (n_features,) or (n_learners, n_features)
-            Weights of the comparators.
+            Weights of the comparators, for standardised rows unless standardize=False.
         intercept : float or array-like of shape (n_learners,), default=0.0
             Their intercepts; must be 0 if none is learned.
 
@@ -203,19 +203,19 @@ class ScaleInvariantMixin(MirrorMixin):
 class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     """Scale-invariant linear regression without a learning rate (ScInOL2).
 
-    Multiplying a feature by a constant divides its weight by that constant and changes nothing else; for losses in
-    units of the target, predictions also scale with the target. Rows need not be scaled, and there is nothing to tune.
-    Each coordinate bets a fraction of its wealth, so that weights can grow exponentially towards their target, and the
-    regret against every comparator is bounded: `regret_bound`. For losses in units of the target the intercept starts
-    at the first target.
+    Units and levels of features change nothing but the weights, since rows are standardised online; for losses in units
+    of the target, predictions also scale with the target. There is nothing to tune. Each coordinate bets a fraction of
+    its wealth, so that weights can grow exponentially towards their target, and the regret against every comparator, of
+    the rows as they were standardised, is bounded: `regret_bound`. With standardize=False this is the algorithm of the
+    paper: its weights scale with the units of a feature, but a feature far from 0 is hardly learned, and the bound is
+    about the features as they are. For losses in units of the target the intercept starts at the first target.
 
     Parameters
     ----------
     loss : {<regression losses>} or Loss
         A loss with bounded slope, such as "absolute_error", "huber", "quantile" or "log_loss".
-    {fit_intercept, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle, average, warm_start}
-    {handle_new_features}
-    {random_state, verbose}
+    {fit_intercept, standardize, max_iter, tol, n_iter_no_change, early_stopping, validation_fraction, shuffle}
+    {average, warm_start, handle_new_features, random_state, verbose}
 
     Attributes
     ----------
@@ -253,6 +253,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     _parameter_constraints: dict = {
         **OnlineLinearRegressor._parameter_constraints,
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
+        "standardize": ["boolean"],
     }
     _alternative = "'absolute_error' or 'huber'"
 
@@ -275,6 +276,7 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
         *,
         loss: str | Loss = "absolute_error",
         fit_intercept: bool = True,
+        standardize: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,
@@ -294,15 +296,17 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
 class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     """Scale-invariant linear classification without a learning rate (ScInOL2).
 
-    Multiplying a feature by a constant divides its weight by that constant and changes nothing else: rows need not be
-    scaled, and there is nothing to tune. Each coordinate bets a fraction of its wealth, and the regret against every
-    comparator is bounded: `regret_bound`. More than two classes are learned one-vs-rest, side by side.
+    Units and levels of features change nothing but the weights, since rows are standardised online, and there is
+    nothing to tune. Each coordinate bets a fraction of its wealth, and the regret against every comparator, of the rows
+    as they were standardised, is bounded: `regret_bound`. With standardize=False this is the algorithm of the paper:
+    its weights scale with the units of a feature, but a feature far from 0 is hardly learned, and the bound is about
+    the features as they are. More than two classes are learned one-vs-rest, side by side.
 
     Parameters
     ----------
     loss : {<classification losses>} or Loss
         A loss with bounded slope, such as "log_loss", "hinge" or "modified_huber".
-    {class_weight, handle_unknown, fit_intercept, max_iter, tol, n_iter_no_change, early_stopping}
+    {class_weight, handle_unknown, fit_intercept, standardize, max_iter, tol, n_iter_no_change, early_stopping}
     {validation_fraction, shuffle, average, warm_start, handle_new_features, random_state, verbose}
 
     Attributes
@@ -338,6 +342,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     _parameter_constraints: dict = {
         **OnlineLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
+        "standardize": ["boolean"],
     }
     _alternative = "'log_loss' or 'hinge'"
 
@@ -362,6 +367,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         handle_unknown: Literal["error", "add"] = "error",
         fit_intercept: bool = True,
+        standardize: bool = True,
         max_iter: int = 1000,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 5,

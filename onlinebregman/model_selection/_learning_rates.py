@@ -343,7 +343,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     >>> from onlinebregman import MirrorDescentClassifier
     >>> classifier = LearningRateMixture(MirrorDescentClassifier(), random_state=0).fit(X, y > 0)
     >>> print(f"{classifier.score(X, y > 0):.2f}", classifier.predict_proba(X[:1]).round(2))
-    0.98 [[0.1 0.9]]
+    0.98 [[0.12 0.88]]
     """
 
     _parameter_constraints: dict = {**_LearningRates._parameter_constraints, "delayed": ["boolean"]}

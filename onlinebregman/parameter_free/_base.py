@@ -192,7 +192,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         if self.members is None:
             return self.standardize
         return all(
-            getattr(member, "standardize", False) or getattr(member, "thresholds", None) is not None
+            getattr(member, "_standardizes", False) or getattr(member, "thresholds", None) is not None
             for member in self.members
         )
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.rows.arrays import all_finite
 from onlinebregman._kernels.rows.rows import with_sorted_columns
+from raw import MirrorDescentClassifier, ScaleInvariantRegressor
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
@@ -21,13 +22,11 @@ from onlinebregman import (
     LearningRatePath,
     MatrixBurgRegressor,
     MEGKernelLearner,
-    MirrorDescentClassifier,
     OnlineExponentialFamily,
     OnlineGaussian,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
     PerceptronClassifier,
-    ScaleInvariantRegressor,
 )
 
 MODELS = [

@@ -6,11 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from raw import MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from onlinebregman import LogDetMetricLearner, MEGKernelLearner, MirrorDescentRegressor
+from onlinebregman import LogDetMetricLearner, MEGKernelLearner
 from onlinebregman.constraints import Box
 
 # Why an estimator does not mix, where it does not.

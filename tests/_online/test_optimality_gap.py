@@ -12,19 +12,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
 from replica import Cosh
 from scipy.optimize import linprog
 from sklearn.base import is_classifier
 
-from onlinebregman import (
-    EGRegressor,
-    MatrixBurgRegressor,
-    MEGKernelLearner,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    PerceptronClassifier,
-    ScaleInvariantRegressor,
-)
+from onlinebregman import EGRegressor, MatrixBurgRegressor, MEGKernelLearner, PerceptronClassifier
 from onlinebregman._online.comparators import Comparators
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (

@@ -4,8 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from raw import MirrorDescentRegressor
 
-from onlinebregman import ImplicitGDRegressor, MirrorDescentRegressor, PerceptronClassifier
+from onlinebregman import ImplicitGDRegressor, PerceptronClassifier
 from onlinebregman._online.estimator import Examples
 from onlinebregman._online.mirror import MirrorMixin
 from onlinebregman.schedules import Constant

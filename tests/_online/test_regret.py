@@ -15,9 +15,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from regret_cases import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 
-from onlinebregman import BurgRegressor, MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import BurgRegressor
 from onlinebregman._online.start import starting_weights
 from onlinebregman.divergences import (
     BinaryEntropy,

@@ -5,14 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 
-from onlinebregman import (
-    BurgRegressor,
-    EGRegressor,
-    ImplicitGDRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-)
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from onlinebregman.constraints import Box, L2Ball
 from onlinebregman.divergences import RelativeEntropy, SquaredEuclidean
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 
-from onlinebregman import BurgRegressor, EGRegressor, MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import BurgRegressor, EGRegressor
 from onlinebregman._online.regret import split
 from onlinebregman.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean

@@ -17,18 +17,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from regret_cases import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 from replica import MIRRORS, Cosh, Replica, start_of
 
-from onlinebregman import (
-    BurgRegressor,
-    ImplicitGDRegressor,
-    LogDetMetricLearner,
-    MatrixBurgRegressor,
-    MEGKernelLearner,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-)
+from onlinebregman import BurgRegressor, ImplicitGDRegressor, LogDetMetricLearner, MatrixBurgRegressor, MEGKernelLearner
 from onlinebregman._online.start import starting_weights
 from onlinebregman.constraints import L2Ball
 from onlinebregman.divergences import BinaryEntropy, SimplexEntropy

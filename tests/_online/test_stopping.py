@@ -4,18 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from onlinebregman import (
-    ImplicitGDRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    OneClassMirrorDescent,
-    PerceptronClassifier,
-    PNormRegressor,
-    ScaleInvariantRegressor,
-)
+from onlinebregman import ImplicitGDRegressor, OneClassMirrorDescent, PerceptronClassifier, PNormRegressor
 from onlinebregman._online.estimator import EpochEstimator, Examples
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.penalties import ElasticNet
@@ -83,10 +76,10 @@ def test_tol_compares_the_objective_with_its_penalty(model, monkeypatch):
     """The weights shrink for longer than the loss falls, so that the loss alone would stop earlier."""
     rng = np.random.default_rng(0)
     X, start = rng.normal(size=(40, 3)), np.array([3.0, -2.0, 4.0])
-    y = np.arange(40) % 3 if isinstance(model, MirrorDescentClassifier) else X @ [1.0, -1.0, 0.5]
+    y = np.arange(40) % 3 if isinstance(model, MirrorDescentClassifier.func) else X @ [1.0, -1.0, 0.5]
     data = (X,) if isinstance(model, OneClassMirrorDescent) else (X, y)
     monkeypatch.setattr(type(model), "_tolerance", lambda model, data: model.tol)  # see below
-    coef = np.tile(start, (3, 1)) if isinstance(model, MirrorDescentClassifier) else start
+    coef = np.tile(start, (3, 1)) if isinstance(model, MirrorDescentClassifier.func) else start
     model.set_params(shuffle=False, tol=0.02, n_iter_no_change=2, max_iter=200).fit(*data, coef_init=coef)
     expected = clone(model).set_params(max_iter=1, tol=None).fit(*data, coef_init=coef)
     objectives, losses, last = [], [], 0.0

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 
 from onlinebregman import (
     BurgRegressor,
     ImplicitGDRegressor,
     LearningRatePath,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     PerceptronClassifier,
     PNormRegressor,
     WinnowClassifier,

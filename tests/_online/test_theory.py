@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from sklearn.base import clone
 
-from onlinebregman import ImplicitGDRegressor, LearningRatePath, MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import ImplicitGDRegressor, LearningRatePath
 from onlinebregman._online.theory import theory_rate
 from onlinebregman.divergences import (
     PNorm,

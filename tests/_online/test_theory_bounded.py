@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from raw import MirrorDescentRegressor
 from sklearn.base import clone
 
-from onlinebregman import BurgRegressor, MirrorDescentRegressor
+from onlinebregman import BurgRegressor
 from onlinebregman.constraints import UpperBound
 from onlinebregman.divergences import Burg, RelativeEntropy
 from onlinebregman.losses import EpsilonInsensitiveLoss, HingeLoss, LogisticLoss, SquaredLoss

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.constraints import Box, L2Ball, Simplex
 from onlinebregman.losses import EpsilonInsensitiveLoss, HingeLoss, HuberLoss, LogisticLoss, SquaredLoss
 from onlinebregman.penalties import L1, L2, ElasticNet, Penalty

@@ -5,12 +5,11 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 
 from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
     PNormClassifier,

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
@@ -20,8 +21,6 @@ from onlinebregman import (
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
     MetricKNeighborsRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
 )
 from onlinebregman._online import to_sklearn
 from onlinebregman.losses import LogisticLoss

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from interrupts import assert_all_or_nothing, interrupt
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
@@ -19,8 +20,6 @@ from onlinebregman import (
     LearningRateMixture,
     LogDetMetricLearner,
     MEGKernelLearner,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     VonNeumannMetricLearner,
 )
 from onlinebregman.divergences import SquaredEuclidean
@@ -66,8 +65,8 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
 )
 def test_parameters_of_a_refused_call_are_not_in_force(model, form, learned):
     model = clone(model)
-    y = (Y > 0).astype(int) if isinstance(model, MirrorDescentClassifier) else Y
-    first = {"classes": [0, 1]} if isinstance(model, MirrorDescentClassifier) else {}
+    y = (Y > 0).astype(int) if isinstance(model, MirrorDescentClassifier.func) else Y
+    first = {"classes": [0, 1]} if isinstance(model, MirrorDescentClassifier.func) else {}
     model.partial_fit(X[:30], y[:30], **first)
     before = learned(model)
     model.set_params(average=False, track_regret=False, update="explicit", eta0=1e300)

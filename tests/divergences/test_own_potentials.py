@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import learn, start_of, stream
 from scipy import sparse
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.constraints import L1Ball, UpperBound
 from onlinebregman.divergences import Divergence, SeparableDivergence, resolve_divergence
 from onlinebregman.penalties import Penalty, resolve_penalty

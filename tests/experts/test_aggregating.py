@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentRegressor
 
-from onlinebregman import ExpertMixtureRegressor, ImplicitGDRegressor, MirrorDescentRegressor
+from onlinebregman import ExpertMixtureRegressor, ImplicitGDRegressor
 from onlinebregman.reference import aggregate, share_update
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
 from scipy import sparse
 from sklearn.linear_model import SGDRegressor
 
@@ -19,13 +20,10 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRateMixture,
     LearningRatePath,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     OnlineExponentialFamily,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
     PerceptronClassifier,
-    ScaleInvariantRegressor,
 )
 from onlinebregman.inspection import (
     ExpertWeightsDisplay,

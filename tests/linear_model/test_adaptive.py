@@ -9,10 +9,11 @@ from adaptive_replica import DIVERGENCES, Replica
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import LOSSES, MARGIN_LOSSES, VALUES, learn, model_of, rows_that_end_on_kinks, stream
 from scipy import sparse
 
-from onlinebregman import ImplicitGDRegressor, MirrorDescentClassifier, MirrorDescentRegressor
+from onlinebregman import ImplicitGDRegressor
 from onlinebregman.constraints import L1Ball, UpperBound
 from onlinebregman.divergences import DiagonalNewton, WeightedSquaredEuclidean
 from onlinebregman.losses import LOSSES as OBJECTS

@@ -9,11 +9,11 @@ from adaptive_replica import DIVERGENCES, Replica, flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import MARGIN_LOSSES, VALUES, learn, model_of, stream
 from scipy import sparse
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.losses import LOSSES as OBJECTS
 from onlinebregman.penalties import L1, Penalty, resolve_penalty

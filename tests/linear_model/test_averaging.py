@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
 from replica import Cosh
 from scipy import sparse
 from sklearn.base import clone
@@ -17,11 +18,8 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRateMixture,
     LearningRatePath,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     PerceptronClassifier,
     PNormRegressor,
-    ScaleInvariantRegressor,
 )
 from onlinebregman.losses import resolve_loss
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone
 
-from onlinebregman import BurgRegressor, MirrorDescentRegressor
+from onlinebregman import BurgRegressor
 from onlinebregman.constraints import Simplex, UpperBound
 from onlinebregman.divergences import Burg
 from onlinebregman.losses import AbsoluteLoss, HuberLoss

@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 from classifiers import some_rows
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
-from onlinebregman import (
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    PerceptronClassifier,
-    PNormClassifier,
-    WinnowClassifier,
-)
+from onlinebregman import PerceptronClassifier, PNormClassifier, WinnowClassifier
 from onlinebregman.losses import HingeLoss, LogisticLoss
 from onlinebregman.losses._names import loss_names
 
@@ -75,9 +70,9 @@ def test_a_loss_of_ones_own_states_its_labels_and_gives_probabilities():
     assert_allclose(model.predict_proba(X)[:, 1], (regressor.predict(X) - 0.1) / 0.8, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [MirrorDescentRegressor, MirrorDescentClassifier, PNormClassifier])
+@pytest.mark.parametrize("kind", [MirrorDescentRegressor.func, MirrorDescentClassifier.func, PNormClassifier])
 def test_the_docstrings_list_the_losses(kind):
-    names = ", ".join(map(repr, loss_names("regression" if kind is MirrorDescentRegressor else "classification")))
+    names = ", ".join(map(repr, loss_names("regression" if kind is MirrorDescentRegressor.func else "classification")))
     assert "loss : {" + names.replace("'", '"') + "} or Loss" in kind.__doc__
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from classifiers import every, some_rows
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -13,11 +14,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from onlinebregman import (
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    PerceptronClassifier,
-)
+from onlinebregman import PerceptronClassifier
 from onlinebregman.losses import HingeLoss, LogisticLoss
 
 # --- shapes -----------------------------------------------------------------------------------------------------------

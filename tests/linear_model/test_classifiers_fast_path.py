@@ -6,10 +6,11 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, PerceptronClassifier, PNormClassifier, WinnowClassifier
+from onlinebregman import PerceptronClassifier, PNormClassifier, WinnowClassifier
 from onlinebregman._online import labels
 
 CLASSIFIERS = [

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -15,7 +16,7 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from softmax_replica import Replica, some_rows, weights_of
 
-from onlinebregman import ForwardClassifier, MirrorDescentClassifier, ParameterFreeClassifier
+from onlinebregman import ForwardClassifier, ParameterFreeClassifier
 from onlinebregman.datasets import load_dataset
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import MARGIN_LOSSES
 from scipy import sparse
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from onlinebregman.losses import resolve_loss
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentRegressor
 from scipy import sparse
 
-from onlinebregman import EGRegressor, MirrorDescentRegressor
+from onlinebregman import EGRegressor
 from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.constraints import Box
 from onlinebregman.penalties import ExplicitElasticNet
 

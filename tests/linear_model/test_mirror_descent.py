@@ -6,20 +6,14 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from onlinebregman import (
-    BurgRegressor,
-    EGRegressor,
-    ImplicitGDRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    PNormRegressor,
-)
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, PNormRegressor
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     DIVERGENCES,

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier
 from replica import Cosh
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from onlinebregman import ForwardClassifier, MirrorDescentClassifier, ParameterFreeClassifier
+from onlinebregman import ForwardClassifier, ParameterFreeClassifier
 from onlinebregman.constraints import L2Ball
 from onlinebregman.divergences import SquaredEuclidean
 

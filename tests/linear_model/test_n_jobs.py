@@ -4,15 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy.sparse import csr_array
 
-from onlinebregman import (
-    ImplicitGDRegressor,
-    LearningRateMixture,
-    LearningRatePath,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-)
+from onlinebregman import ImplicitGDRegressor, LearningRateMixture, LearningRatePath
 
 pytestmark = pytest.mark.usefixtures("in_order")  # two fits are compared
 

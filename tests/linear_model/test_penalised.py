@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import Cosh, Replica, start_of
 from replica import stream as rows_of
 from scipy import sparse
@@ -15,7 +16,7 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, reference
+from onlinebregman import reference
 from onlinebregman._online.start import starting_weights
 from onlinebregman.constraints import Box, L1Ball, L2Ball, UpperBound
 from onlinebregman.divergences import Divergence, SquaredEuclidean

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import Perceptron
 
-from onlinebregman import MirrorDescentClassifier, PerceptronClassifier
+from onlinebregman import PerceptronClassifier
 from onlinebregman.divergences import SquaredEuclidean
 from onlinebregman.reference import perceptron_step
 

@@ -5,20 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
 
-from onlinebregman import (
-    EGRegressor,
-    ImplicitGDRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    PerceptronClassifier,
-    PNormClassifier,
-    PNormRegressor,
-)
+from onlinebregman import EGRegressor, ImplicitGDRegressor, PerceptronClassifier, PNormClassifier, PNormRegressor
 from onlinebregman.divergences import PNorm
 from onlinebregman.losses import HingeLoss, LogisticLoss, SquaredLoss
 

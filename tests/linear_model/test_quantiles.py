@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentRegressor, ScaleInvariantRegressor
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import d2_pinball_score
 
-from onlinebregman import ForwardRegressor, MirrorDescentRegressor, ScaleInvariantRegressor
+from onlinebregman import ForwardRegressor
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.model_selection import LearningRatePath
 

@@ -5,9 +5,9 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy.sparse import csr_array
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor
 from onlinebregman.inspection import RegretDisplay
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.penalties import L1, L2, ElasticNet, ExplicitElasticNet, Penalty

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-
-from onlinebregman import MirrorDescentRegressor
+from raw import MirrorDescentRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3))

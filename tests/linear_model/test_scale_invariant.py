@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import ScaleInvariantClassifier, ScaleInvariantRegressor
 from replica import MARGIN_LOSSES, VALUES, rows_that_end_on_kinks, stream
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from onlinebregman import ScaleInvariantClassifier, ScaleInvariantRegressor
 from onlinebregman.losses import LOSSES as OBJECTS
 from onlinebregman.losses import EpsilonInsensitiveLoss, HuberLoss
 from onlinebregman.reference import LOSSES, ScaleInvariant
@@ -39,7 +39,7 @@ def model_of(loss, **parameters):
 
 
 def learn(model, X, y, weights=None):
-    labels = {"classes": [-1.0, 1.0]} if isinstance(model, ScaleInvariantClassifier) else {}
+    labels = {"classes": [-1.0, 1.0]} if isinstance(model, ScaleInvariantClassifier.func) else {}
     return model.partial_fit(X, y, sample_weight=weights, **labels)
 
 

@@ -26,7 +26,10 @@ from onlinebregman import (
     MirrorDescentRegressor,
     PNormClassifier,
     PNormRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
 )
+from onlinebregman.constraints import Box
 
 MODELS = [
     ForwardClassifier(),
@@ -302,3 +305,84 @@ def test_raw_columns_are_learned_as_well_as_scaled_ones():
 
     assert error(ImplicitGDRegressor(standardize=True), X) < 1.2 * error(ImplicitGDRegressor(), Z) < 0.1
     assert error(ImplicitGDRegressor(), X) > 0.5
+
+
+# --- by default -------------------------------------------------------------------------------------------------------
+
+SCALE_FREE = [
+    MirrorDescentRegressor(),
+    MirrorDescentRegressor(divergence="diagonal_newton"),
+    ScaleInvariantRegressor(),
+    MirrorDescentClassifier(),
+    MirrorDescentClassifier(divergence="diagonal_newton"),
+    ScaleInvariantClassifier(),
+]
+scale_free = pytest.mark.parametrize("model", SCALE_FREE, ids=repr)
+
+
+def wrong_by(model, X, y, n_learned=2500):
+    """Squared error over noise, or share of wrong labels, of the rows after those that are learned."""
+    if is_classifier(model):
+        model = clone(model).partial_fit(X[:n_learned], y[:n_learned] > 0, classes=[False, True])
+        return 1 - model.score(X[n_learned:], y[n_learned:] > 0)
+    return np.sqrt(
+        np.mean((clone(model).partial_fit(X[:n_learned], y[:n_learned]).predict(X[n_learned:]) - y[n_learned:]) ** 2)
+    )
+
+
+def plain_rows(seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(3000, 5))
+    return Z, Z @ [1.0, -2.0, 0.5, 1.5, -1.0] + rng.normal(size=3000)
+
+
+@scale_free
+@pytest.mark.parametrize("level", [100.0, -1e4, 1.7e9])
+def test_columns_far_from_0_are_learned_as_well_as_others(model, level):
+    Z, y = plain_rows()
+    error = wrong_by(model, Z + level, y)
+    assert abs(error - wrong_by(model, Z, y)) < 1e-3
+    assert error < (0.2 if is_classifier(model) else 1.1)
+
+
+@scale_free
+@pytest.mark.parametrize("row", [0, 3, 2200])
+def test_a_column_is_back_300_rows_after_an_absurd_value(model, row):
+    Z, y = plain_rows()
+    X = Z.copy()
+    X[row, 1] = 9999.0
+    assert wrong_by(model, X, y) < (0.2 if is_classifier(model) else 1.1)
+
+
+@scale_free
+def test_a_column_whose_level_moves_is_followed(model):
+    Z, y = plain_rows()
+    X = Z + 20.0
+    X[1500:, 1] += 50.0
+    assert wrong_by(model, X, y) < (0.2 if is_classifier(model) else 1.1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"penalty": "l2"},
+        {"init": 0.0},
+        {"constraint": Box(-1.0, 1.0)},
+        {"track_regret": True},
+        {"divergence": "adagrad"},
+    ],
+)
+def test_what_is_about_the_columns_as_they_are_needs_them(given):
+    Z, y = plain_rows()
+    found, raw = (MirrorDescentRegressor(**given, **more).partial_fit(Z, y) for more in ({}, {"standardize": False}))
+    assert_array_equal(found.coef_, raw.coef_)
+    assert not hasattr(found, "mean_")
+    assert hasattr(MirrorDescentRegressor(**given, standardize=True).partial_fit(Z, y), "mean_")
+
+
+def test_given_initial_weights_are_those_of_the_columns():
+    Z, y = plain_rows()
+    model = MirrorDescentRegressor(max_iter=1, tol=None).fit(Z, y, coef_init=np.ones(5))
+    assert not hasattr(model, "mean_") and hasattr(model.fit(Z, y), "mean_")
+    with pytest.raises(ValueError, match="units of the data"):
+        model.set_params(standardize=True).fit(Z, y, coef_init=np.ones(5))

@@ -7,20 +7,13 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
 from scipy.sparse import csr_array, issparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
-from onlinebregman import (
-    ImplicitGDRegressor,
-    LogDetMetricLearner,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-    OneClassMirrorDescent,
-    PerceptronClassifier,
-    ScaleInvariantRegressor,
-)
+from onlinebregman import ImplicitGDRegressor, LogDetMetricLearner, OneClassMirrorDescent, PerceptronClassifier
 from onlinebregman.schedules import Constant
 
 

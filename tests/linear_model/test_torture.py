@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantClassifier, ScaleInvariantRegressor
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -17,13 +18,9 @@ from onlinebregman import (
     EGRegressor,
     ForwardRegressor,
     ImplicitGDRegressor,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     PerceptronClassifier,
     PNormClassifier,
     PNormRegressor,
-    ScaleInvariantClassifier,
-    ScaleInvariantRegressor,
     WinnowClassifier,
 )
 from onlinebregman.constraints import L2Ball, UpperBound

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, PerceptronClassifier, PNormClassifier, WinnowClassifier
+from onlinebregman import PerceptronClassifier, PNormClassifier, WinnowClassifier
 from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
 from onlinebregman.reference import winnow_step
 

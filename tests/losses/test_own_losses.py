@@ -7,16 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import MARGIN_LOSSES, geometries, learn, model_of, rows_that_end_on_kinks, start_of, stream
 from scipy.optimize import minimize_scalar
 
-from onlinebregman import (
-    ExpertMixtureRegressor,
-    ForwardRegressor,
-    LearningRatePath,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
-)
+from onlinebregman import ExpertMixtureRegressor, ForwardRegressor, LearningRatePath
 from onlinebregman.losses import (
     LOSSES,
     EpsilonInsensitiveLoss,

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.learners.hedge import Hedge
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
 
@@ -18,8 +19,6 @@ from onlinebregman import (
     LearningRateMixture,
     LearningRatePath,
     LogDetMetricLearner,
-    MirrorDescentClassifier,
-    MirrorDescentRegressor,
     ParameterFreeClassifier,
     PerceptronClassifier,
 )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier
 from sklearn import metrics
 from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
@@ -20,14 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onlinebregman import (
-    BurgRegressor,
-    EGRegressor,
-    ForwardClassifier,
-    ImplicitGDRegressor,
-    LearningRatePath,
-    MirrorDescentClassifier,
-)
+from onlinebregman import BurgRegressor, EGRegressor, ForwardClassifier, ImplicitGDRegressor, LearningRatePath
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
 

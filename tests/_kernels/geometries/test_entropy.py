@@ -9,9 +9,9 @@ from onlinebregman._kernels.geometries.burg import BurgGeometry
 from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
+from raw import MirrorDescentRegressor
 from scipy import sparse
 
-from onlinebregman import MirrorDescentRegressor
 from onlinebregman.divergences import BinaryEntropy
 from onlinebregman.schedules import Constant
 

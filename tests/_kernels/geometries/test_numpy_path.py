@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from raw import MirrorDescentRegressor
 from replica import LOSSES, Cosh, Replica, geometries, learn, model_of, start_of, stream
 from scipy import sparse
 from scipy.stats import norm
 
-from onlinebregman import MirrorDescentRegressor
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     BinaryEntropy,

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import GEOMETRIES, LOSSES, POSITIVE, Replica, agree, geometries, learn, model_of, start_of, stream
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
 
-from onlinebregman import MirrorDescentClassifier, MirrorDescentRegressor, ParameterFreeClassifier
+from onlinebregman import ParameterFreeClassifier
 from onlinebregman.losses import (
     AbsoluteLoss,
     BoundLoss,
@@ -94,7 +95,7 @@ def test_the_implicit_step_is_a_minimum(divergence, signed, loss, seed, n, rate)
         divergence, loss, signed=signed, eta0=eta, learning_rate="constant", init=start_of(divergence, rng, n, signed)
     )
     learn(model, X, y, np.zeros(1))
-    learner = model._learner if isinstance(model, MirrorDescentRegressor) else model._learner.learners[0]
+    learner = model._learner if isinstance(model, MirrorDescentRegressor.func) else model._learner.learners[0]
     w, _ = learner.position
     learn(model, X, y)
     moved, b = learner.position

@@ -5,8 +5,9 @@ import pandas as pd
 import polars as pl
 import pytest
 from onlinebregman._kernels.rows.arrays import Columns
+from raw import MirrorDescentClassifier
 
-from onlinebregman import ImplicitGDRegressor, MirrorDescentClassifier
+from onlinebregman import ImplicitGDRegressor
 from onlinebregman._online.containers import columns_of_numbers
 
 N, D = 9000, 120  # large enough that the columns of data frames are read in place
