@@ -294,7 +294,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
             return
         if any(getattr(expert, "class_weight", None) is not None for expert in experts):
             return
-        if not all(now.predictive and now.n_scores == 1 and now.row_map is None for now in learners):
+        if not all(now.predictive and now.n_scores == 1 for now in learners):
             return
         if known is None or not all(map(operator.is_, known.learners, learners)):
             links = [self._link_of(expert) for expert in experts]

@@ -118,6 +118,9 @@ class ParametricMirrorMixin(MirrorMixin):
     l1_ratio: float | None
     track_regret: bool
     coef_: np.ndarray
+    _given_start: bool
+    standardize: bool | Literal["auto"]
+    init: Any
     _falling_rate: float  # default eta0 of a decreasing rate
     intercept_scaling: float = 1.0  # of estimators without this parameter
     n_jobs: int | None = None  # likewise

@@ -154,7 +154,6 @@ class Halved(SquaredLoss):
     [
         [("forward", ForwardRegressor())],
         [("averaged", MirrorDescentRegressor(average=True))],
-        [("scaled", MirrorDescentRegressor(standardize=True))],
         [("own", MirrorDescentRegressor(loss=Halved(), update="explicit"))],
         [("type", type("Own", (MirrorDescentRegressor,), {})())],
     ],
