@@ -36,7 +36,7 @@ MODELS = [
     ImplicitGDRegressor(),
     ImplicitGDRegressor(average=5, fit_intercept=False),
     MirrorDescentRegressor(divergence="relative_entropy", signed=True, loss="huber"),
-    MirrorDescentClassifier(),
+    MirrorDescentClassifier(standardize=False),
     PNormRegressor(),
     PNormClassifier(loss="hinge"),
 ]

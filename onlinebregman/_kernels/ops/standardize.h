@@ -71,11 +71,10 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
     } else if (equal) {
         *weight += h;
         *deviation = *weight >= enough * h ? s : *deviation;
-    } else if (gap < OB_NEAR * s || s == 0.0) { /* two values, or after many equal ones Welford's rule */
-        const int many = s == 0.0 && (*weight >= OB_NEW * h || limit == HUGE_VAL);
-        const double w = many ? *weight : h, share = h / (w + h);
+    } else if (gap < OB_NEAR * s || s == 0.0) { /* two values, whatever was before, except where nothing is clipped */
+        const double w = limit < HUGE_VAL ? h : *weight, share = h / (w + h);
         *mean = (1.0 - share) * near + share * x;
-        *deviation = fabs(share * x - share * near) * sqrt(w / h) * (many ? 1.0 : -1.0);
+        *deviation = fabs(share * x - share * near) * sqrt(w / h) * (limit < HUGE_VAL ? -1.0 : 1.0);
         *weight = w + h;
     } else {
         const double u = gap > OB_BEYOND * s ? ob_clipped((x - m) / s, OB_FAR * limit) : (x - m) / s;
