@@ -89,7 +89,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
 
     >>> lower, upper = model.predict_interval(X[:3], coverage=0.9)
     >>> print((upper - lower).round(-1))
-    [200. 200. 200.]
+    [170. 170. 170.]
     """
 
     _parameter_constraints: dict = {
