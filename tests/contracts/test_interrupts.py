@@ -63,8 +63,8 @@ MODELS = {
     "diagonal gaussian": (OnlineGaussian(covariance_type="diag"), None),
     "exponential family": (OnlineExponentialFamily("poisson"), None),
     "maximum entropy": (MaxEntDensity(), None),
-    "forward": (ForwardRegressor(), Y),
-    "forward classifier": (ForwardClassifier(), LABELS),
+    "forward": (ForwardRegressor(random_state=0), Y),
+    "forward classifier": (ForwardClassifier(random_state=0), LABELS),
 }
 
 

@@ -135,7 +135,7 @@ def test_outputs_are_learned_together_or_not_at_all(estimator, several, learned,
         assert learned(model) == learned(whole)
 
 
-@pytest.mark.only(where=lambda estimator: has_several_outputs(estimator) and hasattr(estimator, "shuffle"))
+@pytest.mark.only(where=lambda estimator: has_several_outputs(estimator) and hasattr(estimator, "max_iter"))
 def test_epochs_over_several_outputs(estimator, several):
     (X, _), Y = several
     estimator.set_params(max_iter=3, tol=None)
