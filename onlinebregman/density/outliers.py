@@ -59,7 +59,8 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     Notes
     -----
     The offset is the intercept of a model without features, learned by `NormalizedAdaGrad` steps, which have no units.
-    A score of minus infinity counts as the lowest one before. The first ten rows are only learned; until then the
+    A score of minus infinity counts as the lowest one before, and one more than ten mean deviations from the mean of
+    the scores as the nearest within. The first ten rows are only learned; until then the
     offset is minus infinity.
 
     The default standardises a row before its score by the statistics of the rows before, and to learn it also by its

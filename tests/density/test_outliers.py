@@ -127,3 +127,14 @@ def test_only_densities_that_learn_online():
         DensityOutlierDetector(ImplicitGDRegressor()).partial_fit(X)
     with pytest.raises(ValueError, match="The density cannot learn row 20: "):
         DensityOutlierDetector().partial_fit(np.r_[X[:20], np.full((1, 3), 1e308)])
+
+
+@pytest.mark.parametrize("glitch", [10.0, 100.0])
+def test_a_glitch_does_not_change_the_share_of_outliers(glitch):
+    X = np.random.default_rng(0).normal(size=(3000, 3))
+    X[1000] *= glitch
+    model, flags = DensityOutlierDetector(nu=0.1).partial_fit(X[:2000]), []
+    for row in X[2000:]:
+        flags.append(model.predict([row])[0] == -1)
+        model.partial_fit([row])
+    assert abs(np.mean(flags) - 0.1) < 0.02

@@ -13,6 +13,7 @@ from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count
 from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, fetch_to_learn, row_number
 
 # The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
@@ -41,6 +42,7 @@ cdef class OutlierLearner(Ensemble):
     cdef readonly Learner quantile
     cdef DensityLearner density   # None: rows are scores
     cdef Scored state
+    cdef ob_robust scale          # of the scores
 
     def __cinit__(self, learners, Learner quantile not None, state=None):
         if isinstance(self.learners[0], DensityLearner):
@@ -49,6 +51,7 @@ cdef class OutlierLearner(Ensemble):
             raise TypeError("learners must be a density, or the quantile of one feature")
         self.quantile, self.n_scores, self.state.lowest = quantile, 1, INFINITY
         self.learned.add("state", &self.state, sizeof(self.state))
+        self.learned.add("scale", &self.scale, sizeof(self.scale))
 
     @property
     def t(self):
@@ -94,13 +97,16 @@ cdef class OutlierLearner(Ensemble):
 
     cdef int learn_score(self, double score, double weight, Workspace* work) noexcept nogil:
         """Learn the score that a row had; one that is not finite counts as the lowest before, if there is any."""
-        cdef double nothing = 0.0
+        cdef double nothing = 0.0, distance
         cdef Row row = Row(&nothing, NULL, 1, 0)
         self.state.rows += 1.0
         if self.state.rows <= FIRST:
             return LEARNED
         if isfinite(score):
             self.state.lowest = min(self.state.lowest, score)
+            distance = ob_robust_count(&self.scale, score)
+            if distance != score - self.scale.origin:  # a single row must not change the units of the steps
+                score = self.scale.origin + distance
         elif isfinite(self.state.lowest):
             score = self.state.lowest
         else:
