@@ -244,6 +244,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         "standardize": ["boolean", StrOptions({"auto"})],
     }
 
+    _learns_residuals = False  # whether a mixture subtracts the mean of the targets: it then shrinks waves towards 0
     _read_at_each_call = ("forward", "forgetting", "handle_new_features")
     _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
@@ -427,7 +428,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
                 self.fit_intercept,
                 features,
                 self.penalize_intercept,
-                bool(self.standardize),
+                bool(self.standardize) and not (features and self._learns_residuals),
                 bool(self.standardize) and features is None,
             )
         else:
