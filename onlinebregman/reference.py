@@ -164,7 +164,6 @@ class MirrorDescent:
         return float(self.mirror.inverse(self.theta - c * x) @ x + self.b - self.bias * c)
 
     def learn(self, x: Array, y: float, eta: float) -> None:
-        """Find c, and move there."""
 
         def slope(c: float) -> float:
             return float(self.loss.derivative(self.predict(x, c), y))
@@ -234,7 +233,6 @@ class BurgGradient:
         self.R, self.cap, self.rate = 0.0, np.inf, np.inf
 
     def learn(self, x: Array, y: float, eta: float) -> None:
-        """Lower the rate, and move."""
         self.R, self.m = max(self.R, x.max(initial=0.0)), max(self.m, self.w[x > 0].sum())
         steepness = self.m * self.B * self.R**2 + self.bias
         self.cap = 1 / (2 * steepness) if steepness > 0 else np.inf
@@ -253,7 +251,8 @@ class Adaptive:
 
     M_i is the largest |x_i|; when it grows, h_i w_i stays the same. For losses with L(r a, r y) = r^degree L(a, y) the
     last two are in units of the deviation of the targets, and the first row only moves the intercept, to its target.
-    Where a `flat` loss has no slope it has no curvature.
+    Where a `flat` loss has no slope it has no curvature; that of the log loss is 4 k p (1 - p), p = (n_1 + 1/2) / (n +
+    1) the share of the class so far.
     """
 
     def __init__(
@@ -268,7 +267,6 @@ class Adaptive:
         return {"adagrad": np.sqrt(S), "normalized_adagrad": M * np.sqrt(S)}.get(self.name, M**2 + self.k * self.Q)
 
     def rate(self) -> float:
-        """The factor of eta."""
         mean = np.average(self.y, weights=self.s)
         deviation = np.sqrt(np.average((self.y - mean) ** 2, weights=self.s)) if np.ptp(self.y) else abs(self.y[0])
         if self.name == "normalized_adagrad" and self.N > 0:
@@ -281,13 +279,14 @@ class Adaptive:
         return self.w * np.divide(self.h(self.M, S), self.h(M, S), out=np.ones(len(x)), where=self.M > 0)
 
     def learn(self, x: Array, y: float, eta: float, s: float = 1.0) -> None:
-        """Count the row, and move."""
         first = len(self.y) == 0 and x[-1] and self.degree > 0 and self.name != "adagrad" and self.update == "implicit"
         self.w, self.M = self.rescaled(x), np.maximum(self.M, np.abs(x))
         self.y, self.s, a = np.append(self.y, y), np.append(self.s, s), self.w @ x
         g = float(self.loss.derivative(a, y))
         self.S = self.S + s * (0.0 if first else g) ** 2 * x**2
-        self.Q = self.Q + s * x**2 * (not self.flat or (g != 0 and not first))
+        p = (self.s @ self.y + 0.5) / (self.s.sum() + 1)
+        k = 4 * p * (1 - p) if self.loss is LOSSES["log_loss"] else not self.flat or (g != 0 and not first)
+        self.Q = self.Q + s * k * x**2
         self.N += s * ((x / np.where(self.M > 0, self.M, 1.0)) ** 2).sum()
         h, rate = self.h(self.M, self.S), self.rate()
         q = np.divide(x, h, out=np.zeros(len(x)), where=h > 0)
@@ -326,7 +325,6 @@ class ScaleInvariant:
         return float(self.origin + self.unit * (self.w(np.maximum(self.M, np.abs(x))) @ x))
 
     def learn(self, x: Array, y: float, s: float = 1.0) -> None:
-        """Settle the bets."""
         g, M, self.t = float(self.loss.derivative(self.predict(x), y)), np.maximum(self.M, np.abs(x)), self.t + 1
         if self.t == 1 and self.unit == 0 and x[-1]:
             self.origin = y if g != 0 else 0.0
@@ -349,15 +347,12 @@ class ForwardRegression:
 
     @property
     def w(self) -> Array:
-        """The ridge weights of the rows so far, a column for each target."""
         return np.linalg.solve(self.A, self.b)
 
     def predict(self, x: Array, s: float = 1.0) -> Array:
-        """The predictions of all targets."""
         return x @ np.linalg.solve(self.gamma * self.A + s * self.forward * np.outer(x, x), self.gamma * self.b)
 
     def learn(self, x: Array, y: Array, s: float = 1.0) -> None:
-        """Add the row."""
         self.A, self.b = self.gamma * self.A + s * np.outer(x, x), self.gamma * self.b + s * np.outer(x, y)
 
 
@@ -387,32 +382,39 @@ class CentredForwardRegression:
 
 
 class ForwardNewton:
-    """w' = argmin_u (u - w)'A (u - w) / 2 + L(u.x, y), A' = gamma A + L''(w'.x, y) x x': the same for other losses."""
+    """w' = argmin_u (u - w)'A (u - w) / 2 + L(o + u.x, y), A' = gamma A + L''(o + w'.x, y) x x': for other losses."""
 
     def __init__(self, A: Array, loss: Loss, gamma: float = 1.0) -> None:
         self.w, self.A, self.loss, self.gamma = np.zeros(len(A)), A, loss, gamma
 
-    def learn(self, x: Array, y: float, s: float = 1.0) -> None:
-        """Step, then add the row."""
-        a, v = self.w @ x, np.linalg.solve(self.A, x)
-        self.w = self.w - implicit_step(s, lambda c: float(self.loss.derivative(min(a - c * (x @ v), 700.0), y))) * v
-        self.A = self.gamma * self.A + s * max(float(self.loss.curvature(self.w @ x, y)), 1e-6) * np.outer(x, x)
+    def learn(self, x: Array, y: float, s: float = 1.0, o: float = 0.0) -> None:
+        """Step, then add the row; o is the part of its score that is known."""
+        a, v = o + self.w @ x, np.linalg.solve(self.A, x)
+        c = implicit_step(s, lambda c: float(self.loss.derivative(min(a - c * (x @ v), 700.0), y)))
+        self.w, h = self.w - c * v, max(float(self.loss.curvature(a - c * (x @ v), y)), 1e-6)
+        self.A = self.gamma * self.A + s * h * np.outer(x, x)
+
+
+def odds_step(o: Array, n: Array, g: Array, s: float) -> Array:
+    """Log odds of classes of weights n after a step with the slopes g = p - y: as ln (n + 2), if p are these shares."""
+    return o - np.sign(g) * np.log1p(s * np.abs(g) / (n + 2.0))
 
 
 class ForwardSoftmax:
-    """W' = argmin_U sum_c (u_c - w_c)'A (u_c - w_c) / 2 + L(U x, y) for the log loss: w_c' = w_c - (p_c - y_c) A^-1 x.
+    """W' = argmin_U sum_c (u_c - w_c)'A (u_c - w_c) / 2 + L(o + U x, y), the log loss: w_c' = w_c - (p_c - y_c) A^-1 x.
 
     p are the probabilities at W', y is one-hot, and A' = gamma A + h x x' with h = (1 - sum p_c^2) / (k - 1).
     """
 
-    def __init__(self, n: int, k: int, alpha: float, gamma: float = 1.0) -> None:
+    def __init__(self, n: int, k: int, alpha: float, gamma: float = 1.0, odds: bool = True) -> None:
         self.W, self.A, self.gamma = np.zeros((k, n)), alpha * np.eye(n), gamma
+        self.o, self.n, self.odds = np.zeros(k), np.zeros(k), odds
 
     def learn(self, x: Array, label: int, s: float = 1.0) -> None:
-        """Step, then add the row."""
         v, y = np.linalg.solve(self.A, x), np.eye(len(self.W))[label]
-        p = implicit_softmax(self.W @ x, y, s * float(x @ v))
+        p = implicit_softmax(self.o + self.W @ x, y, s * float(x @ v))
         self.W = self.W - s * np.outer(p - y, v)
+        self.o, self.n = odds_step(self.o, self.n, self.odds * (p - y), s), self.gamma * self.n + s * y
         self.A = self.gamma * self.A + s * max((1 - p @ p) / (len(p) - 1), 1e-6) * np.outer(x, x)
 
 
@@ -429,7 +431,6 @@ class Aioli(ForwardNewton):
         return brentq(lambda z: z - a + q * np.tanh(z / 2), -abs(a) - 1, abs(a) + 1, xtol=1e-14, rtol=1e-14)
 
     def learn(self, x: Array, y: float, s: float = 1.0, radius: float = 1.0) -> None:
-        """Add the row, and go to the minimum."""
         z = self.predict(x)
         k = s * self.loss.curvature(z, y) / (1 + max(radius * float(np.linalg.norm(x)) - abs(z), 0.0) / 2)
         more, b = k * np.outer(x, x), self.A @ self.w + (k * z - s * self.loss.derivative(z, y)) * x
@@ -503,7 +504,6 @@ class AdaHedge:
         return least - (np.log(np.exp(-self.rate * (costs - least)).mean()) / self.rate if self.rate < np.inf else 0.0)
 
     def learn(self, losses: Array, loss: float) -> None:
-        """Count the losses of the experts, and that of the mixture."""
         eta, costs = self.rate, self.costs + losses
         mix_loss = self.potential(costs) - self.potential(self.costs)
         if self.share and eta < np.inf and (self.fixed or self.gap > 1e-12 * self.loss):

@@ -17,11 +17,21 @@ def some_rows(n=60, d=4, k=3, seed=0):
 class Replica(ForwardSoftmax):
     loss = 0.0
 
+    def scores(self, x):
+        return self.o + self.W @ x
+
+    @property
+    def weights(self):
+        """What the model shows, see `weights_of`: the last intercepts with the log odds."""
+        W = self.W + np.outer(self.o, np.eye(self.W.shape[1])[-1])
+        return W - W.mean(axis=0)
+
     def learn(self, x, y, weight=1.0):
-        self.loss -= weight * log_softmax(self.W @ x)[y]
+        self.loss -= weight * log_softmax(self.scores(x))[y]
         super().learn(x, y, weight)
 
 
 def weights_of(model):
+    """Coefficients and intercepts of each class, about their mean over the classes."""
     W = np.column_stack([model.coef_, model.intercept_])
-    return np.vstack([-W / 2, W / 2]) if len(W) == 1 else W
+    return np.vstack([-W / 2, W / 2]) if len(W) == 1 else W - W.mean(axis=0)

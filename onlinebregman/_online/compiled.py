@@ -57,7 +57,7 @@ _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
     AdaGrad: lambda w, upper, F, L: AdaGradGeometry(w, upper),
     NormalizedAdaGrad: lambda w, upper, F, L: NormalisedAdaGradGeometry(w, upper, L.degree > 0, F.by_deviation(L)),
     DiagonalNewton: lambda w, upper, F, L: DiagonalNewtonGeometry(
-        w, upper, L.degree > 0, F.by_deviation(L), F.curvature_of(L), L.flat
+        w, upper, L.degree > 0, F.by_deviation(L), F.curvature_of(L), L.flat, L.sigmoid
     ),
 }
 # Pairs of a divergence and a penalty whose proximal step is compiled, with parameters `l1` and `l2`.

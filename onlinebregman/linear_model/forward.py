@@ -177,7 +177,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     was worse. There is no bound either: if the curvature of a loss can vanish, second-order steps have a logarithmic
     regret only with constants that grow exponentially with the scores. If it is zero, as for the absolute loss, use
     `MirrorDescentRegressor`. With penalize_intercept=False the penalty of the intercept has min(alpha, 1e-4) in place
-    of alpha.
+    of alpha. With loss="log_loss" scores include the running log odds of the targets, see `ForwardClassifier`.
 
     A is kept as a triangular factor that is updated by rotations ([4]_): it stays positive definite, rounding errors do
     not accumulate, and features of very different scales are no problem. Memory is n_features^2 / 2 numbers, and time

@@ -74,6 +74,14 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     dimensions, p the probabilities at the new weights, and at least 1e-6. For two classes w_1 = -w_0, so that the
     penalty on their difference u = w_1 - w_0 is alpha |u|^2 / 4, as LogisticRegression has it with C = 2 / alpha.
 
+    Scores have one more part, the running log odds o of the classes, which moves by itself: L is the loss of o + u.x,
+    and `intercept_` includes o. With n_c the weight of the rows of class c so far and p_c its probability after the
+    step, o_c rises at its rows by ln(1 + (1 - p_c) / (n_c + 2)), and falls by ln(1 + p_c / (n_c + 2)) at others. So a
+    class of one in a thousand is predicted at its share after a few of its rows; the intercept alone would be held back
+    by the first rows, predicted as 1 / 2, each of which has the curvature of 250 later ones. Where x says what the
+    class is, o hardly moves. There is none with fit_intercept=False, nor with update="aioli", whose bound is for scores
+    u.x.
+
     A class starts at its prior, weights 0, whether it is listed before the first row or added later, without changing
     the weights of the other classes. It already has a probability at its first row, so that the loss of a new label is
     finite.

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier
 from scipy import sparse
-from scipy.special import log_softmax, softmax
+from scipy.optimize import brentq
+from scipy.special import expit, log_softmax, softmax
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 from softmax_replica import Replica, some_rows, weights_of
 
-from onlinebregman import ForwardClassifier, ParameterFreeClassifier
+from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier
 from onlinebregman.datasets import load_dataset
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
@@ -41,14 +42,14 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, k, alpha, gamma, fit_inter
     X, y = some_rows(40, d, k, seed)
     weights = np.random.default_rng(seed).choice([0.1, 1.0, 7.3], size=len(y)) if weighted else np.ones(len(y))
     rows = np.c_[X, np.full(len(y), float(fit_intercept))]
-    replica = Replica(d + 1, k, alpha, gamma)
+    replica = Replica(d + 1, k, alpha, gamma, odds=fit_intercept)
     model = ForwardClassifier(alpha=alpha, forgetting=gamma, fit_intercept=fit_intercept)
     for i, x in enumerate(rows):
         if i:
-            assert_allclose(model.predict_proba(X[i : i + 1])[0], softmax(replica.W @ x), rtol=1e-10, atol=1e-12)
+            assert_allclose(model.predict_proba(X[i : i + 1])[0], softmax(replica.scores(x)), rtol=1e-10, atol=1e-12)
         replica.learn(x, y[i], weights[i])
         model.partial_fit(X[i : i + 1], y[i : i + 1], range(k), weights[i : i + 1] if weighted else None)
-        assert_allclose(weights_of(model), replica.W, rtol=1e-10, atol=1e-10 * np.abs(replica.W).max())
+        assert_allclose(weights_of(model), replica.weights, rtol=1e-10, atol=1e-10 * np.abs(replica.weights).max())
     n = d + fit_intercept
     expected = np.linalg.inv(replica.A[:n, :n])
     assert_allclose(model._learner.covariance, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
@@ -78,7 +79,7 @@ def test_many_classes_fill_registers_or_not():
         replica = Replica(7, k, 1.0, 1.0)
         for x, label in zip(np.c_[X, np.ones(len(y))], y, strict=True):
             replica.learn(x, label)
-        assert_allclose(weights_of(ForwardClassifier().fit(X, y)), replica.W, rtol=1e-9, atol=1e-11)
+        assert_allclose(weights_of(ForwardClassifier().fit(X, y)), replica.weights, rtol=1e-9, atol=1e-11)
 
 
 def test_two_classes_have_one_row_of_weights():
@@ -103,8 +104,7 @@ def test_scores_and_probabilities_of_several_classes():
     far = model.predict_log_proba(1e4 * X)
     assert np.isfinite(far).all() and far.min() < -1000
     model.fit(X, y)
-    W = weights_of(model)
-    assert_allclose(W.sum(axis=0), 0.0, atol=1e-12 * np.abs(W).max())  # slopes sum to 0
+    assert_allclose(model.coef_.sum(axis=0), 0.0, atol=1e-12 * np.abs(model.coef_).max())  # slopes sum to 0
 
 
 def test_a_class_that_has_not_come_is_given_what_the_others_leave():
@@ -153,7 +153,8 @@ def test_a_row_of_weight_zero_changes_nothing_and_is_not_forgotten_for(state):
 
 def test_a_weight_multiplies_the_loss_of_its_row():
     X, y = some_rows()
-    one, two = ForwardClassifier().fit(X, y, np.full(len(y), 3.0)), ForwardClassifier(alpha=1 / 3).fit(X, y)
+    one = ForwardClassifier(fit_intercept=False).fit(X, y, np.full(len(y), 3.0))
+    two = ForwardClassifier(fit_intercept=False, alpha=1 / 3).fit(X, y)
     assert_allclose(one.coef_, two.coef_, rtol=1e-10)  # the objective is three times the other
     assert one.cumulative_loss_ == pytest.approx(3 * two.cumulative_loss_)
 
@@ -165,7 +166,7 @@ def test_forgetting_may_change_in_mid_stream():
         model.forgetting = replica.gamma = 1.0 if i < 30 else 0.9
         model.partial_fit(X[i : i + 1], y[i : i + 1], classes=None if i else range(3))
         replica.learn(x, label)
-    assert_allclose(weights_of(model), replica.W, rtol=1e-10, atol=1e-12)
+    assert_allclose(weights_of(model), replica.weights, rtol=1e-10, atol=1e-12)
     model.forgetting = 1.5
     with pytest.raises(ValueError, match="'forgetting' parameter of ForwardClassifier must be"):
         model.partial_fit(X, y)
@@ -310,6 +311,53 @@ def test_scores_that_overflow_are_refused():
 
 
 # --- what it reaches --------------------------------------------------------------------------------------------------
+
+
+def rare_rows(share, seed, n=6000):
+    """Rows of a logistic model in which the second class has this share, and its probabilities."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    scores = X @ [1.0, -0.5, 0.5]
+    bias = brentq(lambda bias: expit(scores + bias).mean() - share, -30, 0)
+    return X, (rng.uniform(size=n) < expit(scores + bias)).astype(int), expit(scores + bias)
+
+
+@pytest.mark.parametrize("share", [1 / 300, 1 / 30])
+@pytest.mark.parametrize(
+    "make",
+    [
+        ForwardClassifier,
+        lambda: ForwardClassifier(forgetting=0.9999),
+        lambda: ForwardRegressor(loss="log_loss"),
+        lambda: MirrorDescentClassifier(divergence="diagonal_newton"),
+    ],
+)
+def test_a_rare_class_is_predicted_at_its_share(make, share):
+    """The mean probability is the true share; the log loss is below that of the share itself, which is not known."""
+    predicted = true = excess = 0.0
+    for seed in range(4):
+        X, y, p = rare_rows(share, seed)
+        model, half = make(), len(y) // 2
+        classes = {"classes": [0, 1]} if hasattr(model, "predict_proba") else {}
+        predict = model.predict_proba if classes else model.predict
+        model.partial_fit(X[:half], y[:half], **classes)
+        ends = np.zeros(half)
+        for i in range(0, half, 100):
+            rows = slice(half + i, half + i + 100)
+            ends[i : i + 100] = predict(X[rows]).reshape(100, -1)[:, -1]
+            model.partial_fit(X[rows], y[rows])
+        predicted, true = predicted + ends.mean(), true + p[half:].mean()
+        excess += log_loss(y[half:], ends) - log_loss(y[half:], np.full(half, y.mean()))
+    assert abs(predicted / true - 1) < 0.15 and excess < 0
+
+
+def test_three_classes_two_of_them_rare_are_predicted_at_their_shares():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(6000, 3)), rng.choice(3, size=6000, p=[0.985, 0.01, 0.005])
+    model = ForwardClassifier().partial_fit(X[:3000], y[:3000], classes=range(3))
+    assert_allclose(model.predict_proba(X[3000:]).mean(axis=0)[1:], [0.01, 0.005], rtol=0.35)
+    intercepts = np.log(np.bincount(y[:3000]))
+    assert_allclose(np.diff(model.intercept_), np.diff(intercepts), atol=0.3)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from onlinebregman._online.compiled import make_loss
 from onlinebregman.datasets import load_dataset
 from onlinebregman.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss, SquaredLoss
 from onlinebregman.reference import LOSSES as FORMULAS
-from onlinebregman.reference import ForwardNewton
+from onlinebregman.reference import ForwardNewton, odds_step
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -63,13 +63,18 @@ def some_rows(n=60, d=4, seed=0, loss="poisson"):
 class Replica(ForwardNewton):
     """The algorithm by its formulas, with the losses."""
 
-    def __init__(self, d, loss, alpha, gamma, intercept_alpha=None):
+    def __init__(self, d, loss, alpha, gamma, intercept_alpha=None, odds=False):
         super().__init__(np.diag(np.r_[np.full(d - 1, alpha), intercept_alpha or alpha]), loss, gamma)
-        self.total = 0.0
+        self.total, self.o, self.n, self.odds = 0.0, np.zeros(2), np.zeros(2), odds
 
     def learn(self, x, y, weight=1.0):
-        self.total += weight * float(self.loss.value(self.w @ x, y))
-        super().learn(x, y, weight)
+        o = self.o @ [-1, 1]
+        self.total += weight * float(self.loss.value(o + self.w @ x, y))
+        super().learn(x, y, weight, o)
+        if self.odds:
+            g = float(self.loss.derivative(o + self.w @ x, y))
+            self.o = odds_step(self.o, self.n, np.array([-g, g]), weight)
+            self.n = self.gamma * self.n + weight * np.array([1 - y, y])
 
 
 # --- the algorithm ----------------------------------------------------------------------------------------------------
@@ -89,18 +94,20 @@ class Replica(ForwardNewton):
 def test_it_is_the_algorithm_by_its_formulas(seed, d, loss, alpha, gamma, fit_intercept, penalized, weighted):
     X, y = some_rows(40, d, seed, loss)
     weights = np.random.default_rng(seed).choice([0.1, 1.0, 7.3], size=len(y)) if weighted else np.ones(len(y))
-    replica = Replica(d + 1, FORMULAS[loss], alpha, gamma, alpha if penalized else min(alpha, 1e-4))
+    odds = fit_intercept and loss == "log_loss"
+    replica = Replica(d + 1, FORMULAS[loss], alpha, gamma, alpha if penalized else min(alpha, 1e-4), odds)
     model = ForwardRegressor(
         loss=loss, alpha=alpha, forgetting=gamma, fit_intercept=fit_intercept, penalize_intercept=penalized
     )
     for i, x in enumerate(np.c_[X, np.full(len(y), float(fit_intercept))]):
         if i:
             predicted = model.predict(X[i : i + 1])
-            assert_allclose(predicted, LOSSES[loss].link([replica.w @ x]), rtol=1e-8)
+            assert_allclose(predicted, LOSSES[loss].link([replica.w @ x + replica.o @ [-1, 1]]), rtol=1e-8)
         replica.learn(x, y[i], weights[i])
         model.partial_fit(X[i : i + 1], y[i : i + 1], weights[i : i + 1] if weighted else None)
         w = np.r_[model.coef_, model.intercept_]
-        assert_allclose(w, replica.w, rtol=1e-8, atol=1e-9 * np.abs(w).max())
+        expected = replica.w + (replica.o @ [-1, 1]) * np.eye(d + 1)[-1]
+        assert_allclose(w, expected, rtol=1e-8, atol=1e-9 * np.abs(w).max())
     n = d + fit_intercept
     expected = np.linalg.inv(replica.A[:n, :n])
     assert_allclose(model._learner.covariance, expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max())

@@ -38,6 +38,7 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 cdef class NormalisedGeometry(AdaptiveGeometry):
     cdef readonly bint located          # whether scores have the units of the target
     cdef readonly bint by_deviation     # whether the rate is proportional to the targets' deviation
+    cdef double counted, of_class       # weight of the rows, and of those of the class
     cdef double target_weight, target_mean, target_spread  # of the targets, and their sum of squared deviations
     cdef double update_largest(self, Workspace* work) noexcept nogil
     cdef double target_deviation(self, double y, double weight) noexcept nogil
@@ -49,4 +50,5 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     cdef readonly double curvature
+    cdef public bint of_classes        # whether k is that of the share of a class so far
     cdef readonly bint flat            # whether the loss is 0 on an interval, where rows have no curvature

@@ -13,9 +13,6 @@ for the time eta, the limit of many small proximal steps (docs/frame.rst):
 
 As h_i does not change until a row has a value there, the pending flows of a coordinate are one flow, for the sum of
 their times; proximal steps would only compose for l2 = 0. A coordinate without values has no h_i, and does not move.
-
-The state of a coordinate is its weight and, in blocks behind all weights, the sums that h is computed from. All of it
-is backed up, saved and checked together with the weights.
 """
 
 import numpy as np
@@ -207,10 +204,7 @@ cdef class AdaptiveGeometry(Geometry):
 
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
                               double* intercept_xSx) noexcept nogil:
-        """Add the row to the sums, with s = weight g^2, and compute q = x / h, the slope x'q and the intercept_xSx.
-
-        Returns the factor of the rate.
-        """
+        """Add the row to the sums, with s = weight g^2; compute x / h, its slope, intercept_xSx; the rate's factor."""
         return 1.0
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
@@ -325,6 +319,8 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         self.declare("target_weight", &self.target_weight)
         self.declare("target_mean", &self.target_mean)
         self.declare("target_spread", &self.target_spread)
+        self.declare("counted", &self.counted, True)
+        self.declare("of_class", &self.of_class, True)
 
     def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, state=None):
         super().__init__(weights, upper)
@@ -391,6 +387,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         first target: the sums are then independent of the distance of the targets from 0."""
         cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.target_weight == 0
         cdef double deviation = self.target_deviation(y, weight) if self.located else 1.0
+        self.counted, self.of_class = self.counted + weight, self.of_class + weight * y
         cdef double factor = AdaptiveGeometry.adapt(
             self, work, 0.0 if first else g, y, weight, exact, slope, intercept_xSx
         )
@@ -444,7 +441,9 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     """h = M^2 + k sum x^2, k the curvature. The sums are those of k z^2, so that h = M^2 (1 + sums).
 
-    Where M grows, h w is kept: the weight becomes what the same gradients give with a stronger prior.
+    Where M grows, h w is kept: the weight becomes what the same gradients give with a stronger prior. `of_classes`, for
+    the log loss, k is times 4 p (1 - p), p = (n_1 + 1/2) / (n + 1) the share of the class so far: its bound 1/4 is
+    hundreds of rows of a class of one in a thousand, whose probability would fall like 1 / ln t.
 
     Parameters
     ----------
@@ -452,21 +451,21 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     upper : float, default=inf
     located, by_deviation : bool, default=False
     curvature : float > 0, default=1.0
-    flat : bool, default=False
-        Whether the loss is 0 on an interval of scores; rows there have no curvature, and do not count.
+    flat, of_classes : bool, default=False
+        Whether the loss is 0 on an interval of scores; rows there have no curvature. Whether it is the log loss.
     """
 
     def __cinit__(self):
         self.prior = True
 
     def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, curvature=1.0, flat=False,
-                 state=None):
+                 of_classes=False, state=None):
         super().__init__(weights, upper, located, by_deviation)
-        self.curvature, self.flat = curvature, flat
+        self.curvature, self.flat, self.of_classes = curvature, flat, of_classes
         self._resume(state)
 
     def _arguments(self):
-        return *super()._arguments(), self.curvature, self.flat
+        return *super()._arguments(), self.curvature, self.flat, self.of_classes
 
     @property
     def metric(self):
@@ -476,15 +475,16 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     def same_metric(self, DiagonalNewtonGeometry other):
         """Whether the metrics are the same, and stay so if both learn the same rows."""
         cdef Py_ssize_t n = self.n_features
-        return self.curvature == other.curvature and not self.flat and not other.flat and np.array_equal(
-            self.weights[n:3 * n], other.weights[n:3 * n]
-        )
+        alike = self.curvature == other.curvature and not self.flat and not other.flat
+        return alike and np.array_equal(self.weights[n:3 * n], other.weights[n:3 * n])
 
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
                               double* intercept_xSx) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
         cdef double k = self.curvature * weight if s > 0 or not self.flat else 0.0
         cdef double* sums
+        if self.of_classes:
+            k *= 4.0 * (self.of_class + 0.5) * (self.counted - self.of_class + 0.5) / (self.counted + 1.0) ** 2
         if work.twin == NULL:
             self.update_largest(work)
             sums, notes.q = block_of(self, work, SUMS, 1), scratch(work, 2)

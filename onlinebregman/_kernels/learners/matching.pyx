@@ -50,7 +50,7 @@ cdef class MatchingLearner(SecondOrderLearner):
     def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, FourierFeatures features, intercept_alpha,
                   state=None):
         self.loss = loss
-        self.allocate(n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES)
+        self.allocate(n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES, 2 if loss.logistic else 0)
         self.chunkwise = not isinstance(loss, NumPyLoss)
 
     @property
@@ -59,7 +59,7 @@ cdef class MatchingLearner(SecondOrderLearner):
 
     @property
     def intercept(self):
-        return float(self.weight_rows()[0, self.n_inputs]) if self.fit_intercept else 0.0
+        return float(self.weight_rows()[0, self.n_inputs] + self.log_odds()[0]) if self.fit_intercept else 0.0
 
     # --- a row --------------------------------------------------------------------------------------------------
 

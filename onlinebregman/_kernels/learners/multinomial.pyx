@@ -87,6 +87,9 @@ cdef class MultinomialLearner(MultiLearner):
         cdef Learner first = self.learners[0]
         [<Learner?> learner for learner in self.learners]
         self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
+        if type(first.geometry) is DiagonalNewtonGeometry:  # classes have one metric
+            for learner in self.learners:
+                learner.geometry.of_classes = False
         self.same_metric = type(first.geometry) is DiagonalNewtonGeometry and all([
             type((<Learner> each).geometry) is DiagonalNewtonGeometry
             and (<DiagonalNewtonGeometry> first.geometry).same_metric((<Learner> each).geometry)

@@ -27,6 +27,9 @@ cdef class SecondOrderLearner(AtomicLearner):
     # its last column
     cdef double[::1] memory
     cdef double[::1] spare    # buffer of a pass over U, and zeros
+    cdef Py_ssize_t n_counted  # classes that are counted; 0: scores have no running log odds
+    cdef double slope         # of the loss by the probability, as `respond` gives it: 2 for the difference of two scores
+    cdef double[::1] tally    # weight of each class so far, and the running log odds of each score
     cdef SecondOrderState state
     cdef bint passed          # whether a row of this call has been processed
     cdef double size          # sum of the squares of U at that time
@@ -34,7 +37,10 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef double gamma         # the forgetting factor
 
     cdef int allocate(self, n_features, alpha, fit_intercept, FourierFeatures features, intercept_alpha, Py_ssize_t m,
-                      Py_ssize_t score_length) except -1
+                      Py_ssize_t score_length, Py_ssize_t n_counted) except -1
+    cdef object counts(self)
+    cdef object log_odds(self)
+    cdef bint count(self, double y, const double* g, double weight) noexcept nogil
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil
     cdef object updated_memory(self)

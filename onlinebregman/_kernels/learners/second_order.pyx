@@ -16,6 +16,14 @@ from e = gamma and v = 0 on, which is A^-1 x in the end. D stays positive, so A^
 data; scaling a feature scales a row of U, so badly scaled features cost no digits. The step in v by the old column is a
 Givens rotation without square roots; four columns are processed together, in aligned tiles of memory.
 
+Scores of classes have a part beside U x, the running log odds o: L is the loss of o + U x. It moves by itself, with n_c
+the weight of class c so far and g_c = p_c - y_c after the step, as ln (n_c + 2) does where p are the classes' shares:
+
+    o_c' = o_c - sgn(g_c) ln (1 + |g_c| / (n_c + 2)),    n_c' = gamma n_c + y_c.
+
+Without it early rows, predicted as 1 / k, would hold the intercept of a rare class back: each has the curvature of
+hundreds of later ones. Where x says what the class is, g is small, and o stays.
+
 The columns of U are updated for one row while they are read for the next one, so that there is one pass over U for each
 row. The update for the last row of a call remains pending, and a call with one row can be undone without a copy of U.
 """
@@ -23,7 +31,7 @@ row. The update for the last row of a call remains pending, and a call with one 
 import numpy as np
 
 from libc.float cimport DBL_MIN
-from libc.math cimport NAN
+from libc.math cimport NAN, fabs, isfinite, log1p
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
@@ -44,6 +52,8 @@ cdef enum:
 # Bound on D times alpha: with forgetting and no new information D and its rounding errors would grow without bound.
 cdef double LARGEST = 1e10
 cdef double LEAST_CURVATURE = 1e-6
+# Added to the weight of each class.
+cdef double PSEUDO_COUNT = 2.0
 # Numbers below this do not overflow by rounding errors.
 cdef double FINITE = 1e300
 
@@ -55,6 +65,11 @@ cdef object aligned(Py_ssize_t length, Py_ssize_t start):
     return memory[first:first + length]
 
 
+cdef inline double log_step(double g, double weight, double counted) noexcept nogil:
+    cdef double step = log1p(weight * fabs(g) / (counted + PSEUDO_COUNT))
+    return step if g > 0 else -step
+
+
 cdef class SecondOrderLearner(AtomicLearner):
     """Base class; a subclass calls `allocate`, and solves for the step of its loss in `respond`."""
 
@@ -63,10 +78,11 @@ cdef class SecondOrderLearner(AtomicLearner):
             raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
 
     cdef int allocate(self, n_features, alpha, fit_intercept, FourierFeatures features, intercept_alpha, Py_ssize_t m,
-                      Py_ssize_t score_length) except -1:
+                      Py_ssize_t score_length, Py_ssize_t n_counted) except -1:
         """Called at the end of a constructor, with its arguments: weights for m scores.
 
-        `score_length` is the length of a vector of scores, padding included.
+        `score_length` is the length of a vector of scores, padding included. Without classes to count, or an intercept,
+        scores have no log odds.
         """
         cdef Py_ssize_t j
         self.n_features, self.features, self.fit_intercept = n_features, features, fit_intercept
@@ -89,6 +105,10 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.learned.add("memory", &self.memory[0], self.memory.nbytes)
         self.learned.add("state", &self.state, sizeof(self.state))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
+        self.n_counted, self.slope = n_counted if self.fit_intercept else 0, 1.0
+        self.tally = np.zeros(self.n_counted + self.m)
+        if self.n_counted:
+            self.learned.add("tally", &self.tally[0], self.tally.nbytes)
         return 0
 
     cdef dict learned_values(self):
@@ -108,6 +128,7 @@ cdef class SecondOrderLearner(AtomicLearner):
                 entry = memory[self.vectors() + self.offset(j, k)]
                 wide.memory[wide.vectors() + wide.offset(place[j], place[k])] = entry
         wide.state, wide.gamma = self.state, self.gamma
+        wide.tally[:] = self.tally
         wide.map_by(row_map)
         return wide
 
@@ -128,6 +149,12 @@ cdef class SecondOrderLearner(AtomicLearner):
         learner.map_by(row_map)
         learner.state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
         learner.weight_rows()[:] = np.linalg.solve(A, Aw).T
+        tallies = [np.asarray((<SecondOrderLearner> each).tally) - self.tally for each in learners]
+        shares = [tally[:self.n_counted].sum() for tally in tallies]
+        learner.tally[:] = self.tally
+        if sum(shares) > 0:  # log odds are averaged
+            learner.counts()[:] += sum(tally[:self.n_counted] for tally in tallies)
+            np.asarray(learner.tally)[self.n_counted:] += np.average(tallies, 0, shares)[self.n_counted:]
         # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
         root = np.linalg.inv(np.linalg.cholesky(A)).T
         for j in range(self.d):
@@ -159,6 +186,31 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef object weight_rows(self):
         return np.asarray(self.memory)[:self.m * self.d].reshape(self.m, self.d)
+
+    cdef object counts(self):
+        return np.asarray(self.tally)[:self.n_counted]
+
+    cdef object log_odds(self):
+        """Of each score."""
+        return np.array(self.tally)[self.n_counted:]
+
+    cdef bint count(self, double y, const double* g, double weight) noexcept nogil:
+        """Move the log odds by a row of class y, of two the share of the second, and count it; False on overflow."""
+        cdef Py_ssize_t c, n = self.n_counted
+        cdef double* odds = &self.tally[n]
+        cdef double total = 0.0
+        if self.m == 1 and n == 2:
+            for c in range(2):
+                odds[0] -= log_step(g[0] / self.slope, weight, self.tally[c])
+        else:
+            for c in range(n):
+                odds[c] -= log_step(g[c], weight, self.tally[c])
+        for c in range(n):
+            self.tally[c] = self.gamma * self.tally[c] + weight * (
+                <double> (c == y) if n != 2 else y if c == 1 else 1.0 - y
+            )
+            total += self.tally[c]
+        return isfinite(total)
 
     # --- layout of the memory: weights, D, move, gain, and U ------------------------------------------------------
 
@@ -280,6 +332,8 @@ cdef class SecondOrderLearner(AtomicLearner):
             self.scale(), f, gain, buffer, weight * h, self.gamma, LARGEST / self.alpha, self.padded
         ) >= DBL_MIN:
             return OVERFLOWED
+        if self.n_counted and not self.count(y[0], a, weight):
+            return OVERFLOWED
         self.move(v, a, weight)
         return LEARNED
 
@@ -291,8 +345,8 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.score(mapped(self.features, row, scratch(work, 4), &image), scores)
 
     cdef void score(self, const Row* row, double* a) noexcept nogil:
-        """a = W x"""
-        cdef Py_ssize_t c = 0
+        """a = W x + o"""
+        cdef Py_ssize_t c = 0, n = self.n_counted
         cdef double* w = self.weights()
         if row.index == NULL:
             while c + 4 <= self.m:
@@ -306,6 +360,8 @@ cdef class SecondOrderLearner(AtomicLearner):
         if self.fit_intercept:
             for c in range(self.m):
                 a[c] += self.weights()[c * self.d + self.n_inputs]
+        for c in range(self.m if n else 0):
+            a[c] += self.tally[n + c]
 
     cdef void foresee(self, const Row* row, double q, double* a) noexcept nogil:
         """Replace the scores a = W x by those of the prediction, where these are others; q is x'A^-1 x."""

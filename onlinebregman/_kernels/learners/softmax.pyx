@@ -2,7 +2,7 @@
 
 The scores z = W'x after a step and the slopes g there solve k equations, by Newton's method:
 
-    z = a - weight * q g,    g = softmax(z) - e_y.
+    z = a - weight * q g,    g = softmax(z) - e_y,    a = W x + o.
 
 For two classes w_1 = -w_0, and only the difference w_1 - w_0 is stored: the logistic step in the metric A / 2.
 """
@@ -50,8 +50,10 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         self.n_classes, self.n_lanes = n_classes, (n_classes + LANES - 1) // LANES * LANES
         self.halved = n_classes == 2 and not (type(self) is SoftmaxLearner and len(more) and more[0] is True)
         self.allocate(
-            n_features, alpha, fit_intercept, features, intercept_alpha, 1 if self.halved else n_classes, self.n_lanes
+            n_features, alpha, fit_intercept, features, intercept_alpha, 1 if self.halved else n_classes, self.n_lanes,
+            n_classes if type(self) is SoftmaxLearner else 0,
         )
+        self.slope = 2.0 if self.halved else 1.0
 
     def with_classes(self, n_classes, numbers):
         """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
@@ -71,6 +73,11 @@ cdef class SoftmaxLearner(SecondOrderLearner):
             learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.halved else weights
         np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]
         learner.state = self.state
+        if self.n_counted:
+            learner.counts()[numbers] = self.counts()
+        if self.n_counted and not learner.halved:
+            odds = np.r_[0.0, self.log_odds()] if self.halved else self.log_odds()
+            np.asarray(learner.tally)[n_classes:][numbers] = odds - odds.mean()
         return learner
 
     @property
@@ -79,7 +86,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     @property
     def intercept(self):
-        return self.weight_rows()[:, self.n_inputs].copy() if self.fit_intercept else np.zeros(self.m)
+        return self.weight_rows()[:, self.n_inputs] + self.log_odds() if self.fit_intercept else np.zeros(self.m)
 
     # --- a row --------------------------------------------------------------------------------------------------
 
