@@ -66,7 +66,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     @property
     def _standardizes(self) -> bool:
         """What `standardize` stands for."""
-        return self.standardize is True
+        return bool(self.standardize)
 
     def _begin_map(self, X) -> tuple[RowMap | None, int]:
         """The map of rows like these, with which learning starts, and the number of columns that are learned."""
