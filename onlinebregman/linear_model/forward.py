@@ -55,10 +55,10 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
     Parameters
     ----------
-    loss : {"squared_error", "log_loss", "poisson"} or Loss
-        The loss. The prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), a probability for "log_loss"
-        (0 <= y <= 1) and X w + b for "squared_error". Your own smooth loss is passed as an object, with its link. Read
-        when learning starts.
+    loss : {"squared_error", "log_loss", "poisson", "gamma", "tweedie"} or Loss
+        The loss. The prediction is exp(X w + b) for "poisson" (counts or rates, y >= 0), "gamma" (y > 0) and "tweedie"
+        (y >= 0), a probability for "log_loss" (0 <= y <= 1) and X w + b for "squared_error". Your own smooth loss is
+        passed as an object, with its link. Read when learning starts.
     {alpha}
     forward : bool
         Predict by the forward algorithm. False: the ridge prediction x'A^-1 b ("incremental off-line"), X @ coef_ +
@@ -239,7 +239,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
     _parameter_constraints: dict = {
         **ForwardEstimator._parameter_constraints,
-        "loss": [StrOptions({"squared_error", "log_loss", "poisson"}), Loss],
+        "loss": [StrOptions({"squared_error", "log_loss", "poisson", "gamma", "tweedie"}), Loss],
         "forward": ["boolean"],
         "standardize": ["boolean", StrOptions({"auto"})],
     }
@@ -251,7 +251,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     def __init__(
         self,
         *,
-        loss: Literal["squared_error", "log_loss", "poisson"] | Loss = "squared_error",
+        loss: Literal["squared_error", "log_loss", "poisson", "gamma", "tweedie"] | Loss = "squared_error",
         alpha: float = 1.0,
         forward: bool = True,
         forgetting: float = 1.0,

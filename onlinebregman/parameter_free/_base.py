@@ -123,7 +123,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         """The default set, with or without second-order models, for sparse or dense rows."""
         raise NotImplementedError
 
-    def _nonlinear(self, kind: type, scaled: dict[str, bool]) -> list[Any]:
+    def _nonlinear(self, kind: Callable[..., Any], scaled: dict[str, bool]) -> list[Any]:
         """Second-order models of random features, if any, for the kernels exp(-width |x - x'|^2 / n_features).
 
         Two of them forget, so that nonlinear targets are followed where they drift, too.

@@ -16,7 +16,7 @@ from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import CentredMixer
 from .._online.compiled import make_loss
-from .._online.estimator import Examples
+from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
 from .._online.types import MatrixLike, RandomState
@@ -146,22 +146,33 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
         make = partial(MirrorDescentRegressor, loss=self.loss, **scaled)
         gradient = partial(make, divergence="squared_euclidean")
-        members: list = [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]
-        members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
-        members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
         newton = min(loss.curvature_range[1], loss.lipschitz) < np.inf
+        residual = loss.translation_invariant
+        second_order_in_loss = second_order and loss._smooth and not (residual or self._several_targets)
+        members: list = []
+        if newton or not second_order_in_loss:  # steps of a fixed size get lost where the curvature has no bound
+            members += [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]
+            members += [gradient(eta0=eta, learning_rate="constant") for eta in (0.01, 0.1, 1.0)]
+        members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
         if newton:
             members += [make(divergence="diagonal_newton")]
-        if second_order and loss.translation_invariant:
+        if (second_order and residual) or second_order_in_loss:
+            of_loss: dict[str, Any] = {} if residual else {"loss": self.loss, "penalize_intercept": False}
+            forward = partial(ForwardRegressor, **of_loss)
             members += [
-                ForwardRegressor(alpha=alpha, forgetting=forgetting, **scaled)
+                forward(alpha=alpha, forgetting=forgetting, **scaled)
                 for alpha in (0.1, 1.0, 10.0)
-                for forgetting in (1.0, 0.999, 0.99)
+                for forgetting in (1.0, 0.999, 0.99)[: 3 if residual else 2]
             ]
-            members += self._nonlinear(ForwardRegressor, scaled)
+            members += self._nonlinear(forward, scaled)
         if second_order and not sparse:
             members += self._of_thresholds(partial(MirrorDescentRegressor, loss=self.loss), newton=newton)
         return members
+
+    def _check_encoded(self, call: Call, X, y, sample_weight=None) -> Examples:
+        if call.first:
+            self._several_targets = np.asarray(y).ndim > 1  # of which second-order models learn the squared loss only
+        return super()._check_encoded(call, X, y, sample_weight)
 
     def _begin(self, data: Examples) -> None:
         self._n_outputs = data.y.shape[1] if data.y.ndim == 2 else None
