@@ -74,7 +74,11 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         shuffle: bool = True,
         random_state: RandomState = None,
     ) -> None:
-        self._set_arguments(locals())
+        self.estimator = estimator
+        self.eta0s = eta0s
+        self.n_jobs = n_jobs
+        self.shuffle = shuffle
+        self.random_state = random_state
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, classes: ArrayLike | None = None
