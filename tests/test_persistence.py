@@ -40,7 +40,7 @@ from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, 
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
-from onlinebregman._kernels.learners.outliers import OutlierLearner
+from onlinebregman._kernels.learners.outliers import OutlierLearner, ScoreQuantile
 from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
 from onlinebregman._kernels.learners.rule import LossRates, OwnRates, PassiveAggressive, PowerLaw, ShiftedPowerLaw
 from onlinebregman._kernels.learners.softmax import SoftmaxLearner
@@ -313,9 +313,10 @@ def examples():
     for kind in (ExponentialFamilyLearner, DiagonalGaussianLearner, FullGaussianLearner):
         found[kind].learn(np.arange(6.0).reshape(2, 3), None, np.array([1.0, 0.5]))
     density = DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
-    found[OutlierLearner] = OutlierLearner([density], learned_by(EuclideanGeometry(np.zeros(1))))
+    found[OutlierLearner] = OutlierLearner([density], ScoreQuantile(0.1))
     found[OutlierLearner].map_by(Standardizer(3, True, clipped=False))
     found[OutlierLearner].learn(np.random.default_rng(0).normal(size=(20, 3)))
+    found[ScoreQuantile] = found[OutlierLearner].quantile
     found[Hedge], found[History] = Hedge(3), History(3, 2, (np.ones((3, 3)) / 3, 1))
     for losses in np.array([[1.0, 2.0, 4.0]] * 3):
         found[Hedge].learn(losses, 2.0)

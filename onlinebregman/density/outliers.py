@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, NoReturn
 
@@ -9,20 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
-from .._kernels.learners.learner import Learner
-from .._kernels.learners.outliers import UNSCORED, OutlierLearner
+from .._kernels.learners.outliers import UNSCORED, OutlierLearner, ScoreQuantile
 from .._kernels.rows.standardizer import Standardizer
-from .._online.compiled import make_geometry, make_loss
 from .._online.estimator import SHUFFLED, Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_dense_rows, check_learned, check_weights
 from .._sklearn_compat import Interval
-from ..divergences import NormalizedAdaGrad
-from ..losses import QuantileLoss
 from ..pipeline import check_instance, check_online, copies_to_learn, reversible
-from ..schedules import Constant
 from ._base import OnlineDensity, refuse_log_density
 from .gaussian import OnlineGaussian
 
@@ -58,10 +54,13 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
 
     Notes
     -----
-    The offset is the intercept of a model without features, learned by `NormalizedAdaGrad` steps, which have no units.
-    A score of minus infinity counts as the lowest one before, and one more than ten mean deviations from the mean of
-    the scores as the nearest within. The first ten rows are only learned; until then the
-    offset is minus infinity.
+    The offset moves by steps in units of the mean deviation of the scores, which decrease with their number, but are
+    larger while the outliers of the last thousand rows are more or fewer than chance explains. `fit` ends
+    with the nu-quantile of the scores of all its rows. The first ten rows are only learned; until then the offset is
+    minus infinity.
+
+    Gaussians learn values more than ten mean deviations from the mean of their column as the nearest within, so that an
+    absurd row does not spoil them; a change that lasts is learned after some rows.
 
     The default standardises a row before its score by the statistics of the rows before, and to learn it also by its
     own; a column that was constant so far is only centred.
@@ -137,8 +136,12 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     @property
     def offset_(self) -> float:
         """The threshold of the scores."""
-        quantile = self._fitted_learner().quantile
-        return float(quantile.intercept) if quantile.t else -np.inf
+        return self._quantile.offset
+
+    @property
+    def _quantile(self) -> ScoreQuantile:
+        learner = self._fitted_learner()
+        return learner if self._others else learner.quantile
 
     @property
     def t_(self) -> int:
@@ -156,11 +159,9 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
 
     def _begin(self, data: Examples) -> None:
         self.estimator_: Any = _new(self.estimator)
-        loss = QuantileLoss(self.nu)
-        quantile = Learner(make_geometry(NormalizedAdaGrad(), np.zeros(1), loss=loss), make_loss(loss))
-        quantile.configure(update="implicit", schedule=Constant(1.0), fit_intercept=True)
+        quantile = ScoreQuantile(self.nu)
         if self._others:
-            self._learner = OutlierLearner([quantile], quantile)  # of scores
+            self._learner = quantile
             return
         self.estimator_.partial_fit(data.X[:1], sample_weight=np.zeros(1))  # begins
         self._learner = OutlierLearner([self.estimator_._learner], quantile)
@@ -186,6 +187,16 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         for number, row in enumerate(rows.tolist(), self.t_):
             scores[row] = self._learn_row(data, row, scored=number >= UNSCORED)
         self._learner.learn(scores, None, data.weights, order)
+
+    def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
+        """Learn the rows, and end with the quantile of their scores by the density that has learned all of them."""
+        super()._learn_in_epochs(learn, data, X, y)
+        if self.t_ <= UNSCORED:
+            return
+        scores = self._score(data.X) if self._others else self._predict_validated(data.X, ())
+        order = scores.argsort()
+        counts = np.cumsum(np.ones(len(order)) if data.weights is None else data.weights[order])
+        self._quantile.offset = scores[order[counts.searchsorted(self.nu * counts[-1], side="right")]]
 
     def _refuse(self, reason: str, row: int, data: Examples) -> NoReturn:
         raise ValueError(f"The density cannot learn row {row}: {self.estimator_._refused}")

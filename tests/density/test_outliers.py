@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from onlinebregman._kernels.learners.outliers import ScoreQuantile
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
@@ -125,16 +126,59 @@ def test_impossible_rows_are_outliers_once_there_is_an_offset():
 def test_only_densities_that_learn_online():
     with pytest.raises(ValueError, match="estimator must have the method score_samples; got ImplicitGDRegressor"):
         DensityOutlierDetector(ImplicitGDRegressor()).partial_fit(X)
+    unlimited = DensityMixture([("one", OnlineGaussian())])
     with pytest.raises(ValueError, match="The density cannot learn row 20: "):
-        DensityOutlierDetector().partial_fit(np.r_[X[:20], np.full((1, 3), 1e308)])
+        DensityOutlierDetector(unlimited).partial_fit(np.r_[X[:20], np.full((1, 3), 1e308)])
 
 
-@pytest.mark.parametrize("glitch", [10.0, 100.0])
-def test_a_glitch_does_not_change_the_share_of_outliers(glitch):
-    X = np.random.default_rng(0).normal(size=(3000, 3))
-    X[1000] *= glitch
-    model, flags = DensityOutlierDetector(nu=0.1).partial_fit(X[:2000]), []
-    for row in X[2000:]:
-        flags.append(model.predict([row])[0] == -1)
-        model.partial_fit([row])
-    assert abs(np.mean(flags) - 0.1) < 0.02
+def flagged(X, nu=0.1, **parameters):
+    """Which rows are outliers before they are learned."""
+    model, flags = DensityOutlierDetector(nu=nu, **parameters).partial_fit(X[:20]), [False] * 20
+    for row in X[20:, np.newaxis]:
+        flags.append(model.predict(row)[0] == -1)
+        model.partial_fit(row)
+    return np.array(flags)
+
+
+STREAMS = {
+    "glitch": lambda rng, X: np.concatenate([X[:1000], X[1000:1001] * 1e2, X[1001:]]),
+    "absurd": lambda rng, X: np.concatenate([X[:1000], X[1000:1001] * 1e9, X[1001:]]),
+    "shift": lambda rng, X: X + 20.0 * (np.arange(len(X)) >= 1000)[:, np.newaxis],
+    "scale": lambda rng, X: X * np.where(np.arange(len(X)) < 1000, 1.0, 50.0)[:, np.newaxis],
+    "cauchy": lambda rng, X: rng.standard_cauchy(X.shape),
+    "lognormal": lambda rng, X: np.exp(2 * X),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_the_share_of_outliers_is_nu_on_any_stream(stream):
+    rng = np.random.default_rng(1)
+    flags = flagged(STREAMS[stream](rng, rng.normal(size=(4000, 3))))
+    assert abs(flags[2000:].mean() - 0.1) < 0.02
+
+
+@pytest.mark.parametrize("nu", [0.02, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fit_ends_with_the_quantile_of_the_scores_of_its_rows(nu, weighted):
+    """Also with absurd rows among them; it is a fraction of the weight."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1000, 3)) * np.where(rng.random(1000) < 0.01, 1000.0, 1.0)[:, np.newaxis]
+    weights = rng.integers(3, size=1000) if weighted else np.ones(1000)
+    found = DensityOutlierDetector(nu=nu, random_state=0).fit(rows, sample_weight=weights).predict(rows) == -1
+    assert nu - 0.003 < weights[found].sum() / weights.sum() <= nu
+
+
+def test_an_absurd_row_does_not_spoil_the_density():
+    absurd, clean = X[:500].copy(), X[:500]
+    absurd[300] *= 1e9
+    one, other = (DensityOutlierDetector().partial_fit(rows) for rows in (absurd, clean))
+    assert abs(one.score_samples(clean) - other.score_samples(clean)).mean() < 0.5
+
+
+def test_units_of_weights_do_not_matter():
+    offsets = []
+    for weight in (1.0, 8.0):
+        quantile = ScoreQuantile(0.1)
+        quantile.learn(X[:, :1], None, np.full(len(X), weight))
+        offsets.append(quantile.offset)
+    assert_allclose(*offsets)

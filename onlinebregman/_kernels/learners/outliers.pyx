@@ -1,55 +1,59 @@
 """Densities as outlier detectors: each row is scored by its log-density, and then learned by the density.
 
-A quantile of the scores is the intercept of a linear model without features. If rows are standardised, they are scored
-as the statistics of the rows before see them, but learned as their own statistics see them, too, by which no value is
-more than sqrt(n) deviations of n rows: the density does not forget, and deviations of few rows are no guide.
+The threshold is the nu-quantile of the scores, by steps on the pinball loss in units of their deviation, one over the
+root of the number of scores. While there were more outliers lately, or fewer, than chance explains, steps are larger,
+in proportion to the excess, and the threshold follows the mean of the scores: the excess is counted as for intervals
+(`quantile_tracker`), so that the share of outliers is about nu on any stream, if less soon the smaller nu is. Numbers
+of mean deviation d have their nu-quantile between d / (2 nu) below their mean and d / (2 (1 - nu)) above.
+
+Densities of real numbers learn the values of each column limited to its robust scale, so that an absurd row moves them
+no further than the edge of what was seen. If rows are standardised, they are scored as the statistics of the rows
+before see them, but learned as their own statistics see them, too, by which no value is more than sqrt(n) deviations of
+n rows: the density does not forget, and deviations of few rows are no guide.
 """
 
-from libc.math cimport INFINITY, isfinite
+import numpy as np
+
+from libc.math cimport fabs, isfinite, sqrt
 
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
-from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count
-from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, fetch_to_learn, row_number
+from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known
+from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, row_number
 
 # The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
 UNSCORED = 10
 cdef double FIRST = UNSCORED
+cdef double STEP = 0.03       # deviations, over the standard deviation of an outlier's indicator
+cdef double MEMORY = 1000.0   # scores, of which the excess is a sum
 
 
 cdef struct Scored:
     double rows               # learned; those of weight 0 do not count
-    double lowest             # the lowest finite score, or infinity
+    double weight             # the sum of the weights of those with a score
+    double offset             # the quantile of their scores, once there is one
+    double excess             # outliers among the last ones, beyond the fraction nu
 
 
-cdef class OutlierLearner(Ensemble):
-    """A density and the quantile of the scores of the rows.
+cdef class ScoreQuantile(AtomicLearner):
+    """The nu-quantile of scores, which are rows of one column.
 
     Parameters
     ----------
-    learners : list of one AtomicLearner
-        The density; or `quantile`, for scores in place of rows.
-    quantile : Learner
-        With an intercept, a quantile loss, and one feature, which is 0.
+    nu : float
     state : dict, default=None
-        The rest of the state of another one, to continue from it.
+        The rest of the state of another one, to continue from.
     """
 
-    cdef readonly Learner quantile
-    cdef DensityLearner density   # None: rows are scores
+    cdef double nu
     cdef Scored state
     cdef ob_robust scale          # of the scores
 
-    def __cinit__(self, learners, Learner quantile not None, state=None):
-        if isinstance(self.learners[0], DensityLearner):
-            self.density, self.changing = self.learners[0], (*self.learners, quantile)
-        elif self.learners[0] is not quantile or quantile.n_features != 1:
-            raise TypeError("learners must be a density, or the quantile of one feature")
-        self.quantile, self.n_scores, self.state.lowest = quantile, 1, INFINITY
+    def __init__(self, double nu, state=None):
+        self.nu, self.n_features, self.dense = nu, 1, True
         self.learned.add("state", &self.state, sizeof(self.state))
         self.learned.add("scale", &self.scale, sizeof(self.scale))
 
@@ -57,18 +61,85 @@ cdef class OutlierLearner(Ensemble):
     def t(self):
         return int(self.state.rows)
 
+    @property
+    def offset(self):
+        """The quantile; minus infinity as long as there is no score."""
+        return self.state.offset if self.state.weight > 0 else -np.inf
+
+    @offset.setter
+    def offset(self, double offset):
+        self.state.offset = offset
+
     cdef Rows fitting_rows(self, dict attributes, X):
-        """None also without a density, as an estimator's rows are not scores."""
-        return None if self.density is None else Ensemble.fitting_rows(self, attributes, X)
+        """None, as an estimator's rows are not scores."""
+        return None
+
+    cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
+        """Learn the score of the next row; one that is not finite only counts as an outlier, if there is an offset."""
+        cdef Scored* state = &self.state
+        cdef double score = row.x[0], n, share, error, spread, step, chance, before, mean, half
+        if weight == 0:
+            return LEARNED
+        state.rows += 1.0
+        if state.rows <= FIRST or (state.weight == 0 and not isfinite(score)):
+            return LEARNED
+        if state.weight == 0:
+            state.offset = score
+        before = self.scale.origin + self.scale.mean
+        if isfinite(score):
+            ob_robust_count(&self.scale, score)
+        n = state.rows - FIRST
+        state.weight += weight
+        share = n * weight / state.weight  # weights have no units
+        error = share * ((not score >= state.offset) - self.nu)
+        state.excess += error - state.excess / MEMORY
+        spread = sqrt(self.nu * (1.0 - self.nu))
+        chance = 1.0 + 2.0 * spread * sqrt(min(n, MEMORY / 2))
+        step = 1.0 / sqrt(n)
+        mean = self.scale.origin + self.scale.mean
+        if fabs(state.excess) > chance:
+            step = max(step, STEP / spread * fabs(state.excess) / chance)
+            state.offset += mean - before
+        state.offset -= self.scale.deviation * error * step
+        if ob_robust_known(&self.scale):
+            half = self.scale.deviation / 2.0
+            state.offset = min(max(state.offset, mean - half / self.nu), mean + half / (1.0 - self.nu))
+        return LEARNED
+
+
+cdef class OutlierLearner(Ensemble):
+    """A density and the quantile of the scores of the rows.
+
+    Parameters
+    ----------
+    learners : list of one DensityLearner
+    quantile : ScoreQuantile
+    state : dict, default=None
+        The rest of the state of another one, to continue from.
+    """
+
+    cdef readonly ScoreQuantile quantile
+    cdef DensityLearner density
+    cdef double[::1] scales       # an `ob_robust` of each column of a density of real numbers
+    cdef double[::1] limited      # the values of a row that are learned
+
+    def __cinit__(self, learners, ScoreQuantile quantile not None, state=None):
+        self.density, self.changing = <DensityLearner?> self.learners[0], (*self.learners, quantile)
+        self.quantile, self.n_scores = quantile, 1
+        if self.density.located:
+            self.limited = np.empty(self.n_features)
+            self.scales = np.zeros(self.n_features * sizeof(ob_robust) // sizeof(double))
+            self.learned.add("scales", &self.scales[0], self.scales.nbytes)
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
-        return 1 if self.density is None else self.density.effort(n)
+        return self.density.effort(n)
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef Py_ssize_t k, i
         cdef int status
         cdef double score, weight
-        cdef Row row
+        cdef Row row, scored = Row(&score, NULL, 1, 0)
         for k in range(rows.n_rows):
             i = block.failed = row_number(rows, k)
             weight = weight_of(block, i)
@@ -77,44 +148,38 @@ cdef class OutlierLearner(Ensemble):
             if interrupted(self, self.effort(rows.widest)):
                 return INTERRUPTED
             fetch_mapped(self.row_map, rows, i, &row)
-            status = LEARNED
-            if self.density is None:
-                score = row.x[0]
-            elif self.row_map is None:
-                status = self.density.learn_row(&row, &block.work, NULL, weight, &score)
-            else:
-                self.density.score_row(&row, &block.work, &score)
-                fetch_to_learn(self.row_map, rows, i, weight, &row)
-                fetch_mapped(self.row_map, rows, i, &row)
-                status = self.density.learn_row(&row, &block.work, NULL, weight, NULL)
+            self.density.score_row(&row, &block.work, &score)
+            if self.row_map is not None:
+                rows.fetch(i, &row)
+            self.limit(&row)
+            if self.row_map is not None:
+                self.row_map.map_to_learn(rows, weight, &row)
+                rows.fetch(i, &row)
+                if self.limited is not None:
+                    row.x = &self.limited[0]
+                self.row_map.map_row(rows, &row)
+            status = self.density.learn_row(&row, &block.work, NULL, weight, NULL)
             if status == LEARNED:
-                status = self.learn_score(score, weight, &block.work)
+                status = self.quantile.learn_row(&scored, &block.work, NULL, weight, NULL)
             if status != LEARNED:
                 return status
-        if self.density is not None and self.density.check_all() != LEARNED:
-            return self.density.check_all()
-        return self.quantile.check_all()
+        return self.density.check_all()
 
-    cdef int learn_score(self, double score, double weight, Workspace* work) noexcept nogil:
-        """Learn the score that a row had; one that is not finite counts as the lowest before, if there is any."""
-        cdef double nothing = 0.0, distance
-        cdef Row row = Row(&nothing, NULL, 1, 0)
-        self.state.rows += 1.0
-        if self.state.rows <= FIRST:
-            return LEARNED
-        if isfinite(score):
-            self.state.lowest = min(self.state.lowest, score)
-            distance = ob_robust_count(&self.scale, score)
-            if distance != score - self.scale.origin:  # a single row must not change the units of the steps
-                score = self.scale.origin + distance
-        elif isfinite(self.state.lowest):
-            score = self.state.lowest
-        else:
-            return LEARNED
-        return self.quantile.learn_row(&row, work, &score, weight, NULL)
+    cdef void limit(self, Row* row) noexcept nogil:
+        """Limit the values of a row to the scale of their columns; those that are not finite stay, and are refused."""
+        cdef ob_robust* scales
+        cdef double x, distance
+        cdef Py_ssize_t k
+        if self.limited is None:
+            return
+        scales = <ob_robust*> &self.scales[0]
+        for k in range(row.n):
+            x = self.limited[k] = row.x[k]
+            if isfinite(x):
+                distance = ob_robust_count(&scales[k], x)
+                if distance != x - scales[k].origin:
+                    self.limited[k] = scales[k].origin + distance
+        row.x = &self.limited[0]
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        if self.density is None:
-            scores[0] = row.x[0]
-        else:
-            self.density.score_row(row, work, scores)
+        self.density.score_row(row, work, scores)
