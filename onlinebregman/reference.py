@@ -164,6 +164,7 @@ class MirrorDescent:
         return float(self.mirror.inverse(self.theta - c * x) @ x + self.b - self.bias * c)
 
     def learn(self, x: Array, y: float, eta: float) -> None:
+        """Find c, and move there."""
 
         def slope(c: float) -> float:
             return float(self.loss.derivative(self.predict(x, c), y))
@@ -233,6 +234,7 @@ class BurgGradient:
         self.R, self.cap, self.rate = 0.0, np.inf, np.inf
 
     def learn(self, x: Array, y: float, eta: float) -> None:
+        """Lower the rate, and move."""
         self.R, self.m = max(self.R, x.max(initial=0.0)), max(self.m, self.w[x > 0].sum())
         steepness = self.m * self.B * self.R**2 + self.bias
         self.cap = 1 / (2 * steepness) if steepness > 0 else np.inf
@@ -267,6 +269,7 @@ class Adaptive:
         return {"adagrad": np.sqrt(S), "normalized_adagrad": M * np.sqrt(S)}.get(self.name, M**2 + self.k * self.Q)
 
     def rate(self) -> float:
+        """The factor of eta."""
         mean = np.average(self.y, weights=self.s)
         deviation = np.sqrt(np.average((self.y - mean) ** 2, weights=self.s)) if np.ptp(self.y) else abs(self.y[0])
         if self.name == "normalized_adagrad" and self.N > 0:
@@ -279,6 +282,7 @@ class Adaptive:
         return self.w * np.divide(self.h(self.M, S), self.h(M, S), out=np.ones(len(x)), where=self.M > 0)
 
     def learn(self, x: Array, y: float, eta: float, s: float = 1.0) -> None:
+        """Count the row, and move."""
         first = len(self.y) == 0 and x[-1] and self.degree > 0 and self.name != "adagrad" and self.update == "implicit"
         self.w, self.M = self.rescaled(x), np.maximum(self.M, np.abs(x))
         self.y, self.s, a = np.append(self.y, y), np.append(self.s, s), self.w @ x
@@ -325,6 +329,7 @@ class ScaleInvariant:
         return float(self.origin + self.unit * (self.w(np.maximum(self.M, np.abs(x))) @ x))
 
     def learn(self, x: Array, y: float, s: float = 1.0) -> None:
+        """Settle the bets."""
         g, M, self.t = float(self.loss.derivative(self.predict(x), y)), np.maximum(self.M, np.abs(x)), self.t + 1
         if self.t == 1 and self.unit == 0 and x[-1]:
             self.origin = y if g != 0 else 0.0
@@ -347,12 +352,15 @@ class ForwardRegression:
 
     @property
     def w(self) -> Array:
+        """The ridge weights of the rows so far, a column for each target."""
         return np.linalg.solve(self.A, self.b)
 
     def predict(self, x: Array, s: float = 1.0) -> Array:
+        """The predictions of all targets."""
         return x @ np.linalg.solve(self.gamma * self.A + s * self.forward * np.outer(x, x), self.gamma * self.b)
 
     def learn(self, x: Array, y: Array, s: float = 1.0) -> None:
+        """Add the row."""
         self.A, self.b = self.gamma * self.A + s * np.outer(x, x), self.gamma * self.b + s * np.outer(x, y)
 
 
@@ -411,6 +419,7 @@ class ForwardSoftmax:
         self.o, self.n, self.odds = np.zeros(k), np.zeros(k), odds
 
     def learn(self, x: Array, label: int, s: float = 1.0) -> None:
+        """Step, then add the row."""
         v, y = np.linalg.solve(self.A, x), np.eye(len(self.W))[label]
         p = implicit_softmax(self.o + self.W @ x, y, s * float(x @ v))
         self.W = self.W - s * np.outer(p - y, v)
@@ -431,6 +440,7 @@ class Aioli(ForwardNewton):
         return brentq(lambda z: z - a + q * np.tanh(z / 2), -abs(a) - 1, abs(a) + 1, xtol=1e-14, rtol=1e-14)
 
     def learn(self, x: Array, y: float, s: float = 1.0, radius: float = 1.0) -> None:
+        """Add the row, and go to the minimum."""
         z = self.predict(x)
         k = s * self.loss.curvature(z, y) / (1 + max(radius * float(np.linalg.norm(x)) - abs(z), 0.0) / 2)
         more, b = k * np.outer(x, x), self.A @ self.w + (k * z - s * self.loss.derivative(z, y)) * x
@@ -504,6 +514,7 @@ class AdaHedge:
         return least - (np.log(np.exp(-self.rate * (costs - least)).mean()) / self.rate if self.rate < np.inf else 0.0)
 
     def learn(self, losses: Array, loss: float) -> None:
+        """Count the losses of the experts, and that of the mixture."""
         eta, costs = self.rate, self.costs + losses
         mix_loss = self.potential(costs) - self.potential(self.costs)
         if self.share and eta < np.inf and (self.fixed or self.gap > 1e-12 * self.loss):

@@ -12,7 +12,7 @@ SOURCES = sorted(
     if path.suffix in {".py", ".pyx", ".pxd", ".h"} or path.name == "meson.build"
 )
 # the largest number of lines; the theory is one file, so that it is read from top to bottom
-LONGEST = {ROOT / "onlinebregman" / "reference.py": 600}
+LONGEST = {ROOT / "onlinebregman" / "reference.py": 640}
 
 
 def test_lines_and_files_are_short():

@@ -92,8 +92,10 @@ def test_a_model_that_forgets_keeps_all_parts_of_the_rows_of_fit_unless_told_tha
     rng = np.random.default_rng(0)
     X = np.c_[np.linspace(0, 1, 400), rng.normal(size=400)]
     y = np.sin(20 * X[:, 0]) + X[:, 1]
-    model = ForwardRegressor(forgetting=0.9, random_state=0)
-    assert model.fit(X, y).score(X, y) > 0.5 > model.set_params(shuffle=False).fit(X, y).score(X, y)
+    model = ForwardRegressor(forgetting=0.9)
+    scores = [model.set_params(random_state=seed).fit(X, y).score(X, y) for seed in range(8)]
+    assert np.mean(scores) > 0.5  # of the orders: about ten rows are remembered
+    assert min(scores) > 0.2 > model.set_params(shuffle=False).fit(X, y).score(X, y)
 
 
 def test_intervals_after_a_shuffled_fit_cover_their_share():

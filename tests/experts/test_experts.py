@@ -492,9 +492,7 @@ def test_compiled_experts_learn_a_block_by_one_call(monkeypatch):
     BayesMixture(CLASSIFIERS[:1]).partial_fit(X[:1], LABELS[:1], classes=["down", "up"]).partial_fit(X, LABELS)
     assert calls == []
 
-    class Own(ImplicitGDRegressor):
-        """A subclass may override any method."""
-
+    class Own(ImplicitGDRegressor):  # a subclass may override any method
         def predict(self, X):
             return np.zeros(len(X))
 

@@ -12,8 +12,8 @@ D only grows, so A stays positive definite for all data. With a forgetting facto
 b + h y x, gamma d_k takes the place of d_k, but no pivot is discounted below `least`, a small part of a: in directions
 in which no row has a component, such as the difference of equal columns, only rounding errors would remain. A row of
 negative weight takes off what one of positive weight has added; rounding errors then leave at least a quarter of d_k.
-Where there is nothing yet, d_k = 0, a row fits exactly, and h' = 0. The update is backward stable, and scaling a feature scales a column of U, so badly scaled features cost no digits. One row costs
-O(d^2), a prediction half of that.
+Where there is nothing yet, d_k = 0, a row fits exactly, and h' = 0. The update is backward stable, and scaling a
+feature scales a column of U, so badly scaled features cost no digits. One row costs O(d^2), a prediction half of that.
 
 In memory: d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers, for d coordinates and m targets.
 """

@@ -29,7 +29,7 @@ cdef class RidgeLearner(AtomicLearner):
     cdef readonly FourierFeatures features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m      # coordinates and targets of a row
-    # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then sums of h y^2 over residuals, of m targets.
+    # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then sums of h y^2 of residuals, of m targets.
     # If it is centred: the weight n of the rows, the means of columns and targets, and scatter and prior of the columns
     cdef double* factor
     cdef ForwardState state

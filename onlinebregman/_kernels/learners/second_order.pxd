@@ -28,7 +28,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef double[::1] memory
     cdef double[::1] spare    # buffer of a pass over U, and zeros
     cdef Py_ssize_t n_counted  # classes that are counted; 0: scores have no running log odds
-    cdef double slope         # of the loss by the probability, as `respond` gives it: 2 for the difference of two scores
+    cdef double slope         # of the loss by the probability, as `respond` gives it: 2 for a difference of scores
     cdef double[::1] tally    # weight of each class so far, and the running log odds of each score
     cdef SecondOrderState state
     cdef bint passed          # whether a row of this call has been processed

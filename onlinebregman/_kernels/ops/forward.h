@@ -46,8 +46,8 @@ OB_CLONES static void ob_rotate4(double *restrict r, double *restrict z, ptrdiff
 }
 
 /* The centre of the rows: of each column its mean, the scatter sum h (x - mean)^2 about it, and the prior that the
- * factor has of its weight, 0 as long as the column is constant. A column whose deviation is below this part of its mean
- * is constant up to rounding. */
+ * factor has of its weight, 0 as long as the column is constant. A column whose deviation is below this part of its
+ * mean is constant up to rounding. */
 #define OB_CONSTANT 1e-14
 
 /* Whether a column of the row z differs from its mean for the first time */
@@ -73,8 +73,8 @@ OB_INLINE double ob_prior(double scatter, double mean, double alpha, double tota
 }
 
 /* The same, and then add the row to means and scatter (Welford): `share` is its part of the weight `total` of all rows,
- * h its weight about the old means; the past is multiplied by gamma. Returns whether a prior is by more than a factor of
- * two not what it should be, which is `alpha` for all columns if that is `fixed`. */
+ * h its weight about the old means; the past is multiplied by gamma. Returns whether a prior is by more than a factor
+ * of two not what it should be, which is `alpha` for all columns if that is `fixed`. */
 OB_CLONES static int ob_centre_and_count(double *restrict z, double *restrict mean, double *restrict scatter,
                                          double *restrict prior, double gamma, double share, double h, double alpha,
                                          double total, int fixed, ptrdiff_t n) {

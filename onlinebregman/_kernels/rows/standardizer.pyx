@@ -190,7 +190,8 @@ cdef class Standardizer(RowMap):
             return
         self.weight += weight
         if self.centred:
-            ob_count(row.x, mean, deviation, inverse, weights, limit, weight, ENOUGH if self.scaled else INFINITY, LEAST, row.n)
+            ob_count(row.x, mean, deviation, inverse, weights, limit, weight, ENOUGH if self.scaled else INFINITY,
+                     LEAST, row.n)
             return
         if not self.complete:
             for k in range(row.n):
