@@ -52,12 +52,19 @@ _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
     (SimplexEntropy, NoneType): lambda w, signed, F, C: SimplexGeometry(w, signed, size=F.total),
     (PNorm, NoneType): lambda w, signed, F, C: None if signed or F.p > 500 else PNormGeometry(w, F.p),
 }
+
+
+def _by_deviation(divergence: NormalizedAdaGrad | DiagonalNewton, loss: Loss) -> int:
+    """By which deviation of the targets rates are: the robust one, 2, for losses of bounded slope."""
+    return divergence.by_deviation(loss) * (2 if loss.lipschitz < np.inf else 1)
+
+
 # Compiled geometry of an adaptive divergence, given the largest weight and the loss; there is no NumPy alternative.
 _ADAPTIVE: dict[type, Callable[..., Geometry]] = {
     AdaGrad: lambda w, upper, F, L: AdaGradGeometry(w, upper),
-    NormalizedAdaGrad: lambda w, upper, F, L: NormalisedAdaGradGeometry(w, upper, L.degree > 0, F.by_deviation(L)),
+    NormalizedAdaGrad: lambda w, upper, F, L: NormalisedAdaGradGeometry(w, upper, L.degree > 0, _by_deviation(F, L)),
     DiagonalNewton: lambda w, upper, F, L: DiagonalNewtonGeometry(
-        w, upper, L.degree > 0, F.by_deviation(L), F.curvature_of(L), L.flat, L.sigmoid
+        w, upper, L.degree > 0, _by_deviation(F, L), F.curvature_of(L), L.flat, L.sigmoid
     ),
 }
 # Pairs of a divergence and a penalty whose proximal step is compiled, with parameters `l1` and `l2`.

@@ -110,3 +110,26 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
         ForwardRegressor(loss=QuantileLoss(LEVELS)).fit(X, y)
     with pytest.raises(ValueError, match=r"loss should be of one quantile for LearningRatePath; got 3. Use a model"):
         LearningRatePath(regressor(), eta0s=[0.1, 1.0]).fit(X, y)
+
+
+STREAMS = {
+    "glitch": lambda rng, y: np.concatenate([y[:1000], [-1e4], y[1001:]]),
+    "absurd": lambda rng, y: np.concatenate([y[:1000], [1e9], y[1001:]]),
+    "absurd first": lambda rng, y: np.concatenate([[1e9], y[1:]]),
+    "shift": lambda rng, y: y + 20.0 * (np.arange(len(y)) >= 1000),
+    "scale": lambda rng, y: y * np.where(np.arange(len(y)) < 1000, 1.0, 50.0),
+    "cauchy": lambda rng, y: rng.standard_cauchy(len(y)),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("q", [0.1, 0.9])
+def test_absurd_targets_do_not_change_the_steps_for_good(q, stream):
+    """Steps are in units of a deviation of the targets that one of them does not change."""
+    rng = np.random.default_rng(1)
+    y, X, below = STREAMS[stream](rng, rng.normal(size=4000)), np.zeros((4000, 1)), []
+    model = MirrorDescentRegressor(loss=QuantileLoss(q)).partial_fit(X[:2000], y[:2000])
+    for target in y[2000:]:
+        below.append(target < model.predict(X[:1])[0])
+        model.partial_fit(X[:1], [target])
+    assert abs(np.mean(below) - q) < 0.02

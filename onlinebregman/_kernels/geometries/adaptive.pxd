@@ -1,4 +1,7 @@
+from libc.math cimport fabs, sqrt
+
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_known, ob_robust_limit
 
 
 cdef class AdaptiveGeometry(Geometry):
@@ -37,11 +40,24 @@ cdef class AdaGradGeometry(AdaptiveGeometry):
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
     cdef readonly bint located          # whether scores have the units of the target
-    cdef readonly bint by_deviation     # whether the rate is proportional to the targets' deviation
+    cdef readonly int by_deviation      # whether the rate is proportional to the targets' deviation; 2: robust
     cdef double counted, of_class       # weight of the rows, and of those of the class
     cdef double target_weight, target_mean, target_spread  # of the targets, and their sum of squared deviations
+    cdef ob_robust targets              # their scale
     cdef double update_largest(self, Workspace* work) noexcept nogil
-    cdef double target_deviation(self, double y, double weight) noexcept nogil
+
+
+cdef inline double target_deviation(NormalisedGeometry self, double y, double weight) noexcept nogil:
+    """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
+    cdef double residual, deviation
+    if self.by_deviation == 2:
+        y = ob_robust_limit(&self.targets, y)
+    residual = y - self.target_mean
+    self.target_weight += weight
+    self.target_mean += residual * (weight / self.target_weight)
+    self.target_spread += weight * residual * (y - self.target_mean)
+    deviation = sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(y)
+    return min(deviation, 2.0 * self.targets.deviation) if ob_robust_known(&self.targets) else deviation
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):

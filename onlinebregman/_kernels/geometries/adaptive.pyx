@@ -310,8 +310,9 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
     upper : float, default=inf
     located : bool, default=False
         Whether scores have the units of the target.
-    by_deviation : bool, default=False
-        Whether the rate is proportional to the deviation of the targets.
+    by_deviation : int, default=0
+        1: the rate is proportional to the deviation of the targets; 2: of those limited to their robust scale, and
+        at most to twice the mean deviation lately, for losses of bounded slope.
     """
 
     def __cinit__(self):
@@ -319,10 +320,11 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         self.declare("target_weight", &self.target_weight)
         self.declare("target_mean", &self.target_mean)
         self.declare("target_spread", &self.target_spread)
+        self.declare("targets", &self.targets, False, sizeof(self.targets))
         self.declare("counted", &self.counted, True)
         self.declare("of_class", &self.of_class, True)
 
-    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, state=None):
+    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=0, state=None):
         super().__init__(weights, upper)
         np.asarray(self.weights)[RECIPROCALS * self.n_features:] = OB_UNSEEN
         self.located, self.by_deviation = located, by_deviation
@@ -386,7 +388,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         """See `AdaptiveGeometry.adapt`. Where targets have units, an exact first step moves the intercept alone, to the
         first target: the sums are then independent of the distance of the targets from 0."""
         cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.target_weight == 0
-        cdef double deviation = self.target_deviation(y, weight) if self.located else 1.0
+        cdef double deviation = target_deviation(self, y, weight) if self.located else 1.0
         self.counted, self.of_class = self.counted + weight, self.of_class + weight * y
         cdef double factor = AdaptiveGeometry.adapt(
             self, work, 0.0 if first else g, y, weight, exact, slope, intercept_xSx
@@ -396,15 +398,6 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         if first and factor > 0 and g != 0:
             intercept_xSx[0] = FIRST_STEP_FACTOR * fabs(y / g) / factor
         return factor
-
-    @cython.final
-    cdef inline double target_deviation(self, double y, double weight) noexcept nogil:
-        """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
-        cdef double residual = y - self.target_mean
-        self.target_weight += weight
-        self.target_mean += residual * (weight / self.target_weight)
-        self.target_spread += weight * residual * (y - self.target_mean)
-        return sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(y)
 
 
 cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
@@ -449,7 +442,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     ----------
     weights : ndarray of shape (n_features,)
     upper : float, default=inf
-    located, by_deviation : bool, default=False
+    located, by_deviation : bool or int, default=0
     curvature : float > 0, default=1.0
     flat, of_classes : bool, default=False
         Whether the loss is 0 on an interval of scores; rows there have no curvature. Whether it is the log loss.
@@ -458,7 +451,7 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     def __cinit__(self):
         self.prior = True
 
-    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=False, curvature=1.0, flat=False,
+    def __init__(self, weights, upper=INFINITY, located=False, by_deviation=0, curvature=1.0, flat=False,
                  of_classes=False, state=None):
         super().__init__(weights, upper, located, by_deviation)
         self.curvature, self.flat, self.of_classes = curvature, flat, of_classes

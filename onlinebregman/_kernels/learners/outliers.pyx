@@ -21,7 +21,7 @@ from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known
+from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit
 from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, row_number
 
 # The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
@@ -168,17 +168,12 @@ cdef class OutlierLearner(Ensemble):
     cdef void limit(self, Row* row) noexcept nogil:
         """Limit the values of a row to the scale of their columns; those that are not finite stay, and are refused."""
         cdef ob_robust* scales
-        cdef double x, distance
         cdef Py_ssize_t k
         if self.limited is None:
             return
         scales = <ob_robust*> &self.scales[0]
         for k in range(row.n):
-            x = self.limited[k] = row.x[k]
-            if isfinite(x):
-                distance = ob_robust_count(&scales[k], x)
-                if distance != x - scales[k].origin:
-                    self.limited[k] = scales[k].origin + distance
+            self.limited[k] = ob_robust_limit(&scales[k], row.x[k]) if isfinite(row.x[k]) else row.x[k]
         row.x = &self.limited[0]
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:

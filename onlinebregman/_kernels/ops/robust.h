@@ -106,4 +106,10 @@ static double ob_robust_count(ob_robust *s, double y) {
     return learned;
 }
 
+/* The same, returned as a number: the number itself if it is in the interval */
+OB_INLINE double ob_robust_limit(ob_robust *s, double y) {
+    const double distance = ob_robust_count(s, y);
+    return distance == y - s->origin ? y : s->origin + distance;
+}
+
 #endif

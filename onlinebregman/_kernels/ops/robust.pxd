@@ -14,4 +14,5 @@ cdef extern from "ops/robust.h":
     double ob_robust_clip(const ob_robust* s, double distance) noexcept nogil
     void ob_robust_look(ob_robust* s) noexcept nogil
     double ob_robust_count(ob_robust* s, double y) noexcept nogil
+    double ob_robust_limit(ob_robust* s, double y) noexcept nogil
     double ob_median(double* a, Py_ssize_t n, double origin) noexcept nogil
