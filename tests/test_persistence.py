@@ -285,7 +285,7 @@ def examples():
     found[SpreadLearner].learn_instances(RowInstances(np.ones((2, 3))), np.array([1.0, 2.0]), None, None, True)
     found[MultiLearner] = MultiLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
     found[MultinomialLearner] = MultinomialLearner([learned_by(EuclideanGeometry(np.ones(4))) for _ in range(3)])
-    found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True, None, True)
+    found[ForwardLearner] = ForwardLearner(3, (2,), 0.5, True, None, True, True, True)
     found[ForwardLearner].configure(forward=False, forgetting=0.9)
     found[ForwardLearner].learn(np.ones((2, 3)), np.arange(4.0), None)
     found[SoftmaxLearner] = SoftmaxLearner(3, 5, 0.5, True, None, 0.5)
@@ -386,7 +386,7 @@ NOT_SAVED = {
     "Savepoint",
     "ThreadPool",
 }
-NOT_SAVED |= {"Pass", "Sampler", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
+NOT_SAVED |= {"Pass", "RidgeLearner", "Sampler", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
 NOT_SAVED |= {"ColumnBlocks", "Columns", "Transaction", "Undoable", "Validated", "Workspaces"}
 
 

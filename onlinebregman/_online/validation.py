@@ -102,10 +102,10 @@ def finite(what: str) -> Callable[[Method], Method]:
 
 
 def too_large(name: str) -> ValueError:
-    """The error for features up to a row, called `name`, by whose squares no column can be scaled."""
+    """The error for features up to a row, called `name`, whose deviation is not a finite number."""
     return ValueError(
-        f"The squares of the features of rows up to {name}, by which standardize=True scales columns, sum to infinity. "
-        "Scale features to below 1e150."
+        f"The means and deviations of the features of rows up to {name}, by which columns are standardised, are not "
+        "finite. Scale features to below 1e300."
     )
 
 

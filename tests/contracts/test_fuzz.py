@@ -165,7 +165,7 @@ def test_questions_before_the_first_row():
 
 def test_intervals_of_rows_that_are_longer_than_all_by_far():
     """The variance per share would be 0 / 0."""
-    model = ForwardRegressor().partial_fit(X, np.zeros(30))
+    model = ForwardRegressor(standardize=False).partial_fit(X, np.zeros(30))
     low, high = model.predict_interval([[1e200, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
     assert np.array_equal(low, [-np.inf, 0.0]) and np.array_equal(high, [np.inf, 0.0])
     assert np.array_equal(model.predict_interval([[1e200, 0.0, 0.0, 0.0]], 1e-300), [[-np.inf], [np.inf]])
@@ -223,15 +223,17 @@ def test_kernels_of_pairs_keep_the_callers_pairs():
 
 
 @pytest.mark.parametrize(
-    ("model", "changed"),
+    ("model", "changed", "target"),
     [
-        (ForwardRegressor(), {"forward": False}),
-        (ForwardRegressor(), {"forgetting": 0.5}),
-        (ForwardRegressor(loss="poisson"), {"forgetting": 0.5}),
-        (ForwardClassifier(), {"forgetting": 0.5}),
+        (ForwardRegressor(), {"forward": False}, 1e300),  # it limits features
+        (ForwardRegressor(), {"forgetting": 0.5}, 1e300),
+        (ForwardRegressor(standardize=False), {"forward": False}, 1.0),
+        (ForwardRegressor(standardize=False), {"forgetting": 0.5}, 1.0),
+        (ForwardRegressor(loss="poisson"), {"forgetting": 0.5}, 1.0),
+        (ForwardClassifier(), {"forgetting": 0.5}, 1.0),
     ],
 )
-def test_parameters_of_a_refused_call_are_not_stored(model, changed, state):
+def test_parameters_of_a_refused_call_are_not_stored(model, changed, target, state):
     """A learner stores the parameters of its last call, but not those of a refused call, validated or not."""
     before = model.get_params()
     model.set_params(**changed).fit(X, (Y > 0).astype(float))
@@ -240,7 +242,7 @@ def test_parameters_of_a_refused_call_are_not_stored(model, changed, state):
         was = state(model)
         for weights in (None, [1.0, 2.0]):
             with pytest.raises(ValueError):
-                model.partial_fit([[1.0, 2.0, 3.0, 4.0], [1e300, 1e300, 1e300, 1e300]], [0.0, 1.0], weights)
+                model.partial_fit([[1.0, 2.0, 3.0, 4.0], [1e300, 1e300, 1e300, 1e300]], [0.0, target], weights)
             assert state(model) == was
         with pytest.raises(ValueError, match="infinity"):
             model.partial_fit(np.full((1, 4), np.inf), [1.0])
@@ -333,8 +335,10 @@ FORGED = {
     "more rows than the state has": lambda: LogDetGeometry(np.ones((6, 3))),
     "a logarithm that is a vector": lambda: VonNeumannGeometry(np.ones(9)),
     "phases": lambda: FourierFeatures(np.ones((4, 3)), np.ones(3)),
-    "features of other rows": lambda: ForwardLearner(2, (), 1.0, True, FourierFeatures(SQUARE, np.ones(3)), True),
-    "no targets": lambda: ForwardLearner(2, (0,), 1.0, True, None, True),
+    "features of other rows": lambda: ForwardLearner(
+        2, (), 1.0, True, FourierFeatures(SQUARE, np.ones(3)), True, False, False
+    ),
+    "no targets": lambda: ForwardLearner(2, (0,), 1.0, True, None, True, False, False),
     "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True, None, 1.0),
     "three classes": lambda: AioliLearner(2, 3, 1.0, True, None, 1.0, 1.0),
     "no class": lambda: SoftmaxLearner(2, 0, 1.0, True, None, 1.0),
@@ -376,7 +380,7 @@ FORGED = {
     "no book": lambda: MixtureLearner([SoftmaxLearner(2, 3, 1.0, True, None, 1.0)], Unmixed(3), []),
     "columns": lambda: _learner(np.ones(3)).learn(X, Y),
     "columns to predict": lambda: _learner(np.ones(3)).predict(X),
-    "columns of a forward learner": lambda: ForwardLearner(3, (), 1.0, True, None, True).predict(X),
+    "columns of a forward learner": lambda: ForwardLearner(3, (), 1.0, True, None, True, False, False).predict(X),
     "columns to standardise": lambda: Standardizer(3, True).transform(X),
 }
 

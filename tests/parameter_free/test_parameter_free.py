@@ -186,10 +186,11 @@ def test_a_refused_row_changes_nothing(unchanged):
         bad[250, 3] = np.inf
         with unchanged(model, r"infinity \(row 250, column 3\)"):
             model.partial_fit(bad, labels[100:400])
-        bad[250, 3] = 1e300
-        with unchanged(model, "row 2[59]"):
-            model.partial_fit(bad, labels[100:400])
-    with unchanged(model, "overflows"):
+        weights = np.ones(300)
+        weights[250] = 1e308
+        with unchanged(model, "row 250"):
+            model.partial_fit(X[100:400], labels[100:400], sample_weight=weights)
+    with unchanged(model, "sum of the losses up to row 0 must be finite"):
         model.partial_fit(X[:1], [1e200])
 
 
@@ -209,16 +210,21 @@ def with_text(X):
 
 
 @pytest.mark.parametrize("make", [np.asarray, with_text], ids=["dense", "categories"])
-def test_features_whose_squares_overflow_are_called_so(unchanged, make):
+def test_features_whose_deviations_overflow_are_called_so(unchanged, make):
+    """One absurd value is limited; a column of which no deviation can be computed is refused, by its name."""
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
-    for model in (ParameterFreeRegressor(), ParameterFreeClassifier()):
+    huge = X.copy()
+    huge[:3, 1] = 1.7e308, 1e307, -1.7e308
+    for model, match in (
+        (ParameterFreeRegressor(), r"Row 0 \(largest feature 1\.7e\+308"),
+        (ParameterFreeClassifier(), "means and deviations of the features of rows up to row 0, .* are not finite"),
+    ):
         model.fit(make(X), y)
-        huge = X.copy()
-        huge[5, 1] = 1e200
-        with unchanged(
-            model, r"squares of the features of rows up to row 39, by which standardize=True .* to infinity"
-        ):
-            model.partial_fit(make(huge), y)
+        model.partial_fit(make(np.where(np.abs(X) == np.abs(X).max(), 1e300, X)), y)
+        assert np.isfinite(model.predict(make(X))).all()
+        model.fit(make(huge[:2]), y[:2])
+        with unchanged(model, match):
+            model.partial_fit(make(huge[2:3]), y[2:3])
 
 
 def test_pairs_of_columns_may_be_arrays():
@@ -269,13 +275,14 @@ def test_members_that_map_rows_in_different_ways_learn_as_by_themselves(cut, fir
     X, y = X[:240, :6], y[:240]
     make = partial(MirrorDescentClassifier, divergence="diagonal_newton")
     members = [
-        make(),
+        make(standardize=False),
         make(thresholds="no_interactions"),
         make(standardize=True),
         make(thresholds=[(0, 1), (4, 2)]),
         ForwardClassifier(standardize=True),
         make(thresholds="pairwise", divergence="normalized_adagrad", average=3),
         make(thresholds="no_interactions", divergence="squared_euclidean", learning_rate="sqrt"),
+        make(),
     ]
     mixture, alone = ParameterFreeClassifier(members=members), [clone(member) for member in members]
     for start in range(0, len(y), cut):
@@ -285,7 +292,7 @@ def test_members_that_map_rows_in_different_ways_learn_as_by_themselves(cut, fir
     for member, own in zip(mixture.estimators_, alone, strict=True):
         assert_array_equal(member.decision_function(X), own.decision_function(X))
     maps = [learner.row_map for learner in mixture._learner.learners]
-    assert maps[1] is maps[6] and maps[2] is maps[4] and maps[0] is None
+    assert maps[1] is maps[6] and maps[2] is maps[4] is maps[7] and maps[0] is None
     assert len({id(maps[number].bins) for number in (1, 3, 5, 6)}) == 1
 
 

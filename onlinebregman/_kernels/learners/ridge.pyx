@@ -55,7 +55,7 @@ cdef class RidgeLearner(AtomicLearner):
     """
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, FourierFeatures features,
-                  bint penalize_intercept, bint centred=False, bint scaled=False, state=None):
+                  bint penalize_intercept, bint centred, bint scaled, state=None):
         self.n_features, self.target_shape = n_features, target_shape
         self.alpha, self.fit_intercept = alpha, fit_intercept
         self.forward, self.gamma = True, 1.0

@@ -23,7 +23,7 @@
 #define OB_BEYOND 50.0      /* so far beyond them that the third value is absurd */
 #define OB_LOST 1e-12      /* and so small that they are lost in it */
 #define OB_ROUNDED 1e-15   /* what rounding makes of m - s and m + s */
-#define OB_SMALLEST 1e-300
+#define OB_SMALLEST 1e-300 /* a deviation below this is 0: its inverse would overflow */
 
 OB_INLINE double ob_clipped(double u, double limit) {
     const double low = u < -limit ? -limit : u;
@@ -85,7 +85,8 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
         *deviation = s * sqrt((1.0 - share) * (1.0 + share * (u * u)));
         *weight += h;
     }
-    *inverse = fabs(*deviation) < OB_SMALLEST ? 0.0 : 1.0 / fabs(*deviation);
+    *deviation = fabs(*deviation) < OB_SMALLEST ? 0.0 : *deviation;
+    *inverse = *deviation == 0.0 ? 0.0 : 1.0 / fabs(*deviation);
 }
 
 /* Add the values of columns of which s is known; returns whether there are others */
@@ -103,8 +104,9 @@ OB_CLONES static int64_t ob_count_known(const double *restrict x, double *restri
         const double spread = s * sqrt((1.0 - share) * (1.0 + share * (c * c))), one_by = 1.0 / spread;
         others |= x[i] == x[i] ? (s > 0.0 && memory > 0.0 ? 0 : 1) : 0;
         mean[i] += share * (u == c ? d : c * s);
-        deviation[i] = s > 0.0 ? (memory > 0.0 ? spread : 0.0) : deviation[i];
-        inverse[i] = s > 0.0 ? one_by : inverse[i];
+        const int known = memory > 0.0 && spread >= OB_SMALLEST;
+        deviation[i] = s > 0.0 ? (known ? spread : 0.0) : deviation[i];
+        inverse[i] = s > 0.0 ? (known ? one_by : 0.0) : inverse[i];
         weights[i] = memory > 0.0 ? total : 0.0;
     }
     return others;
@@ -142,7 +144,7 @@ static void ob_sparse_count(const double *restrict x, const ptrdiff_t *restrict 
     for (ptrdiff_t k = 0; k < n; ++k) {
         const ptrdiff_t j = ob_column(index, k);
         const double size = fabs(x[k]), s = deviation[j], w = weights[j];
-        if (size == 0.0)
+        if (size < OB_SMALLEST)
             continue;
         if (w == 0.0 || (w <= 3.0 * h && size < OB_NEAR * s)) {
             deviation[j] = size;

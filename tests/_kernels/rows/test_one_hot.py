@@ -81,7 +81,13 @@ def test_learning_rows_is_learning_their_images(n_indicators, weighted):
 
 
 @pytest.mark.parametrize(
-    "make", [learner_of, lambda row_map: ForwardLearner(row_map.n_outputs, (), 1.0, True, None, True)]
+    "make",
+    [
+        learner_of,
+        lambda row_map: ForwardLearner(row_map.n_outputs, (), 1.0, True, None, True, False, False),
+        lambda row_map: ForwardLearner(row_map.n_outputs, (), 1.0, True, None, True, True, True),
+    ],
+    ids=["mirror descent", "forward", "centred forward"],
 )
 @pytest.mark.parametrize("cut", [1, 7, 80])
 def test_cuts_and_copies_make_no_difference(make, cut, state):

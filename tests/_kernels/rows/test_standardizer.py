@@ -105,7 +105,7 @@ def test_the_statistics_are_those_of_the_rows():
 def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
     X, y = stream()
     if make == "forward":
-        learner = ForwardLearner(D, (), 1.0, True, None, True)
+        learner = ForwardLearner(D, (), 1.0, True, None, True, False, False)
         learner.map_by(Standardizer(D, centred))
         weights = (None,)
     else:
@@ -313,3 +313,18 @@ def test_columns_that_are_only_limited_stay_in_units_of_the_data():
     coef, intercept = limited.in_units_of_data(np.arange(8.0), 2.0)
     assert (coef == np.arange(8.0)).all() and intercept == 2.0
     assert pickle.loads(pickle.dumps(limited)).key() == limited.key() != scaled.key()
+
+
+@pytest.mark.parametrize("make", [np.array, csr], ids=["dense", "sparse"])
+@pytest.mark.parametrize("centred", [False, True])
+def test_columns_of_values_whose_inverse_overflows_are_constant(centred, make):
+    """Until there are larger values."""
+    values = np.resize([1e-310, 2e-310, 0.0], 60)
+    standardizer = Standardizer(2, centred)
+    learner = learner_of(standardizer, 2)
+    assert learner.learn(make(np.column_stack([values, -values])), np.ones(60)) is None
+    assert_array_equal(standardizer.scale, [1.0, 1.0])
+    X = np.random.default_rng(0).normal(3.0, 2.0, size=(500, 2))
+    assert learner.learn(make(X), np.ones(500)) is None
+    expected = X.std(axis=0) if centred else np.sqrt((X**2).sum(axis=0) / 560)
+    assert_allclose(standardizer.scale, expected, rtol=0.1)
