@@ -90,7 +90,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         over the targets; see Notes for the penalty and the effect of `forgetting`. This and the next two attributes are
         only available for the squared loss (AttributeError otherwise).
     noise_variance_ : float or ndarray of shape (n_targets,)
-        Variance of the targets of rows of weight 1 about the best weights, see Notes; infinite before the first row.
+        Variance of the targets of rows of weight 1 about the best weights, see Notes; infinite before the first row,
+        and after a single one if the intercept is not penalised.
     regret_bound_ : float
         Upper bound on the regret of forward predictions on these rows, see Notes; AttributeError if rows were learned
         with forward=False.
@@ -291,7 +292,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
             `random_features`, X stands for the features.
         y_std : ndarray of the same shape, if `return_std`
             Standard deviations of the targets of rows of weight 1, including noise and the uncertainty of `coef_`:
-            sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite before the first row.
+            sqrt(noise_variance_ * (1 + x'A^-1 x)); infinite where `noise_variance_` is.
 
         Raises
         ------
@@ -350,7 +351,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
     @property
     def noise_variance_(self) -> float | np.ndarray:
-        """Variance of targets of rows of weight 1, estimated from prediction errors; infinite before the first row."""
+        """Variance of targets of rows of weight 1, from prediction errors; infinite without degrees of freedom."""
         learner = self._exact_learner("noise_variance_")
         return learner.noise_variance if learner.target_shape else float(learner.noise_variance[0])
 

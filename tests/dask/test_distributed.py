@@ -42,6 +42,7 @@ X = rng.normal(size=(120, 4))
 y = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * rng.normal(size=120)
 labels = np.array(["a", "b", "c"])[(X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0)]
 LENGTHS = (40, 10, 30, 40)  # of the chunks
+SUMS = ForwardRegressor(standardize=False, shuffle=False)  # exactly sums over rows
 
 
 def lazy(*arrays, chunks=LENGTHS):
@@ -113,8 +114,8 @@ def test_only_where_shards_end_matters():
 
 
 def test_statistics_are_added_up_in_one_round():
-    model = DistributedOnline(ForwardRegressor(), n_rounds=5).fit(*lazy(X, y))
-    assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y).coef_, rtol=1e-10)
+    model = DistributedOnline(SUMS, n_rounds=5).fit(*lazy(X, y))
+    assert_allclose(model.estimator_.coef_, clone(SUMS).fit(X, y).coef_, rtol=1e-10)
     assert model.n_rounds_ == 1
     density = DistributedOnline(OnlineGaussian()).fit(lazy(X))
     assert_allclose(density.estimator_.covariance_, OnlineGaussian().fit(X).covariance_, rtol=1e-10)
@@ -122,12 +123,23 @@ def test_statistics_are_added_up_in_one_round():
     assert density.score(lazy(X)) == pytest.approx(density.estimator_.score(X))
 
 
+def test_limited_columns_in_any_units_are_added_up_nearly():
+    units, origin = np.array([1.0, 1e-6, 1e6, 1.0]), np.array([0.0, 1.0, 1e9, -50.0])
+    model = DistributedOnline(ForwardRegressor()).fit(*lazy(X * units + origin, y + 7.0)).estimator_
+    once = ForwardRegressor(shuffle=False).fit(X * units + origin, y + 7.0)
+    assert_allclose(model.coef_ * units, once.coef_ * units, atol=0.05)  # each shard limits its first rows by itself
+    assert_allclose(model.mean_ / units, once.mean_ / units, atol=0.05)
+    assert_allclose(model.scale_, once.scale_, rtol=0.05)
+    assert model.t_ == once.t_ and model.score(X * units + origin, y + 7.0) > 0.99
+
+
 @pytest.mark.parametrize("targets", [y, np.column_stack([y, X[:, 0] - 3.0])], ids=["one target", "two targets"])
 def test_intercepts_without_a_penalty_are_added_up(targets):
     weights = np.r_[np.zeros(40), rng.uniform(0.5, 2.0, size=80)]  # the first shard does not determine the intercept
+    free = clone(SUMS).set_params(penalize_intercept=False)
     for given in ([], [weights]):
-        mixed = DistributedOnline(ForwardRegressor(penalize_intercept=False)).fit(*lazy(X, targets + 5.0, *given))
-        once = ForwardRegressor(penalize_intercept=False).fit(X, targets + 5.0, *given)
+        mixed = DistributedOnline(free).fit(*lazy(X, targets + 5.0, *given))
+        once = clone(free).fit(X, targets + 5.0, *given)
         for name in ("coef_", "intercept_", "noise_variance_"):
             assert_allclose(getattr(mixed.estimator_, name), getattr(once, name), rtol=1e-10)
         assert mixed.estimator_.t_ == once.t_
@@ -142,7 +154,7 @@ def test_sequential_is_the_loop():
             loop.partial_fit(X[s], y[s])
     assert_array_equal(model.estimator_.coef_, loop.coef_)
     classifier = DistributedOnline(ForwardClassifier(), mode="sequential", n_rounds=1).fit(*lazy(X, labels))
-    assert_array_equal(classifier.estimator_.coef_, ForwardClassifier().fit(X, labels).coef_)
+    assert_array_equal(classifier.estimator_.coef_, ForwardClassifier(shuffle=False).fit(X, labels).coef_)
 
 
 @pytest.mark.parametrize("persist", [True, False])
@@ -170,8 +182,8 @@ def test_classes_that_a_shard_lacks_are_found():
 
 def test_weights_of_rows_are_those_of_shards():
     weights = rng.integers(0, 3, size=120).astype(float)
-    model = DistributedOnline(ForwardRegressor()).fit(*lazy(X, y, weights))
-    assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y, weights).coef_, rtol=1e-10)
+    model = DistributedOnline(SUMS).fit(*lazy(X, y, weights))
+    assert_allclose(model.estimator_.coef_, clone(SUMS).fit(X, y, weights).coef_, rtol=1e-10)
     with pytest.raises(ValueError, match="All sample_weight are zero"):
         DistributedOnline(ForwardRegressor()).fit(*lazy(X, y, 0 * weights))
     for wrong, match in ((-1.0, "sample_weight: -1 at row 0"), (np.nan, r"NaN \(row 0\)")):
@@ -312,9 +324,9 @@ def test_rounds_one_by_one_are_a_fit(mode, targets, learned):
 
 
 def test_statistics_of_more_rows_are_added_up():
-    model = DistributedOnline(ForwardRegressor()).partial_fit(*lazy(X[:60], y[:60], chunks=(30, 30)))
+    model = DistributedOnline(SUMS).partial_fit(*lazy(X[:60], y[:60], chunks=(30, 30)))
     model.partial_fit(X[60:], y[60:])
-    assert_allclose(model.estimator_.coef_, ForwardRegressor().fit(X, y).coef_, rtol=1e-10)
+    assert_allclose(model.estimator_.coef_, clone(SUMS).fit(X, y).coef_, rtol=1e-10)
     assert (model.n_rounds_, model.n_shards_) == (2, 1)
 
 

@@ -164,7 +164,7 @@ def test_a_path_ranks_and_a_mixture_mixes_by_what_is_predicted():
     X = rng.normal(size=(200, 3))
     y = np.where(np.arange(200) < 100, 1.0, -1.0) * X[:, 0]  # averages are slow to follow
     base = ImplicitGDRegressor(average=True, learning_rate="constant")
-    path = LearningRatePath(base, eta0s=5).fit(X, y)
+    path = LearningRatePath(base, eta0s=5).partial_fit(X, y)
     alone = [clone(base).set_params(eta0=eta0).partial_fit(X, y).cumulative_loss_ for eta0 in path.eta0s_]
     assert_allclose(path.cumulative_losses_, alone, rtol=1e-12)
     mixture, loss = LearningRateMixture(base, eta0s=5), 0.0

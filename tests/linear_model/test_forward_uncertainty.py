@@ -238,7 +238,7 @@ def test_bad_questions_are_refused(unchanged):
     model = papers().fit(X, 100 * y)
     for coverage in (0.0, 1.0, -0.1, 2.0, np.nan, "90 %", None):
         with pytest.raises(
-            ValueError, match=f"coverage must be a number between 0 and 1, such as 0.9; got {coverage!r}"
+            ValueError, match=f"coverage must be a number between 0 and 1, such as 0.9, or several; got {coverage!r}"
         ):
             model.predict_interval(X, coverage=coverage)
     bad = X.copy()
