@@ -32,7 +32,7 @@ class ToSklearnMixin(DocumentedMixin):
         -------
         model : estimator of scikit-learn
             Fitted; predictions differ by rounding. Scale-invariant models and the divergence "diagonal_newton" are only
-            the same for rows without values beyond the largest of their column so far.
+            the same for rows without values beyond the largest of their column so far, as these were standardised.
 
         Raises
         ------

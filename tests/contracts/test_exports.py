@@ -94,8 +94,10 @@ def test_sparse_rows_in_scikit_learn(estimator, rows, learn):
     X, y = rows
     X = sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
     model = learn(estimator, X, y)
+    if not is_exact_everywhere(model, onnx=False):
+        X = 0.9 * X  # a value may be larger than before after division by a deviation that is smaller now
     for Z in (X, X.toarray()):
-        if not (Z is X and hasattr(model, "transform")):  # the map of scikit-learn reads dense rows alone
+        if not (sparse.issparse(Z) and hasattr(model, "transform")):  # the map of scikit-learn reads dense rows alone
             assert_same(sklearn_outputs(model.to_sklearn(), model, Z), model, Z)
 
 

@@ -1,7 +1,7 @@
 """The weighted mean of scores of experts, and what of absurd targets and forecasts is learned: see `ops/robust.h`."""
 
 cimport cython
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, NAN, fabs
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
@@ -10,6 +10,7 @@ from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.robust cimport (
     OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_look
 )
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
 cdef double FAR = 3.0            # deviations of the targets
 cdef double FAR_AT_FIRST = 1e3   # typical errors
@@ -63,6 +64,8 @@ cdef class MeanMixer(Mixer):
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double mean, loss, slope, best, target = y
         cdef double* learned = self.work
+        if ob_nonfinite(scores, n) != 0:  # absurd forecasts are finite
+            return NAN
         self.mix(scores, &mean, self.v)
         loss = self.loss.value(mean, y)
         if self.tracker is not None:
