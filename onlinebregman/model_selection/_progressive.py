@@ -16,7 +16,7 @@ from sklearn.utils import Bunch, check_scalar
 
 from .._online.docs import described_by
 from .._online.validation import is_fitted
-from ..pipeline import adds_classes, takes_classes
+from ..pipeline import adds_classes, check_instance, takes_classes
 from ._chunks import as_pieces, cut
 from ._scoring import Record, as_scorer, scores, why_no_weights
 
@@ -139,6 +139,7 @@ def progressive_val_score(
     (0.28, 900)
     """
     check_scalar_or_none(n_points, "n_points")
+    _check_learner(estimator)
     scorer, methods = as_scorer(scoring, estimator)
     learner, record = _pass(
         *(estimator, X, y, sample_weight, methods, chunk_size, classes, warm_start, delay, times),
@@ -204,6 +205,7 @@ def progressive_val_predict(
     >>> print(f"{np.mean((lower <= y[24:]) & (y[24:] <= upper)):.2f}")
     0.90
     """
+    _check_learner(estimator)
     if not hasattr(estimator, method):
         raise ValueError(f"{type(estimator).__name__} has no method {method!r}; give one that predicts rows.")
     _, record = _pass(
@@ -214,15 +216,19 @@ def progressive_val_predict(
     return record.predictions[method]
 
 
-def _pass(
-    estimator, X, y, sample_weight, methods, chunk_size, classes, warm_start, delay, times, why, params=None
-) -> tuple[Any, Record]:
-    """The copy that has learned the stream, and the record of its predictions."""
+def _check_learner(estimator: Any) -> None:
     if not hasattr(estimator, "partial_fit"):
         raise ValueError(
             f"{type(estimator).__name__} has no partial_fit and cannot learn incrementally; use an online learner "
             "(for a Pipeline, use onlinebregman.pipeline.OnlinePipeline)."
         )
+    check_instance(estimator, "estimator")
+
+
+def _pass(
+    estimator, X, y, sample_weight, methods, chunk_size, classes, warm_start, delay, times, why, params=None
+) -> tuple[Any, Record]:
+    """The copy that has learned the stream, and the record of its predictions."""
     check_scalar_or_none(chunk_size, "chunk_size")
     learner = copy.deepcopy(estimator) if warm_start else clone(estimator)
     started = is_fitted(learner)

@@ -307,6 +307,8 @@ def test_progressive_scores(ax):
         ProgressiveScoreDisplay(n_rows=[1, 2], curve=[0.0, 1.0]).plot(windows=True)
     with pytest.raises(ValueError, match="has no partial_fit"):
         ProgressiveScoreDisplay.from_estimator(MetricDisplay, X, y)
+    with pytest.raises(ValueError, match=r"got the class ForwardRegressor. Use ForwardRegressor\(\)"):
+        ProgressiveScoreDisplay.from_estimator(ForwardRegressor, X, y)
 
 
 def test_losses_by_rate(ax):
