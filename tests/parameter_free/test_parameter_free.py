@@ -65,10 +65,10 @@ def test_probabilities_are_near_those_of_the_batch():
 
 
 def test_raw_columns_and_targets_are_learned_better_than_by_sgd_on_scaled_ones():
-    """In the mean of several orders; the ratios of single ones lie between 0.95 and 0.985."""
+    """In the mean of several orders; the ratios of single ones lie between 0.945 and 0.99."""
     data, targets = load_diabetes(return_X_y=True)
     ours = theirs = 0.0
-    for seed in range(4):
+    for seed in range(6):
         order = np.random.default_rng(seed).permutation(len(targets))
         X, y = data[order], targets[order]
         model, peer = ParameterFreeRegressor(), SGDRegressor(random_state=0)
