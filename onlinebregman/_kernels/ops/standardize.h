@@ -39,17 +39,14 @@ OB_CLONES static void ob_standardize(double *restrict z, const double *restrict 
     }
 }
 
-/* The same in the units of the column: x clipped to mean +- limit s, or to the range of its values as long as s is not
- * known; where x is NaN, mean + missing */
+/* The same in the units of the column: x clipped to mean +- limit s, once s is known; where x is NaN, mean + missing */
 OB_CLONES static void ob_limit(double *restrict z, const double *restrict x, const double *restrict mean,
-                               const double *restrict deviation, const double *restrict weights, double limit,
-                               double missing, ptrdiff_t n) {
+                               const double *restrict deviation, double limit, double missing, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const double far = deviation[i] > 0.0 ? limit * deviation[i] : -deviation[i];
+        const double far = deviation[i] > 0.0 ? limit * deviation[i] : HUGE_VAL;
         const double low = mean[i] - far, high = mean[i] + far;
         const double raised = x[i] < low ? low : x[i], inside = raised > high ? high : raised;
-        const double value = (weights[i] > 0.0 ? inside : x[i]) + 0.0 * x[i];
-        z[i] = x[i] == x[i] ? value : mean[i] + missing;
+        z[i] = x[i] == x[i] ? inside + 0.0 * x[i] : mean[i] + missing;
     }
 }
 

@@ -1,8 +1,8 @@
 cdef extern from "ops/standardize.h":
     void ob_standardize(double* z, const double* x, const double* mean, const double* inverse, double limit,
                         double missing, Py_ssize_t n) noexcept nogil
-    void ob_limit(double* z, const double* x, const double* mean, const double* deviation,
-                  const double* weights, double limit, double missing, Py_ssize_t n) noexcept nogil
+    void ob_limit(double* z, const double* x, const double* mean, const double* deviation, double limit,
+                  double missing, Py_ssize_t n) noexcept nogil
     void ob_centre_and_scale(double* z, const double* x, const double* mean, const double* inverse,
                              Py_ssize_t n) noexcept nogil
     void ob_count(const double* x, double* mean, double* deviation, double* inverse, double* weights, double limit,

@@ -175,7 +175,7 @@ cdef class Standardizer(RowMap):
         elif self.scaled:
             ob_standardize(z, row.x, mean, inverse, LIMIT, missing, row.n)
         else:
-            ob_limit(z, row.x, mean, deviation, mean + self.n_features, LIMIT, missing, row.n)
+            ob_limit(z, row.x, mean, deviation, LIMIT, missing, row.n)
 
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil:
         """Standardise a row, then add it to the statistics."""

@@ -13,7 +13,7 @@ import pytest
 OPS = Path(__file__).parents[3] / "onlinebregman" / "_kernels" / "ops"
 HEADERS = sorted(OPS.glob("*.h"))
 FUNCTION = re.compile(
-    r"^(?:(?:OB_CLONES )?static (?:inline )?|OB_WIDE\()(double|int|void|uint32_t)(?: |, )(ob_\w+)(?:\(|, \(.*?\),\s)"
+    r"^(?:(?:OB_CLONES )?static (?:inline )?|OB_WIDE\()(double|int|void|uint32_t|int64_t|ptrdiff_t)(?: |, )(ob_\w+)(?:\(|, \(.*?\),\s)"
     r"([^()]*)\) \{",
     re.MULTILINE,
 )
@@ -34,7 +34,17 @@ class Twister(ctypes.Structure):
     _fields_ = [("key", ctypes.c_uint32 * 624), ("pos", ctypes.c_int32)]
 
 
-RETURNED = {"double": ctypes.c_double, "int": ctypes.c_int, "uint32_t": ctypes.c_uint32, "void": None}
+class Robust(ctypes.Structure):
+    """`ob_robust`."""
+
+    _fields_ = [(name, ctypes.c_double) for name in ("n", "moves", "origin", "mean", "deviation")]
+    _fields_ += [(name, ctypes.c_double) for name in ("usual", "votes", "lo", "hi")] + [("first", ctypes.c_double * 20)]
+
+
+RETURNED = {
+    **{"double": ctypes.c_double, "int": ctypes.c_int, "uint32_t": ctypes.c_uint32, "int64_t": ctypes.c_int64},
+    **{"ptrdiff_t": ctypes.c_ssize_t, "void": None},
+}
 LENGTHS = [0, 1, 5, 8, 17, 61]
 
 
@@ -92,6 +102,11 @@ def call(library, result, name, parameters, n, seed):
         elif "ob_twister" in parameter:
             words = rng.integers(2**32, size=624, dtype=np.uint32)
             arrays.append(Twister((ctypes.c_uint32 * 624)(*words.tolist()), 624 - n))
+            arguments.append(ctypes.byref(arrays[-1]))
+        elif "ob_robust" in parameter:
+            n = min(n, 20)  # numbers that it holds
+            first = np.exp(rng.normal(size=20)).tolist()
+            arrays.append(Robust(n, n, first[0], 0.5, 0.7, first[1], 1.0, -3.0, 4.0, (ctypes.c_double * 20)(*first)))
             arguments.append(ctypes.byref(arrays[-1]))
         elif "*" in parameter:
             types = {
