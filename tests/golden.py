@@ -133,9 +133,8 @@ def of_the_general_models():
                 divergence="squared_euclidean", loss=loss, update=update, eta0=0.1
             ).partial_fit(X, y, classes=[0, 1, 2])
             yield f"MirrorDescentClassifier/{loss},{update}", numbers_of(model, X)
-    path = LearningRatePath(MirrorDescentRegressor(divergence="squared_euclidean"), eta0s=[0.01, 0.1, 1.0]).fit(
-        X, X @ np.ones(5)
-    )
+    path = LearningRatePath(MirrorDescentRegressor(divergence="squared_euclidean"), eta0s=[0.01, 0.1, 1.0])
+    path.partial_fit(X, X @ np.ones(5))
     yield "LearningRatePath/three", numbers_of(path, X)
 
 
