@@ -13,8 +13,8 @@ import pytest
 OPS = Path(__file__).parents[3] / "onlinebregman" / "_kernels" / "ops"
 HEADERS = sorted(OPS.glob("*.h"))
 FUNCTION = re.compile(
-    r"^(?:(?:OB_CLONES )?static (?:inline )?|OB_WIDE\()(double|int|void|uint32_t|int64_t|ptrdiff_t)(?: |, )(ob_\w+)(?:\(|, \(.*?\),\s)"
-    r"([^()]*)\) \{",
+    r"^(?:(?:OB_CLONES )?static (?:inline )?|OB_WIDE\()(double|int|void|uint32_t|int64_t|ptrdiff_t)(?: |, )"
+    r"(ob_\w+)(?:\(|, \(.*?\),\s)([^()]*)\) \{",
     re.MULTILINE,
 )
 LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f", "avx512dq", "avx512vl")}
