@@ -8,18 +8,12 @@ from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer,
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.robust cimport (
-    OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_look
+    OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit, ob_robust_look
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
 cdef double FAR = 3.0            # deviations of the targets
 cdef double FAR_AT_FIRST = 1e3   # typical errors
-
-
-cdef inline double learned_target(ob_robust* scale, double y) noexcept nogil:
-    """Count a target; what is learned of it, which is the target itself unless it is far from the others."""
-    cdef double distance = ob_robust_count(scale, y)
-    return y if distance == y - scale.origin else scale.origin + distance
 
 
 @cython.final
@@ -58,7 +52,7 @@ cdef class MeanMixer(Mixer):
         cdef Py_ssize_t i
         cdef ob_robust scale = self.targets
         for i in range(n):
-            targets[i * stride] = learned_target(&scale, y[i * stride]) if self.limits == TARGETS else y[i * stride]
+            targets[i * stride] = ob_robust_limit(&scale, y[i * stride]) if self.limits == TARGETS else y[i * stride]
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
@@ -71,7 +65,7 @@ cdef class MeanMixer(Mixer):
         if self.tracker is not None:
             self.error = fabs(y - self.loss.link(mean))
         if self.limits == TARGETS:
-            target = learned_target(&self.targets, y)
+            target = ob_robust_limit(&self.targets, y)
         elif self.limits == FORECASTS:
             target = min(max(y, self.lo), self.hi)
         elif self.limits == ERRORS:
