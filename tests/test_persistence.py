@@ -33,6 +33,7 @@ from onlinebregman._kernels.learners.gaussian import DiagonalGaussianLearner, Fu
 from onlinebregman._kernels.learners.gradient_rate import BurgRate, MatrixBurgRate
 from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.learners.linked_mixer import LinkedMixer
 from onlinebregman._kernels.learners.mapping import MapLearner
 from onlinebregman._kernels.learners.matching import MatchingLearner
 from onlinebregman._kernels.learners.mean_mixer import MeanMixer
@@ -331,6 +332,7 @@ def examples():
     found[FourierFeatures] = FourierFeatures(np.ones((4, 3)), np.arange(4.0))
     found[Stack], found[QuantileTracker] = Stack(3, None, 0.1), QuantileTracker()
     found[CentredMixer] = CentredMixer(Hedge(3), SquaredLoss(), found[Stack], found[QuantileTracker])
+    found[LinkedMixer] = LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), True)
     found[OutputsMixer] = OutputsMixer(
         [MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]
     )
@@ -386,7 +388,16 @@ NOT_SAVED = {
     "Savepoint",
     "ThreadPool",
 }
-NOT_SAVED |= {"Pass", "RidgeLearner", "Sampler", "SecondOrderLearner", "Secular", "Snapshot", "TableView"}
+NOT_SAVED |= {
+    "LogLinkLoss",
+    "Pass",
+    "RidgeLearner",
+    "Sampler",
+    "SecondOrderLearner",
+    "Secular",
+    "Snapshot",
+    "TableView",
+}
 NOT_SAVED |= {"ColumnBlocks", "Columns", "Transaction", "Undoable", "Validated", "Workspaces"}
 
 

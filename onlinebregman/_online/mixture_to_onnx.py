@@ -1,7 +1,7 @@
 """Parameter-free mixtures as graphs of ONNX: when they predict, they are models with fixed weights.
 
 See `stacked_mixers.pyx` and `stack.pyx` for the formulas. With s the members' scores and v their weights: in regression
-p = clip(s + mean), m = v.p, and m + unit * forward prediction for the features (p - m) / unit; in classification
+p = clip(s + shift), m = v.p, and m + unit * forward prediction for the features (p - m) / unit; in classification
 logits a, p = sum v softmax(a), softmax(log p + coef.(a - log p)), and softmax(coef.softmax(8 a)), of votes.
 """
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .._kernels.learners.mean_mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .scores import Scores
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
@@ -32,10 +31,7 @@ def mixture(model: Any, dtype: str) -> Any:
         outputs = {"label": label(graph, model, number), "probabilities": (p, graph.dtype, [len(model.classes_)])}
         return graph.model(model.n_features_in_, **outputs)
     scores = graph.add("Concat", *members, axis=1)
-    mixer = model._fitted_mixer()
-    mean = isinstance(mixer, MeanMixer)
-    prediction = graph.add("MatMul", scores, _column(model.weights_)) if mean else _centred(graph, model, scores)
-    output: Output = flat(graph, linked(graph, model._learned_loss, prediction)), graph.dtype, []
+    output: Output = flat(graph, linked(graph, model._learned_loss, _mixed(graph, model, scores))), graph.dtype, []
     return graph.model(model.n_features_in_, prediction=output)
 
 
@@ -43,18 +39,17 @@ def _column(weights: np.ndarray) -> np.ndarray:
     return weights[:, np.newaxis].copy()
 
 
-def _centred(graph: Graph, model: Any, scores: str) -> str:
+def _mixed(graph: Graph, model: Any, scores: str) -> str:
     mixer, (u, *others) = model._fitted_mixer(), model.stacking_weights_
-    stats, stack = mixer.target_stats, mixer.stack
+    stats, unit = mixer.target_stats, mixer.unit
     lo, hi = stats["lo"], stats["hi"]
-    p = graph.clip(graph.add("Add", scores, stats["mean"]), lo, hi)
+    p = graph.clip(graph.add("Add", scores, stats["shift"]), lo, hi)
     m = graph.add("MatMul", p, _column(model.weights_))
-    unit = 0.0 if stack is None else stack.unit(hi - lo)
     if unit == 0.0:
         return graph.add("Add", m, stats["origin"])
     x = graph.add("Div", graph.add("Sub", p, m), unit)
     terms = [graph.add("Mul", m, u)]
-    for weight, coef, root in zip(others, model.stacking_coef_, stack.inverse_roots(), strict=True):
+    for weight, coef, root in zip(others, model.stacking_coef_, mixer.stack.inverse_roots(), strict=True):
         step = scores_of(graph, Scores(coef[np.newaxis], np.zeros(1), root=root), x)
         combined = graph.clip(graph.add("Add", m, graph.add("Mul", step, unit)), lo, hi)
         terms.append(graph.add("Mul", combined, weight))

@@ -271,10 +271,10 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
             lambda mixer: np.zeros((0, len(self.estimators_))) if mixer.stack is None else mixer.stack.coef
         )
 
-    def _make_hedge(self, rate: float | None, stacked: bool = True) -> tuple[Hedge, Stack | None]:
+    def _make_hedge(self, rate: float | None) -> tuple[Hedge, Stack | None]:
         """The weights of the members, and their linear combinations, if any."""
         n = len(self.estimators_)
-        stacked = stacked and self.stacking and n > 1
+        stacked = self.stacking and n > 1
         return Hedge(n, rate, self.share), Stack(n, rate, self.share) if stacked else None
 
     def __sklearn_tags__(self) -> Tags:

@@ -30,7 +30,6 @@ from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from .._kernels.learners.mean_mixer import MeanMixer
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
@@ -352,17 +351,14 @@ def _slope(image: Array, a: Array, at_0: float | Array) -> Array:
 def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float]:
     """W, of the shape of the members' scores, and the bias."""
     mixer, v, u = model._fitted_mixer(), model.weights_, model.stacking_weights_
-    if isinstance(mixer, MeanMixer):
-        return np.broadcast_to(v, s.shape), 0.0
-    stats = mixer.target_stats
-    mean, lo, hi = stats["mean"], stats["lo"], stats["hi"]
+    stats, unit = mixer.target_stats, mixer.unit
+    shift, lo, hi = stats["shift"], stats["lo"], stats["hi"]
     if not stats["weight"] > 0:
         return np.zeros(s.shape), 0.0
-    p = np.clip(s + mean, lo, hi)
-    inside = _slope(p - mean, s, 1.0)
+    p = np.clip(s + shift, lo, hi)
+    inside = _slope(p - shift, s, 1.0)
     m = (p @ v)[:, np.newaxis]
     weights = np.broadcast_to(v, s.shape)
-    unit = 0.0 if mixer.stack is None else mixer.stack.unit(hi - lo)
     if unit > 0:
         x = (p - m) / unit
         for weight, coef, root in zip(u[1:], model.stacking_coef_, mixer.stack.inverse_roots(), strict=True):
@@ -370,7 +366,7 @@ def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float]:
             step = unit * (x @ coef)[:, np.newaxis] * shrunk
             shrunk = shrunk * _slope(np.clip(m + step, lo, hi) - m, step, 1.0)
             weights = weights + weight * shrunk * (coef - coef.sum() * v)
-    return weights * inside, stats["origin"] + mean
+    return weights * inside, stats["origin"] + shift
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from .._kernels.learners.mean_mixer import MeanMixer
+from .._kernels.learners.linked_mixer import LinkedMixer
 from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import CentredMixer
@@ -65,7 +65,9 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     predictions are clipped to the range of the targets so far, which does not increase the loss if the target is within
     that range. So the first prediction is 0 and the second the first target, whatever the members say, and they learn
     targets as 0 until three different ones are known, since too little is known of the mean. A constant added to all
-    targets is added to all predictions but the first; everything is computed from differences to one of them.
+    targets is added to all predictions but the first; everything is computed from differences to one of them. With
+    other losses, such as "poisson", scores are shifted so that totals are right, and kept near that of the mean of the
+    targets while few are known: the first prediction is the link of 0.
 
     Targets more than ten mean deviations from the mean are learned as the nearest within: a single absurd one does not
     spoil the model, and a lasting change is followed within some rows. Losses are those of the true targets, and
@@ -181,19 +183,16 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     def _several_outputs(self) -> bool:
         return isinstance(self._fitted_mixer(), OutputsMixer)
 
-    def _make_mixer(self) -> CentredMixer | MeanMixer | OutputsMixer:
+    def _make_mixer(self) -> CentredMixer | OutputsMixer:
         self._learned_loss = resolve_loss(self.loss)
         if self._n_outputs is None:
             return self._mixer_of_one()
         return OutputsMixer([self._mixer_of_one() for _ in range(self._n_outputs)])
 
-    def _mixer_of_one(self) -> CentredMixer | MeanMixer:
+    def _mixer_of_one(self) -> CentredMixer:
         """The mixer of one output."""
-        centred = self._learned_loss.translation_invariant
-        hedge, stack = self._make_hedge(None, stacked=centred)
-        loss = make_loss(self._learned_loss)
-        tracker = QuantileTracker()
-        if centred:
-            return CentredMixer(hedge, loss, stack, tracker)
-        bounded = np.isfinite(self._learned_loss.target_range).all()
-        return MeanMixer(hedge, loss, False, tracker, None if bounded else "targets")
+        hedge, stack = self._make_hedge(None)
+        parts = hedge, make_loss(self._learned_loss), stack, QuantileTracker()
+        if self._learned_loss.translation_invariant:
+            return CentredMixer(*parts)
+        return LinkedMixer(*parts, not np.isfinite(self._learned_loss.target_range).all())

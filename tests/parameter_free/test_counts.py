@@ -1,11 +1,17 @@
-"""Counts, gamma and Tweedie targets: as good as one second-order model of the same loss."""
+"""Counts, gamma and Tweedie targets: right totals, and as good as one second-order model of the same loss."""
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from onlinebregman._kernels.learners.hedge import Hedge
+from onlinebregman._kernels.learners.linked_mixer import LinkedMixer
+from onlinebregman._kernels.learners.stack import COMBINATIONS, Stack
+from scipy.optimize import brentq
 from sklearn.linear_model import PoissonRegressor
 
 from onlinebregman import ForwardRegressor, ParameterFreeRegressor
-from onlinebregman.losses import resolve_loss
+from onlinebregman._online.compiled import make_loss
+from onlinebregman.losses import PoissonLoss, TweedieLoss, resolve_loss
 
 
 def stream(loss, mean, n=3000, seed=0):
@@ -35,12 +41,15 @@ def progressive(model, X, y, weights, expected):
     return (weights * predictions)[late].sum() / (weights * expected)[late].sum(), (weights[late] * losses).mean()
 
 
-@pytest.mark.parametrize("loss, mean", [("poisson", 0.3), ("poisson", 20.0), ("gamma", 1.0), ("gamma", 1e3)])
-def test_the_deviance_is_that_of_a_second_order_model(loss, mean):
+@pytest.mark.parametrize(
+    "loss, mean", [("poisson", 0.3), ("poisson", 20.0), ("gamma", 1.0), ("gamma", 1e3), ("tweedie", 100.0)]
+)
+def test_totals_are_right_and_the_deviance_that_of_a_second_order_model(loss, mean):
     rows = stream(loss, mean)
-    _, deviance = progressive(ParameterFreeRegressor(loss=loss, random_features=32), *rows)
+    total, deviance = progressive(ParameterFreeRegressor(loss=loss, random_features=32), *rows)
     _, expected = progressive(ForwardRegressor(loss=loss, standardize=True), *rows)
     assert deviance < 1.015 * expected
+    assert abs(total - 1) < (0.1 if loss == "tweedie" else 0.04)
 
 
 def test_exposures_are_weights_of_rates():
@@ -62,3 +71,42 @@ def test_rows_of_several_counts_are_learned_by_first_order_members():
     model = ParameterFreeRegressor(loss="poisson", random_features=0).fit(X, np.c_[y, y])
     assert model.predict(X).shape == (100, 2)
     assert not any(isinstance(member, ForwardRegressor) for member in model.estimators_)
+
+
+def implicit(loss, a, q, y):
+    """The function whose root is the score after an implicit step."""
+    return lambda z: z - a + q * loss.derivative(z, y)
+
+
+@pytest.mark.parametrize("loss", [PoissonLoss(), TweedieLoss(1.5)])
+def test_combinations_make_implicit_second_order_steps(loss):
+    """Two experts; forward predictions of (p - m) / unit, ridge regression of linearised targets."""
+    rng = np.random.default_rng(0)
+    scores, y = rng.normal(size=(60, 2)), rng.poisson(2.0, size=60).astype(float)
+    mixer = LinkedMixer(Hedge(2), make_loss(loss), Stack(2, None, 0.0), None, True)
+    state = [(alpha * np.eye(2), np.zeros(2)) for alpha, _ in COMBINATIONS[:2]]
+    for s, target in zip(scores, y, strict=True):
+        stats, unit = mixer.target_stats, mixer.unit
+        p = np.clip(s + stats["shift"], stats["lo"], stats["hi"]) if stats["weight"] else np.zeros(2)
+        m = p @ mixer.hedge.weights
+        forecasts = [m]
+        for j, ((A, b), (_, gamma)) in enumerate(zip(state, COMBINATIONS, strict=False)):
+            x = (p - m) / unit if unit else np.zeros(2)
+            A, b = gamma * A, gamma * b
+            step, q = np.linalg.solve(A, b) @ x, x @ np.linalg.solve(A, x)
+            forecast = m + unit * step / (1 + q)
+            forecasts.append(np.clip(forecast, stats["lo"], stats["hi"]) if unit else m)
+            if unit:
+                a = m + unit * step
+                z = brentq(
+                    lambda z, a=a, q=q, target=target: z - a + q * loss.derivative(z, target),
+                    a - 50,
+                    a + 50,
+                    xtol=1e-14,
+                )
+                h = loss.curvature(z, target)
+                state[j] = A + h * np.outer(x, x), b + h * (z - loss.derivative(z, target) / h - m) / unit * x
+        assert_allclose(mixer.predict(s[np.newaxis]), [[mixer.stack.hedge.weights @ forecasts]], rtol=1e-8)
+        mixer.learn(s[np.newaxis], np.array([target]))
+    for coef, (A, b) in zip(mixer.stack.coef, state, strict=True):
+        assert_allclose(coef, np.linalg.solve(A, b), rtol=1e-6, atol=1e-9)

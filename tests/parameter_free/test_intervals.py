@@ -131,10 +131,10 @@ def test_radii_are_those_of_the_formula_for_errors_of_progressive_predictions(mo
     y = np.maximum(y, least)
     weights, tracker = np.tile([1.0, 0.0, 3.0, 0.1], 50), Tracker()
     for i in range(len(y)):
-        if weights[i] and i and not (i == 1 and isinstance(model, ParameterFreeRegressor) and loss != "poisson"):
+        if weights[i] and i and not (i == 1 and isinstance(model, ParameterFreeRegressor)):
             tracker.learn(abs(y[i] - model.predict(X[i : i + 1])[0]))
-        elif weights[i] and i == 0 and (loss == "poisson" or isinstance(model, LearningRateMixture)):
-            tracker.learn(abs(y[0] - {"poisson": 1.0, "log_loss": 0.5}.get(loss, 0.0)))
+        elif weights[i] and i == 0 and isinstance(model, LearningRateMixture):
+            tracker.learn(abs(y[0] - {"log_loss": 0.5}.get(loss, 0.0)))
         model = model.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1])
     center = model.predict(X)
     for coverage in ASKED:

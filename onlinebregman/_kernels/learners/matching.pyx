@@ -7,23 +7,17 @@ The score z = w'.x after a step and the slope g there solve one equation, by the
 For the squared loss this is online ridge regression.
 """
 
-import numpy as np
-
 cimport cython
 from libc.math cimport INFINITY, isfinite
 
-from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
-
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
-from onlinebregman._kernels.learners.solver cimport Score, implicit_step
+from onlinebregman._kernels.learners.solver cimport line_step
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Rows
-
-cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # for the solver: w(c).x is linear in c
 
 
 @cython.final
@@ -65,7 +59,6 @@ cdef class MatchingLearner(SecondOrderLearner):
 
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil:
-        cdef Score score
         cdef double c, z
         if not self.loss.admits(y[0]):
             return BAD_TARGET
@@ -74,8 +67,7 @@ cdef class MatchingLearner(SecondOrderLearner):
             return LOSS_OVERFLOWED
         if not q < INFINITY:
             return OVERFLOWED
-        score.intercept, score.intercept_xSx, score.a, score.xSx, work.origin = 0.0, 0.0, a[0], q, 0.0
-        c = implicit_step(LINE, self.loss, work, &score, weight, y[0])
+        c = line_step(self.loss, a[0], q, weight, y[0])
         z = a[0] - c * q
         h[0] = max(self.loss.curvature(z, y[0]), LEAST_CURVATURE)
         a[0] = c / weight

@@ -4,7 +4,6 @@ from onlinebregman._kernels.ops.robust cimport ob_robust
 
 cdef enum Limits:             # what is clipped before it is learned
     NOTHING
-    TARGETS
     FORECASTS
     ERRORS
 

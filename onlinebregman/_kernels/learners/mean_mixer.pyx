@@ -1,4 +1,4 @@
-"""The weighted mean of scores of experts, and what of absurd targets and forecasts is learned: see `ops/robust.h`."""
+"""The weighted mean of scores of experts, and what of absurd forecasts is learned: see `ops/robust.h`."""
 
 cimport cython
 from libc.math cimport INFINITY, NAN, fabs
@@ -8,7 +8,7 @@ from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer,
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.robust cimport (
-    OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit, ob_robust_look
+    OB_FIRST, ob_median, ob_robust_count, ob_robust_known, ob_robust_look
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
@@ -28,10 +28,10 @@ cdef class MeanMixer(Mixer):
         Whether weights move by the gradient of the mixture's loss ("eg"), not by the experts' losses ("average").
     tracker : QuantileTracker or None
         Of the errors of the link of the mean.
-    limits : {"targets", "errors"}, pair of float, or None
-        What is learned of absurd rows. Targets are clipped to their robust scale, also for the learners. Or experts
-        whose forecasts are beyond that of the targets have no weight in the row, whose loss is that of the mixture, and
-        errors of the others are clipped to the scale of the mixture's. Or a range of targets and forecasts is given.
+    limits : "errors", pair of float, or None
+        What is learned of absurd rows. Experts whose forecasts are beyond the robust scale of the targets have no
+        weight in the row, whose loss is that of the mixture, and errors of the others are clipped to the scale of the
+        mixture's. Or a range of targets and forecasts is given.
     """
 
     def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, limits,
@@ -41,18 +41,11 @@ cdef class MeanMixer(Mixer):
         if isinstance(limits, tuple):
             self.limits, (self.lo, self.hi) = FORECASTS, limits
         else:
-            self.limits = {None: NOTHING, "targets": TARGETS, "errors": ERRORS}[limits]
+            self.limits = {None: NOTHING, "errors": ERRORS}[limits]
             self.lo, self.hi = -INFINITY, INFINITY
         self.learned.add("targets", &self.targets, sizeof(self.targets))
         self.learned.add("errors", &self.errors, sizeof(self.errors))
         self.learned.add("lo", &self.lo, 2 * sizeof(double))
-
-    cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
-                           double* targets) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef ob_robust scale = self.targets
-        for i in range(n):
-            targets[i * stride] = ob_robust_limit(&scale, y[i * stride]) if self.limits == TARGETS else y[i * stride]
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
@@ -64,9 +57,7 @@ cdef class MeanMixer(Mixer):
         loss = self.loss.value(mean, y)
         if self.tracker is not None:
             self.error = fabs(y - self.loss.link(mean))
-        if self.limits == TARGETS:
-            target = ob_robust_limit(&self.targets, y)
-        elif self.limits == FORECASTS:
+        if self.limits == FORECASTS:
             target = min(max(y, self.lo), self.hi)
         elif self.limits == ERRORS:
             self.limit_errors(scores, y)
@@ -135,7 +126,7 @@ cdef class MeanMixer(Mixer):
 
     cdef bint absurd(self, double score) noexcept nogil:
         """Whether a forecast is beyond its range, so that its expert has no weight in the row."""
-        return self.limits > TARGETS and not self.lo <= score <= self.hi
+        return self.limits != NOTHING and not self.lo <= score <= self.hi
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef Py_ssize_t k

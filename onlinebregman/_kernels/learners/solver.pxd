@@ -26,6 +26,7 @@ cdef inline void find_domain(Geometry geometry, Workspace* work, Score* score, d
 cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, double eta, double largest) noexcept nogil
 cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                           double y) noexcept nogil
+cdef double line_step(Loss loss, double a, double q, double weight, double y) noexcept nogil
 cdef double logistic_step(double start, double xSx, double eta, double y) noexcept nogil
 cdef double logistic_step_from(double start, double xSx, double eta, double y, double slope,
                                double curvature) noexcept nogil

@@ -8,8 +8,12 @@ Near a pole of w(c), where the domain of c ends, c itself has too few significan
 distance from that end. In all functions below c is relative to `work.origin`, which is 0 elsewhere.
 """
 
+import numpy as np
+
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isinf, isnan, log1p, nextafter, sqrt
+
+from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
@@ -237,6 +241,17 @@ cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* 
     if loss.inner is None:
         return root(geometry, loss, work, score, 1.0, eta, y, c)
     return root(geometry, loss.inner, work, score, 1.0, eta, y, c)
+
+
+cdef Geometry LINE = EuclideanGeometry(np.zeros(1))  # w(c).x is linear in c
+
+
+cdef double line_step(Loss loss, double a, double q, double weight, double y) noexcept nogil:
+    """The c = weight L'(a - q c) of a second-order step, with q = x'A^-1 x."""
+    cdef Score score
+    cdef Workspace work
+    score.intercept, score.intercept_xSx, score.a, score.xSx, work.origin = 0.0, 0.0, a, q, 0.0
+    return implicit_step(LINE, loss, &work, &score, weight, y)
 
 
 cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,

@@ -95,22 +95,23 @@ cdef class Stack(Undoable):
             for (D, U, _), (alpha, gamma) in zip(factors, COMBINATIONS[:self.n], strict=True)
         ]
 
-    def unit(self, double target_range):
-        """See `scale`."""
-        return self.scale(target_range)
-
     cdef double scale(self, double target_range) noexcept nogil:
         """The mixture's root mean squared residual so far, for targets of this range; 0 if unknown."""
         if not (target_range > 0 and self.known.weight > 0):
             return 0.0
         return max(sqrt(self.known.squares / self.known.weight), ROUNDING * target_range)
 
+    cdef double ridge(self, Py_ssize_t j, const double* x, double* buffer, double* share) noexcept nogil:
+        """b.x, and its share in the forward algorithm's prediction; the buffer has n_experts + 1 numbers."""
+        share[0] = 1.0
+        memcpy(buffer, x, self.n_experts * sizeof(double))
+        reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, share, 1, FORGETTING[j], LEAST[j])
+        return 0.0 - buffer[self.n_experts]
+
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil:
         """The forward algorithm's prediction for x; the buffer has n_experts + 1 numbers."""
-        cdef double share = 1.0
-        memcpy(buffer, x, self.n_experts * sizeof(double))
-        reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &share, 1, FORGETTING[j], LEAST[j])
-        return share * (0.0 - buffer[self.n_experts])
+        cdef double share = 0.0, step = self.ridge(j, x, buffer, &share)
+        return share * step
 
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil:
         """Learn x and its target; False on overflow. The buffer has n_experts + 1 numbers."""

@@ -7,8 +7,8 @@ from onlinebregman._kernels.ops.robust cimport ob_robust
 cdef struct TargetStats:      # statistics of the targets so far
     double weight
     double origin             # the scale's; the next three are distances from it
-    double mean
-    double lo, hi
+    double shift              # what is added to scores: the mean of the targets
+    double lo, hi             # the range of predictions
     double first_loss         # of predicting 0, rather than the first target, before any was known
 
 
@@ -21,11 +21,13 @@ cdef class CentredMixer(Mixer):
     cdef ob_robust held_scale
     cdef double target        # of a row, as it is learned: a distance, like `stats`
 
+    cdef double residual_unit(self) noexcept nogil
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil
     cdef double cost_of(self, double p) noexcept nogil
     cdef double prediction_of(self, double score) noexcept nogil
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil
     cdef bint learn_stack(self, double m, double mixed, double y, double shift, double weight) noexcept nogil
+    cdef bint learn_combinations(self, double m, double unit, double weight) noexcept nogil
 
 
 cdef class ProbabilityMixer(Mixer):

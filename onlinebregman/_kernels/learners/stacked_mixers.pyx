@@ -45,8 +45,8 @@ cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nog
             moved or stats.lo < scale.lo or stats.hi > scale.hi):
         return False
     if moved:
-        stats.mean, stats.lo, stats.hi = scale.mean, scale.lo, scale.hi
-    stats.mean = ob_robust_clip(scale, stats.mean)
+        stats.shift, stats.lo, stats.hi = scale.mean, scale.lo, scale.hi
+    stats.shift = ob_robust_clip(scale, stats.shift)
     stats.lo, stats.hi = max(stats.lo, scale.lo), min(stats.hi, scale.hi)
     return True
 
@@ -54,11 +54,10 @@ cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nog
 cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
     """Count a target, given as its distance from the origin."""
     stats.weight += weight
-    stats.mean += weight / stats.weight * (y - stats.mean)
+    stats.shift += weight / stats.weight * (y - stats.shift)
     stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
 
 
-@cython.final
 cdef class CentredMixer(Mixer):
     """The weighted mean of scores of learners that learn targets minus their mean so far.
 
@@ -80,7 +79,7 @@ cdef class CentredMixer(Mixer):
         Of the errors of all predictions but the first, 0.
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker, state=None):
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker, *more):
         cdef Py_ssize_t n = hedge.n_experts
         self.loss, self.stack, self.tracker = loss, stack, tracker
         if stack is not None and stack.n_experts != n:
@@ -100,6 +99,15 @@ cdef class CentredMixer(Mixer):
         """A dict of the `TargetStats`."""
         return self.stats
 
+    @property
+    def unit(self):
+        """See `residual_unit`."""
+        return self.residual_unit()
+
+    cdef double residual_unit(self) noexcept nogil:
+        """The unit of the features and targets of combinations; 0 if it is unknown, or there are none."""
+        return 0.0 if self.stack is None else self.stack.scale(self.known.hi - self.known.lo)
+
     cdef double first_loss(self) noexcept nogil:
         return self.stats.first_loss
 
@@ -112,7 +120,7 @@ cdef class CentredMixer(Mixer):
         for i in range(n):
             target = ob_robust_count(&scale, y[i * stride])
             follow(&stats, &scale)
-            targets[i * stride] = target - stats.mean if ob_robust_known(&scale) else 0.0
+            targets[i * stride] = target - stats.shift if ob_robust_known(&scale) else 0.0
             update_stats(&stats, target, weight[i])
 
     cdef bint enter(self, Phase phase) noexcept nogil:
@@ -126,7 +134,7 @@ cdef class CentredMixer(Mixer):
 
     cdef double prediction_of(self, double score) noexcept nogil:
         """The expert's prediction for a score, a distance: the mean added, and clipped to the range of the targets."""
-        return min(max(score + self.known.mean, self.known.lo), self.known.hi) if self.known.weight > 0 else 0.0
+        return min(max(score + self.known.shift, self.known.lo), self.known.hi) if self.known.weight > 0 else 0.0
 
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil:
         """The prediction of mixture and combinations; m: that of the mixture, with the weights v.
@@ -145,7 +153,7 @@ cdef class CentredMixer(Mixer):
             m[0] += v[k] * p[k]
         if self.stack is None:
             return m[0]
-        q, scale = u + self.stack.hedge.lanes, self.stack.scale(self.known.hi - self.known.lo)
+        q, scale = u + self.stack.hedge.lanes, self.residual_unit()
         self.stack.hedge.weigh(u)
         mixed, q[0] = u[0] * m[0], m[0]
         for k in range(n):
@@ -207,11 +215,9 @@ cdef class CentredMixer(Mixer):
         m, `shift`: the mixture of the clipped predictions, and by how much the origin fell; `mixed` and y: prediction
         and target as distances from the one before.
         """
-        cdef Py_ssize_t j, n = self.hedge.n_experts
-        cdef double scale = self.stack.scale(self.known.hi - self.known.lo), loss, cost
-        cdef double* p = self.work
-        cdef double* x = p + n
-        cdef double* u = x + 2 * n + 1
+        cdef Py_ssize_t j
+        cdef double loss, cost
+        cdef double* u = self.work + 3 * self.hedge.n_experts + 1
         cdef double* q = u + self.stack.hedge.lanes
         cdef double* costs = q + self.stack.hedge.lanes
         loss = cost = weight * self.loss.value(mixed, y)
@@ -231,15 +237,24 @@ cdef class CentredMixer(Mixer):
             self.stack.hedge.count(q, loss, u, costs, cost)
         if self.phase == JUDGE:
             return isfinite(self.stack.hedge.totals.loss)
-        for j in range(n if self.clipped and scale > 0 else 0):
-            x[j] = (p[j] - m) / scale
-        for j in range(self.stack.n if scale > 0 else 0):
-            if not self.stack.learn(j, x, (self.target - m) / scale, weight, x + n):
+        if not self.learn_combinations(m, self.residual_unit(), weight):
+            return False
+        return isfinite(self.stack.hedge.totals.loss) and isfinite(self.stack.residuals.squares)
+
+    cdef bint learn_combinations(self, double m, double unit, double weight) noexcept nogil:
+        """Ridge regression of the residual on the features x, see `predict_both`, in the unit; False on overflow."""
+        cdef Py_ssize_t j, n = self.hedge.n_experts
+        cdef double* p = self.work
+        cdef double* x = p + n
+        for j in range(n if self.clipped and unit > 0 else 0):
+            x[j] = (p[j] - m) / unit
+        for j in range(self.stack.n if unit > 0 else 0):
+            if not self.stack.learn(j, x, (self.target - m) / unit, weight, x + n):
                 return False
         if self.known.weight > 0:
             self.stack.residuals.weight += weight
             self.stack.residuals.squares += weight * (self.target - m) * (self.target - m)
-        return isfinite(self.stack.hedge.totals.loss) and isfinite(self.stack.residuals.squares)
+        return True
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         update_stats(&self.stats, self.target, weight)

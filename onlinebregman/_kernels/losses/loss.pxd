@@ -22,6 +22,7 @@ cdef class Loss:
     cdef double kink(self, double a, double y) noexcept nogil
     cdef double slope_at_kink(self, double kink, double y) noexcept nogil
     cdef double link(self, double a) noexcept nogil
+    cdef double score_of(self, double mean) noexcept nogil
     cdef double curvature(self, double a, double y) noexcept nogil
     cdef void differentiate(self, double a, double y, double* slope, double* curvature) noexcept nogil
     cdef double self_concordance(self, double a) noexcept nogil

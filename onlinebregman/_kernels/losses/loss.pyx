@@ -7,7 +7,7 @@ is a squared one (Huber, modified Huber); or the loss is squared on one side of 
 
 import numpy as np
 
-from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, pow, signbit
+from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, log1p, pow, signbit
 
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
 
@@ -41,6 +41,10 @@ cdef class Loss:
     cdef double link(self, double a) noexcept nogil:
         """The prediction of a target."""
         return a
+
+    cdef double score_of(self, double mean) noexcept nogil:
+        """The score of the constant prediction that fits targets of this mean; NaN if it is not known."""
+        return NAN
 
     cdef double curvature(self, double a, double y) noexcept nogil:
         """d^2L/da^2; h'(a) for a matching loss."""
@@ -154,6 +158,9 @@ cdef class LogisticLoss(Loss):
         cdef double e = exp(-fabs(a))
         return (1.0 if a >= 0 else e) / (1.0 + e)
 
+    cdef double score_of(self, double mean) noexcept nogil:
+        return log(mean) - log1p(-mean)
+
     cdef double curvature(self, double a, double y) noexcept nogil:
         cdef double slope, curvature
         self.differentiate(a, y, &slope, &curvature)
@@ -166,7 +173,17 @@ cdef class LogisticLoss(Loss):
         return 0.0 <= y <= 1.0
 
 
-cdef class PoissonLoss(Loss):
+cdef class LogLinkLoss(Loss):
+    """Base class for positive means; link the exponential."""
+
+    cdef double link(self, double a) noexcept nogil:
+        return exp(a)
+
+    cdef double score_of(self, double mean) noexcept nogil:
+        return log(mean)
+
+
+cdef class PoissonLoss(LogLinkLoss):
     """e^a - y a + y ln y - y, link the exponential."""
 
     cdef double value(self, double a, double y) noexcept nogil:
@@ -177,9 +194,6 @@ cdef class PoissonLoss(Loss):
         if fabs(gap) < 1:  # accurate near a = ln y; the direct form is accurate for tiny y and large a
             return max(y * (expm1(gap) - gap), 0.0)
         return max(exp(a) - y - y * gap, 0.0)
-
-    cdef double link(self, double a) noexcept nogil:
-        return exp(a)
 
     cdef double curvature(self, double a, double y) noexcept nogil:
         return exp(a)
@@ -196,7 +210,7 @@ cdef inline double growth(double s, double g) noexcept nogil:
     return expm1(s * g) / s if s != 0 else g
 
 
-cdef class TweedieLoss(Loss):
+cdef class TweedieLoss(LogLinkLoss):
     """y^(2 - p) (growth(2 - p, g) - growth(1 - p, g)) for g = a - ln y, link the exponential; p from 1 to 2."""
 
     cdef readonly double power
@@ -224,9 +238,6 @@ cdef class TweedieLoss(Loss):
 
     cdef double derivative(self, double a, double y) noexcept nogil:
         return exp(self.up * a) - self.falling(a, y)
-
-    cdef double link(self, double a) noexcept nogil:
-        return exp(a)
 
     cdef double curvature(self, double a, double y) noexcept nogil:
         return self.up * exp(self.up * a) + self.down * self.falling(a, y)
@@ -361,9 +372,7 @@ cdef class HingeLoss(MarginLoss):
         return max(self.margin - y * a, 0.0)
 
     cdef double derivative(self, double a, double y) noexcept nogil:
-        if y * a < self.margin or (self.margin == 0 and y * a == 0):
-            return -y
-        return 0.0
+        return -y if y * a < self.margin or (self.margin == 0 and y * a == 0) else 0.0
 
     cdef double kink(self, double a, double y) noexcept nogil:
         return y * self.margin
