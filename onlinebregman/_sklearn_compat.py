@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral
@@ -31,30 +30,12 @@ __all__ = [
     "check_feature_names_in",
     "fit_context",
     "for_other_rows",
-    "is_part",
-    "module_of",
     "response_method",
     "score_function",
     "validate_parameters",
 ]
 
 Method = TypeVar("Method", bound=Callable)
-
-# Base classes of what estimators consist of: losses, links, optimisers, kernels, nodes. They only keep numbers and each
-# other: neither their constructors nor setting their attributes calls what a file names.
-_PARTS = {
-    "sklearn._loss._loss:CyHalfMultinomialLoss",
-    "sklearn._loss._loss:CyLossFunction",
-    "sklearn._loss.link:BaseLink",
-    "sklearn._loss.link:Interval",
-    "sklearn._loss.loss:BaseLoss",
-    "sklearn.calibration:_CalibratedClassifier",
-    "sklearn.cluster._birch:_CFNode",
-    "sklearn.cluster._birch:_CFSubcluster",
-    "sklearn.gaussian_process.kernels:Kernel",
-    "sklearn.linear_model._sgd_fast:LossFunction",  # before CyLossFunction
-    "sklearn.neural_network._stochastic_optimizers:BaseOptimizer",
-}
 
 if TYPE_CHECKING:  # scikit-learn does not state its types
 
@@ -138,17 +119,6 @@ def for_other_rows(search, rows: np.ndarray, values: np.ndarray):
     if is_classifier(search):
         search.classes_, search._y = np.unique(values, return_inverse=True)
     return search
-
-
-def is_part(cls: type) -> bool:
-    """Whether scikit-learn's estimators consist of objects of this class of scikit-learn, in addition to estimators."""
-    return any(f"{module_of(base)}:{base.__qualname__}" in _PARTS for base in cls.__mro__)
-
-
-def module_of(cls: type) -> str:
-    """The name of the module that a class is imported from; losses of older versions say "_loss", which is none."""
-    losses = "sklearn._loss._loss"
-    return losses if getattr(sys.modules.get(losses), cls.__qualname__, None) is cls else cls.__module__
 
 
 def response_method(scorer):

@@ -1,20 +1,15 @@
-"""Model files that contain only numbers and names: loading executes no code from the file, and saving is atomic.
+"""Model files of skops, which contain numbers and names: loading executes no code from the file, and saving is atomic.
 
-A file is a ZIP archive of `model.json`, the tree of objects, and of `0.npy`, `1.npy` and so on, its arrays. An object
-is written as its decomposition by Python's pickle protocol (`__reduce_ex__`): a class, the arguments of its call, and
-its state. Only classes of this package, scikit-learn's estimators and their parts, and those that the reader lists are
-looked up on loading; NumPy's types of numbers and Python's are values only.
+A file is a ZIP archive of `schema.json`, the tree of objects, and of their arrays. An object is written as its class
+and the arguments of its constructor (as in its pickles), or its attributes. On loading, only the classes in `TRUSTED`
+are looked up, those of scikit-learn and NumPy that skops itself trusts, and those that the reader lists.
 """
 
 from __future__ import annotations
 
-import copyreg
-import importlib
-import inspect
 import io
-import json
-import math
 import os
+import pickle
 import re
 import secrets
 import sys
@@ -25,25 +20,49 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from ._sklearn_compat import is_part, module_of
+from . import pipeline  # noqa: F401  # the one of these packages that is not imported with the package itself
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["TRUSTED", "load_model", "save_model"]
 
-FORMAT = 1
-_NEW = getattr(copyreg, "__newobj__")  # noqa: B009  # `object.__reduce_ex__` returns it: cls.__new__(cls, *args)
-_SPARSE = (sparse.csr_array, sparse.csr_matrix)
-_GENERATORS = (np.random.Generator, np.random.RandomState)
-_BIT_GENERATORS = {
-    cls.__name__: cls
-    for cls in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+_OF_MODELS = re.compile(
+    r"onlinebregman\.(_kernels|_online|constraints|density|divergences|experts|kernel_learning|linear_model|losses|"
+    r"metric_learning|model_selection|parameter_free|penalties|pipeline|preprocessing|schedules)\b"
+)
+_OTHERS = {  # they only keep numbers and each other
+    "builtins": "frozenset",
+    "numpy": "dtype",
+    "sklearn._loss.loss": "HalfTweedieLoss HalfTweedieLossIdentity",
+    "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
+    "sklearn.gaussian_process.kernels": "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern "
+    "PairwiseKernel Product RBF RationalQuadratic Sum WhiteKernel",
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
 }
 
 
+def _own() -> list[str]:
+    """The names of the classes in the packages of which models consist; of compiled ones, those that can be saved."""
+    modules = [(name, module) for name, module in sorted(sys.modules.items()) if _OF_MODELS.match(name)]
+    return [
+        f"{name}.{cls.__name__}"
+        for name, module in modules
+        for cls in vars(module).values()
+        if isinstance(cls, type) and cls.__module__ == name
+        if "._kernels." not in name or cls.__reduce__ is not object.__reduce__
+    ]
+
+
+#: The names of all classes that model files may contain, besides those that skops trusts.
+TRUSTED = (
+    f"{__name__}.Pairs",
+    *_own(),
+    *(f"{module}.{name}" for module, names in _OTHERS.items() for name in names.split()),
+)
+
+
 def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, extra: dict[str, Any] | None = None) -> None:
-    """Write a model to a file that contains arrays and JSON, but no code.
+    """Write a model to a file of skops, which contains arrays and JSON, but no code; requires the package skops.
 
     The file is written under a temporary name, flushed to disk and then renamed: after a crash the file is either the
     complete old one or the complete new one. The model that `load_model` returns continues with bitwise the same
@@ -61,9 +80,10 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, extra:
 
     Raises
     ------
+    ImportError
+        If skops is not installed.
     TypeError
-        If the model contains something other than numbers, text, arrays and objects of classes, such as a function or
-        an open file.
+        If the model contains something that files cannot keep, such as a function without a name or an open file.
 
     Examples
     --------
@@ -76,30 +96,27 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, extra:
     >>> np.array_equal(again.coef_, model.coef_), again.t_
     (True, 1)
     """
-    writer = _Writer()
-    tree = {
-        "format": FORMAT,
-        "onlinebregman": version("onlinebregman"),
-        "model": writer.node(estimator, type(estimator).__name__),
-        "extra": writer.node(extra, "extra"),
-    }
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("model.json", json.dumps(tree, allow_nan=False))
-        for number, array in enumerate(writer.arrays):
-            with archive.open(f"{number}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-    write_atomically(Path(path), buffer.getbuffer())
+    skops, pickled = _skops(), io.BytesIO()
+    try:
+        _Writer(pickled, pickle.HIGHEST_PROTOCOL).dump(estimator if extra is None else (estimator, extra))
+        pickled.seek(0)
+        data = skops.dumps(_Reader(pickled).load(), compression=zipfile.ZIP_DEFLATED)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise TypeError(f"{type(estimator).__name__} cannot be saved as numbers and names: {error}") from error
+    file = io.BytesIO(data)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = version(__package__).encode()
+    write_atomically(Path(path), file.getbuffer())
 
 
-def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), return_extra: bool = False) -> Any:
-    """Read a model that `save_model` wrote.
+def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type | str] = (), return_extra: bool = False) -> Any:
+    """Read a model that `save_model` wrote; requires the package skops.
 
     Parameters
     ----------
     path : str or path
         The file.
-    trusted : iterable of classes, default=()
+    trusted : iterable of classes or names, default=()
         Classes that the model may contain, other than those of this package, scikit-learn's estimators, their losses,
         optimisers and kernels, and types of numbers and text: your own losses, divergences or estimators.
     return_extra : bool, default=False
@@ -114,42 +131,30 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type] = (), re
 
     Raises
     ------
+    ImportError
+        If skops is not installed.
     ValueError
-        If the file is damaged, of another version of the format, or names a class that is not trusted.
+        If the file is damaged, of another version of this package, or names a class that is not trusted.
 
     Notes
     -----
     Accidental damage is detected by checksums. A maliciously crafted file with valid checksums cannot execute code, and
-    compiled code checks the lengths of its arrays, but its numbers can be arbitrary: only read files from sources that
-    you trust.
+    compiled code checks whatever sizes or indexes its arrays, but its numbers can be arbitrary: only read files from
+    sources that you trust. `skops.io.load` reads the same files, with `trusted=onlinebregman.persistence.TRUSTED`.
 
     Examples
     --------
     See `save_model`.
     """
+    skops = _skops()
     data = Path(path).read_bytes()
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            tree = json.loads(archive.read("model.json"))
-            arrays = {name: archive.read(name) for name in archive.namelist() if name != "model.json"}
-        written_as = tree["format"]
+        found = skops.loads(data, trusted=[*TRUSTED, *trusted])
+    except skops.exceptions.UntrustedTypesFoundException as error:
+        raise ValueError(f"{path}: {error} If you trust them, add them to `trusted`.") from error
     except Exception as error:  # a damaged archive can raise anything
-        raise ValueError(f"{path} is not a model, or damaged: {error!r}.") from error
-    if written_as != FORMAT:
-        raise ValueError(f"{path} is of format {written_as}; this version reads format {FORMAT}.")
-    reader = _Reader(arrays, trusted)
-    try:
-        model, extra = reader.object(tree["model"]), reader.object(tree["extra"])
-    except _NotTrustedError:
-        raise
-    except Exception as error:  # and so can its contents
-        written_by, own = tree.get("onlinebregman"), version("onlinebregman")
-        if written_by != own:
-            raise ValueError(
-                f"{path} was written by onlinebregman {written_by}, and cannot be read by {own} ({error!r}): read it "
-                "with that version, or learn again."
-            ) from error
-        raise ValueError(f"{path} is damaged: {error!r}.") from error
+        raise ValueError(f"{path} {_why(data)} ({error!r}).") from error
+    model, extra = found if isinstance(found, tuple) else (found, None)
     return (model, extra) if return_extra else model
 
 
@@ -184,201 +189,57 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
             os.close(folder)
 
 
-class _NotTrustedError(ValueError):
-    """A class that may not be instantiated."""
+class Pairs:
+    """A dictionary in files, which can only have text or whole numbers as keys: when it is made, it is one."""
+
+    pairs: list[tuple[Any, Any]]
+
+    def __new__(cls, pairs: Iterable[tuple[Any, Any]]) -> Any:
+        return dict(pairs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pairs, (self.pairs,)
 
 
-class _Writer:
-    """Objects as JSON; an object that occurs again is a reference to its first occurrence."""
+class _Writer(pickle.Pickler):
+    """Pickles a model for `_Reader`, which makes of it what skops can write without losing anything."""
 
-    def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
-        self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []  # keeps objects alive, so that their ids stay unique
+    def reducer_override(self, value: Any) -> Any:
+        """Memory maps become arrays in memory."""
+        return (np.array, (np.asarray(value),)) if type(value) is np.memmap else NotImplemented
 
-    def node(self, value: Any, where: str) -> Any:
-        if value is None or type(value) in (bool, str):
-            return value
-        if type(value) is int:
-            return value if abs(value) < 2**53 else {"int": str(value)}
-        if type(value) is float:
-            return value if math.isfinite(value) else {"float": str(value)}
-        if id(value) in self._numbers:
-            return {"again": self._numbers[id(value)]}
-        number = self._numbers[id(value)] = len(self._alive)
-        self._alive.append(value)
-        return {"number": number, **self._described(value, where)}
-
-    def _described(self, value: Any, where: str) -> dict[str, Any]:
-        def nodes(values: Iterable[Any]) -> list[Any]:
-            return [self.node(item, f"{where}[{i}]") for i, item in enumerate(values)]
-
-        if type(value) is np.memmap:  # of a model that joblib has loaded with mmap_mode
-            value = np.asarray(value)
-        if type(value) in (list, tuple, set, frozenset):
-            return {type(value).__name__: nodes(value)}
-        if type(value) is dict:
-            return {"dict": [[self.node(k, where), self.node(v, f"{where}.{k}")] for k, v in value.items()]}
-        if type(value) is np.ndarray and value.dtype.kind == "O":
-            return {"objects": nodes(value.ravel().tolist()), "shape": value.shape}
-        if type(value) is np.ndarray and value.dtype.fields is None:
-            return {"array": self._kept(value), "writeable": bool(value.flags.writeable)}
-        if isinstance(value, np.generic) and value.dtype.fields is None and value.dtype.kind != "O":
-            return {"scalar": self._kept(np.asarray(value))}
-        if isinstance(value, np.dtype) and value.fields is None:
-            return {"dtype": value.str}
-        if type(value) in _SPARSE:
-            parts = nodes((value.data, value.indices, value.indptr))
-            return {"sparse": type(value).__name__, "parts": parts, "shape": value.shape}
-        if type(value) in _GENERATORS:
-            state = value.get_state(legacy=False) if type(value) is np.random.RandomState else value.bit_generator.state
-            return {"random": type(value).__name__, "state": self.node(_to_python(state), where)}
-        if type(value) is bytes:
-            return {"bytes": value.hex()}
-        if isinstance(value, type):
-            return {"class": _name_of(value)}
-        return self._object(value, where)
-
-    def _object(self, value: Any, where: str) -> dict[str, Any]:
-        reduced = None if inspect.isroutine(value) else value.__reduce_ex__(4)
-        if not isinstance(reduced, tuple) or any(part is not None for part in reduced[3:]):
-            raise TypeError(f"{where} is {value!r}, which cannot be saved as numbers and names; use joblib or pickle.")
-        function, args, *state = reduced
-        if function is _NEW:
-            function, *args = args
-            made = "new"
-        elif isinstance(function, type):
-            made = "call"
-        else:
-            raise TypeError(
-                f"{where} is {value!r}, which only the function {function!r} can reconstruct; use joblib or pickle."
-            )
-        node = {made: _name_of(function), "args": [self.node(item, where) for item in args]}
-        if state and state[0] is not None:
-            node["state"] = self.node(state[0], where)
-        return node
-
-    def _kept(self, array: np.ndarray) -> int:
-        self.arrays.append(array)
-        return len(self.arrays) - 1
+    def persistent_id(self, value: Any) -> list[tuple[Any, Any]] | None:
+        if isinstance(value, type) and value.__name__ != value.__qualname__:
+            raise TypeError(f"the class {value.__qualname__} must be defined at the top of a module")
+        if type(value) is dict and {type(key) for key in value} not in (set(), {str}, {int}):
+            return list(value.items())
+        return None
 
 
-class _Reader:
-    def __init__(self, arrays: dict[str, bytes], trusted: Iterable[type]) -> None:
-        self._arrays = arrays
-        self._objects: dict[int, Any] = {}  # by number
-        self._trusted = {_name_of(cls): cls for cls in (slice, *trusted)}
-
-    def object(self, node: Any) -> Any:
-        if not isinstance(node, dict):
-            return node
-        if "again" in node:
-            return self._objects[node["again"]]
-        if "int" in node or "float" in node:
-            return int(node["int"]) if "int" in node else float(node["float"])
-        made: Any
-        if "list" in node:  # it may contain itself
-            made = self._objects[node["number"]] = []
-            made.extend(self._all(node["list"]))
-        elif "dict" in node:
-            made = self._objects[node["number"]] = {}
-            made.update((self.object(key), self.object(value)) for key, value in node["dict"])
-        elif "new" in node or "call" in node:
-            made = self._object(node)
-        else:
-            made = self._objects[node["number"]] = self._value(node)
+class _Reader(pickle.Unpickler):
+    def persistent_load(self, pid: Any) -> Pairs:
+        made: Pairs = object.__new__(Pairs)
+        made.pairs = pid
         return made
 
-    def _value(self, node: dict[str, Any]) -> Any:
-        for kind in (tuple, set, frozenset):
-            if kind.__name__ in node:
-                return kind(self._all(node[kind.__name__]))
-        if "objects" in node:
-            array = np.empty(len(node["objects"]), dtype=object)
-            array[:] = self._all(node["objects"])
-            return array.reshape(node["shape"])
-        if "array" in node:
-            array = self._array(node["array"])
-            array.flags.writeable = node["writeable"]
-            return array
-        if "scalar" in node:
-            return self._array(node["scalar"])[()]
-        if "dtype" in node:
-            return np.dtype(node["dtype"])
-        if "bytes" in node:
-            return bytes.fromhex(node["bytes"])
-        if "sparse" in node:
-            kind = next(cls for cls in _SPARSE if cls.__name__ == node["sparse"])
-            return kind(tuple(self._all(node["parts"])), shape=tuple(node["shape"]))
-        if "random" in node:
-            return self._generator(node)
-        return _SCALARS.get(node["class"]) or self._class(node["class"])
 
-    def _object(self, node: dict[str, Any]) -> Any:
-        cls = self._class(node["new"] if "new" in node else node["call"])
-        if "new" in node and cls.__module__.startswith("onlinebregman._kernels"):
-            raise ValueError(f"{_name_of(cls)} must be created by its constructor, which checks its arguments")
-        args = self._all(node["args"])
-        made = self._objects[node["number"]] = cls.__new__(cls, *args) if "new" in node else cls(*args)
-        if "state" in node:
-            state = self.object(node["state"])
-            if hasattr(made, "__setstate__"):
-                made.__setstate__(state)
-            else:
-                attributes, slots = state if isinstance(state, tuple) else (state, None)
-                vars(made).update(attributes or {})
-                for name, value in (slots or {}).items():
-                    object.__setattr__(made, name, value)
-        return made
-
-    def _all(self, nodes: list[Any]) -> list[Any]:
-        return [self.object(node) for node in nodes]
-
-    def _array(self, number: int) -> np.ndarray:
-        return np.lib.format.read_array(io.BytesIO(self._arrays[f"{number}.npy"]), allow_pickle=False)
-
-    def _generator(self, node: dict[str, Any]) -> Any:
-        state = self.object(node["state"])
-        bits = _BIT_GENERATORS[state["bit_generator"]]()
-        if node["random"] == "RandomState":
-            made = np.random.RandomState(bits)
-            made.set_state(state)
-            return made
-        bits.state = state
-        return np.random.Generator(bits)
-
-    def _class(self, name: str) -> type:
-        """The class of this name, if it is trusted."""
-        if name in self._trusted:
-            return self._trusted[name]
-        module, _, qualified = name.partition(":")
-        found: Any = None
-        if module.partition(".")[0] in ("onlinebregman", "sklearn"):
-            found = importlib.import_module(module)
-            for part in qualified.split("."):
-                found = vars(found)[part]
-        own = isinstance(found, type) and found.__module__.partition(".")[0] == "onlinebregman"
-        if not own and not (isinstance(found, type) and (issubclass(found, BaseEstimator) or is_part(found))):
-            raise _NotTrustedError(
-                f"The model contains a {name}, which is not trusted; if you trust it, add it to `trusted`."
-            )
-        return found
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError('Model files require the package skops: pip install "onlinebregman[files]"') from error
+    return skops.io
 
 
-def _name_of(cls: type) -> str:
-    return f"{module_of(cls)}:{cls.__qualname__}"
-
-
-# Types that are values, such as a dtype: objects of them are not made by a call.
-_SCALARS = {
-    _name_of(cls): cls
-    for cls in (bool, float, int, str, *vars(np).values())
-    if isinstance(cls, type) and issubclass(cls, (bool, float, int, str, np.generic))
-}
-
-
-def _to_python(state: Any) -> Any:
-    """The state of a random generator, with NumPy scalars converted to Python numbers."""
-    if isinstance(state, dict):
-        return {key: _to_python(value) for key, value in state.items()}
-    return state.item() if isinstance(state, np.generic) else state
+def _why(data: bytes) -> str:
+    """Why a file cannot be read."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            old, written_by = "model.json" in archive.namelist(), archive.comment.decode()
+    except Exception:
+        old, written_by = False, ""
+    own = version(__package__)
+    if old or (written_by and written_by != own):
+        writer = written_by or "0.2 or before"
+        return f"was written by onlinebregman {writer}, and {own} cannot read it: use that version, or learn again"
+    return "is not a model, or damaged"

@@ -283,14 +283,14 @@ class Chain:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
         name = dice.choice(sorted(parts))
-        if name == "model.json":
+        if name == "schema.json":
             tree = json.loads(parts[name])
             spoil_tree(tree, dice)
             parts[name] = json.dumps(tree).encode()
         elif dice.random() < 0.3:
             parts[name] = self.flipped(parts[name])
         elif dice.random() < 0.5:
-            parts[name] = parts[dice.choice(sorted(set(parts) - {"model.json"}))]
+            parts[name] = parts[dice.choice(sorted(set(parts) - {"schema.json"}))]
         else:
             array = np.load(io.BytesIO(parts[name]))
             with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError, OverflowError):
