@@ -3,9 +3,9 @@
     python benchmarks/scale.py [--gigabytes 4] [--features 64] [--folder DIR] [--estimator ImplicitGDRegressor]
 
 The same rows from an array in memory, from a memory map of the size given, and a part of them (`--part` rows, as they
-are slow to write) from Parquet, CSV and SQLite, by `fit_stream` and its batches; each in a separate process, with one
+are slow to write) from Parquet, CSV and SQLite, by `fit_stream`; each in a separate process, with one
 thread of BLAS. Printed are rows and MB a second, the rate over that of `partial_fit` on arrays in memory, and the most
-private memory (RssAnon) in addition to that at the start. Parquet needs pyarrow.
+private memory (RssAnon) in addition to that at the start. Files need pandas and pyarrow.
 """
 
 import argparse
@@ -20,9 +20,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import onlinebregman
-from onlinebregman.streams import ArrayBatches, CSVBatches, ParquetBatches, SQLBatches, fit_stream
+from onlinebregman.streams import ArrayBatches, fit_stream
 
 SOURCES = ("memory", "memory, fit_stream", "memory map", "parquet", "csv", "sqlite")
 
@@ -94,10 +95,10 @@ def measure(source, folder, estimator, n_part):
     batches = {
         "memory, fit_stream": lambda: ArrayBatches(X, y),
         "memory map": lambda: ArrayBatches(X, y),
-        "parquet": lambda: ParquetBatches(folder / "rows.parquet", "y"),
-        "csv": lambda: CSVBatches(folder / "rows.csv", "y"),
-        "sqlite": lambda: SQLBatches(
-            lambda: sqlite3.connect(folder / "rows.db"), "SELECT * FROM rows ORDER BY rowid", "y"
+        "parquet": lambda: folder / "rows.parquet",
+        "csv": lambda: folder / "rows.csv",
+        "sqlite": lambda: pd.read_sql(
+            "SELECT * FROM rows ORDER BY rowid", sqlite3.connect(folder / "rows.db"), chunksize=10_000
         ),
     }
     model = getattr(onlinebregman, estimator)().partial_fit(X[:100], y[:100])
@@ -108,7 +109,8 @@ def measure(source, folder, estimator, n_part):
                 model.partial_fit(X[first : first + 10_000], y[first : first + 10_000])
             n_rows = len(y)
         else:
-            n_rows = fit_stream(model, batches[source](), warm_start=True).n_rows
+            target = None if source.startswith("memory") else "y"
+            n_rows = fit_stream(model, batches[source](), target=target, warm_start=True).n_rows
         seconds = time.perf_counter() - start
     return n_rows, seconds, peak.most - peak.before
 

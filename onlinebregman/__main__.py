@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo.set_defaults(run=_demo)
     add_commands(commands)
     options = parser.parse_args(arguments)
+    if threading.current_thread() is threading.main_thread():  # what is half written is removed
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         options.run(options)
     except KeyboardInterrupt:

@@ -39,7 +39,7 @@ from sklearn.base import clone, is_classifier
 from states import State
 
 from onlinebregman.persistence import load_model, save_model
-from onlinebregman.streams import ArrayBatches, CSVBatches, SVMLightBatches
+from onlinebregman.streams import ArrayBatches, FileFrames, SVMLightBatches
 
 CHAIN = 20  # calls
 REFUSALS = (ValueError, TypeError)
@@ -308,13 +308,13 @@ class Chain:
     def read_batches(self, file):
         """Batches of a file that was damaged."""
         dice, X = self.dice, self.inputs.X[:6]
-        kind = dice.choice((ArrayBatches, CSVBatches, SVMLightBatches))
+        kind = dice.choice((ArrayBatches, FileFrames, SVMLightBatches))
         self.step = kind.__name__
         if kind is ArrayBatches:
             content = io.BytesIO()
             np.save(content, X)
             content = content.getvalue()
-        elif kind is CSVBatches:
+        elif kind is FileFrames:
             lines = [",".join(f"c{i}" for i in range(X.shape[1])), *(",".join(map(repr, row)) for row in X.tolist())]
             content = "\n".join(lines).encode()
         else:
@@ -324,8 +324,8 @@ class Chain:
         path.write_bytes(self.flipped(content) if dice.random() < 0.8 else dice.randbytes(50))
         more = {"n_features": X.shape[1]} if kind is SVMLightBatches else {"batch_size": 4}
         try:
-            for rows, _ in kind(path, **more):
-                np.asarray(rows.sum())
+            for rows in kind(path, **more):
+                np.asarray((rows if kind is FileFrames else rows[0]).sum())
         except REFUSALS as error:
             self.note(error)
         except Exception as error:

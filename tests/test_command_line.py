@@ -1,9 +1,13 @@
-"""The commands `learn`, `predict` and `test` give the same results as the library."""
+"""The commands `learn`, `predict` and `test` give the same results as the library, or say what is wrong in a line."""
 
 import io
+import re
+import signal
 import subprocess
 import sys
 import threading
+import time
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -13,16 +17,14 @@ from sklearn.datasets import dump_svmlight_file, load_breast_cancer
 from onlinebregman import ForwardClassifier, ForwardRegressor, MirrorDescentClassifier, ParameterFreeClassifier
 from onlinebregman.__main__ import main
 from onlinebregman.persistence import load_model, save_model
-from onlinebregman.streams import CSVBatches
 
 X, y = load_breast_cancer(return_X_y=True)
-X, y = X[:300], y[:300]
+X, y = pd.DataFrame(X[:300], columns=[f"x{i}" for i in range(30)]), y[:300]
 NAMES = np.array(["malignant", "benign"])
 
 
 def text(targets, rows=X):
-    lines = (",".join([*map(repr, x), str(t)]) for x, t in zip(rows.tolist(), targets, strict=True))
-    return "\n".join([",".join([*(f"x{i}" for i in range(rows.shape[1])), "y"]), *lines]) + "\n"
+    return rows.assign(y=targets).to_csv(index=False)
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +34,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def learned(model, targets=None, rows=X):
+    targets = NAMES[y] if targets is None else targets
+    return model.partial_fit(rows, targets, classes=np.unique(targets))
+
+
 def test_the_default_has_nothing_to_set(capsys):
     assert main(["learn", "cells.csv", "-m", "model.zip"]) == 0
-    progress = capsys.readouterr().err.splitlines()
-    assert (
-        progress[0].split() == ["rows", "mean", "score", "seconds"] and progress[-1] == "300 rows learned -> model.zip"
-    )
-    model = ParameterFreeClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES))
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "target 'y': categories, labels benign, malignant"
+    assert said[1] == "30 columns of numbers: x0, x1, x2, x3, x4, x5, x6, x7 ..."
+    assert said[2].split() == ["rows", "mean", "loss", "seconds"] and said[-1] == "300 rows learned -> model.zip"
+    model = learned(ParameterFreeClassifier())
     assert np.array_equal(load_model("model.zip").predict_proba(X), model.predict_proba(X))
     assert main(["predict", "cells.csv", "-m", "model.zip"]) == 0
     assert capsys.readouterr().out.split() == model.predict(X).tolist()
@@ -53,164 +60,154 @@ def test_the_default_has_nothing_to_set(capsys):
     assert float(said["log_loss"]) == pytest.approx(-np.log(of_label).mean(), rel=1e-5)
 
 
-def test_estimators_and_their_parameters(folder):
-    command = ["learn", "cells.csv", "-m", "m.zip", "-e", "MirrorDescentClassifier", "--quiet", "--set"]
-    assert main([*command, "penalty=l1", "alpha=1e-3", "divergence=squared_euclidean", "standardize=True"]) == 0
+def test_estimators_and_their_parameters(capsys):
+    command = ["learn", "cells.csv", "-m", "m.zip", "-e", "MirrorDescentClassifier", "--quiet", "--set", "penalty=l1"]
+    assert main([*command, "alpha=1e-3", "divergence=squared_euclidean", "--set", "standardize=True"]) == 0
     settings = {"penalty": "l1", "alpha": 1e-3, "divergence": "squared_euclidean", "standardize": True}
-    model = MirrorDescentClassifier(**settings).partial_fit(X, NAMES[y], classes=sorted(NAMES))
-    assert np.array_equal(load_model("m.zip").coef_, model.coef_)
+    assert np.array_equal(load_model("m.zip").coef_, learned(MirrorDescentClassifier(**settings)).coef_)
+    assert main(["learn", "cells.csv", "-m", "m.zip", "--set", "share=0.1"]) == 1
+    assert "give another file, or resume=False to start over (--restart on the command line)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("labels", "written"), [((0, 1), {"0", "1"}), ((0.5, 1), {"0.5", "1.0"})])
-def test_labels_that_are_numbers_are_written_as_they_were_read(folder, labels, written, capsys):
-    (folder / "numbers.csv").write_text(text(np.array(labels)[y]))
-    assert main(["learn", "numbers.csv", "-m", "m.zip", "--quiet"]) == 0
-    assert main(["predict", "numbers.csv", "-m", "m.zip"]) == 0
-    assert set(capsys.readouterr().out.split()) == written
+@pytest.mark.parametrize(
+    "labels",
+    [("0", "1"), ("01", "02"), ("1.0", "2.50"), ("1000000000001", "7"), ("9007199254740993", "9007199254740992"),
+     ("True", "False"), ("a,b", 'c"d'), ("1", "1e400"), ("+", "-"), ("99999999999999999999", "1")],
+)  # fmt: skip
+def test_labels_come_back_as_they_were_written(labels, folder, capsys):
+    rows = X.assign(y=np.array(labels)[y])
+    rows.to_csv("labels.csv", index=False)
+    assert main(["learn", "labels.csv", "-m", "m.zip", "--quiet"]) == 0
+    assert main(["predict", "labels.csv", "-m", "m.zip"]) == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str, header=None, keep_default_na=False)[0]
+    assert np.mean(found != rows["y"]) < 0.2 and set(found) == set(labels)
+    model = load_model("m.zip")  # as pandas reads them, if they are whole numbers
+    assert set(model.classes_) == set(pd.read_csv("labels.csv")["y"] if labels == ("0", "1") else model.classes_)
+    assert main(["test", "labels.csv", "-m", "m.zip"]) == 0
+    assert "error 0.0" in capsys.readouterr().out
 
 
 def test_standard_input_and_numbers(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:, 0] / 10, X[:, 1:])))
+    threads, numbers = set(), X.assign(y=X["x0"] / 10).drop(columns="x0").to_csv(index=False)
+
+    def lines():
+        for line in numbers.splitlines(keepends=True):
+            threads.add(threading.current_thread())
+            yield line
+
+    monkeypatch.setattr(sys, "stdin", lines())
     assert main(["learn", "-", "-m", "m.zip", "-e", "ForwardRegressor", "--quiet"]) == 0
-    model = ForwardRegressor().partial_fit(X[:, 1:], X[:, 0] / 10)
+    assert threads == {threading.current_thread()}  # where it can be interrupted
+    rows = X.drop(columns="x0")
+    model = ForwardRegressor().partial_fit(rows, X["x0"] / 10)
     assert np.array_equal(load_model("m.zip").coef_, model.coef_)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:, 0] / 10, X[:, 1:])))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(numbers))
     assert main(["test", "-", "-m", "m.zip"]) == 0
-    error = ((model.predict(X[:, 1:]) - X[:, 0] / 10) ** 2).mean()
+    error = ((model.predict(rows) - X["x0"] / 10) ** 2).mean()
     assert float(capsys.readouterr().out.split()[-1]) == pytest.approx(error, rel=1e-5)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(numbers.splitlines()[:5])))
+    assert main(["learn", "-", "-m", "m.zip"]) == 1
+    assert "The stream has only 4 rows, and cannot be read from row 300 on" in capsys.readouterr().err
 
 
-def test_labels_that_are_added_need_no_first_pass(folder, monkeypatch):
+def test_labels_that_are_added_need_no_first_pass(monkeypatch):
     command = ["-m", "m.zip", "-e", "ForwardClassifier", "--set", "handle_unknown=add", "--quiet"]
     monkeypatch.setattr(sys, "stdin", io.StringIO(text(NAMES[y])))
     assert main(["learn", "-", *command]) == 0
     model = ForwardClassifier(handle_unknown="add").partial_fit(X, NAMES[y])
     assert np.array_equal(load_model("m.zip").predict_proba(X), model.predict_proba(X))
-    assert main(["test", "cells.csv", "-m", "m.zip"]) == 0
 
 
-def test_standard_input_is_read_where_it_can_be_interrupted(monkeypatch, tmp_path):
-    threads = set()
-
-    def lines():
-        for line in text(X[:, 0], X[:, 1:]).splitlines(keepends=True):
-            threads.add(threading.current_thread())
-            yield line
-
-    monkeypatch.setattr(sys, "stdin", lines())
-    assert main(["learn", "-", "-m", str(tmp_path / "m.zip"), "-e", "ForwardRegressor", "--quiet"]) == 0
-    assert threads == {threading.current_thread()}
-
-
-def test_it_continues_where_it_stopped(folder, capsys):
+def test_the_same_file_is_resumed_and_another_one_continued(folder, capsys):
     (folder / "part.csv").write_text(text(NAMES[y[:120]], X[:120]))
-    classes = ["--classes", "malignant,benign", "--quiet"]
-    assert main(["learn", "part.csv", "-m", "m.zip", *classes]) == 0
-    assert main(["learn", "cells.csv", "-m", "m.zip", *classes]) == 0  # the file has grown
-    assert main(["learn", "cells.csv", "-m", "whole.zip", *classes]) == 0
-    models = [load_model(name) for name in ("m.zip", "whole.zip")]
-    assert np.array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+    (folder / "day2.csv").write_text(text(NAMES[y[120:240]], X[120:240]))
+    (folder / "long.csv").write_text(text(NAMES[y[120:]], X[120:]))
+    learn = ["-m", "m.zip", "--quiet", "--classes", "malignant,benign"]
+    assert main(["learn", "part.csv", *learn]) == 0
+    (folder / "m.zip.0123.part").touch()  # left by a run that was killed
+    for other in ("day2.csv", "long.csv"):  # of equal length, and longer
+        for how in ([], ["--resume"]):
+            assert main(["learn", other, *learn, *how]) == 1
+            assert (
+                "other rows than those that m.zip has learned" in (said := capsys.readouterr().err)
+                and "--continue" in said
+            )
+    assert main(["learn", "cells.csv", "-m", "m.zip"]) == 0  # the file has grown
+    assert capsys.readouterr().err.splitlines()[-1] == "300 rows learned, 120 of them before -> m.zip"
+    whole = learned(ParameterFreeClassifier())
+    assert np.array_equal(load_model("m.zip").predict_proba(X), whole.predict_proba(X))
+    assert (
+        main(["learn", "part.csv", *learn, "--restart"])
+        == main(["learn", "long.csv", "-m", "m.zip", "--continue"])
+        == 0
+    )
+    assert np.array_equal(load_model("m.zip").predict_proba(X), whole.predict_proba(X))
+    assert main(["learn", "long.csv", "-m", "m.zip"]) == 0  # nothing left to learn
+    assert load_model("m.zip").t_ == 300
+    assert sorted(path.name for path in folder.iterdir() if path.suffix == ".part") == []
 
 
-def test_standard_input_that_ends_before_the_checkpoint_is_refused(monkeypatch, capsys):
-    command = ["learn", "-", "-m", "m.zip", "-e", "ForwardRegressor", "--quiet"]
-    for n, status in ((10, 0), (4, 1)):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(text(X[:n, 0], X[:n, 1:])))
-        assert main(command) == status
-    assert "The stream has only 4 rows, and cannot be read from row 10 on" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("option", "n_rows"), [([], 320), (["--restart"], 20)])
-def test_it_starts_over_on_request(folder, option, n_rows):
-    assert main(["learn", "cells.csv", "-m", "m.zip", "--quiet"]) == 0
-    header, *lines = (folder / "cells.csv").read_text().splitlines(keepends=True)
-    (folder / "cells.csv").write_text("".join([header, *(lines if option == [] else []), *lines[-20:]]))
-    assert main(["learn", "cells.csv", "-m", "m.zip", "--classes", "malignant,benign", "--quiet", *option]) == 0
-    assert load_model("m.zip").t_ == n_rows
+def test_rows_whose_labels_come_together(folder):
+    assert main(["learn", "cells.csv", "-m", "m.zip", "--delay", "7", "--quiet"]) == 0
+    expected = ParameterFreeClassifier(delayed=True)
+    for first in range(0, 300, 7):
+        expected.partial_fit(X[first : first + 7], NAMES[y[first : first + 7]], classes=sorted(NAMES))
+    assert load_model("m.zip").cumulative_loss_ == expected.cumulative_loss_
+    assert main(["learn", "cells.csv", "-m", "n.zip", "--delay", "7", "-e", "ForwardClassifier"]) == 1
 
 
 def test_columns_are_found_by_their_names(folder, capsys):
-    names = [*(f"x{i}" for i in range(30)), "y"]
-    table = pd.DataFrame(np.column_stack([X.astype(object), NAMES[y]]), columns=names)
-    other = table[["x3", "y", *names[:3], *names[4:-1]]].assign(more="text")  # another order, and one column more
-    other[:200].to_csv("other_part.csv", index=False)
+    table = X.assign(y=NAMES[y])
+    other = table[["y", *table.columns[:-1][::-1]]].assign(more="text")  # another order, and one column more
     other.to_csv("other.csv", index=False)
     other.drop(columns="y").to_csv("rows.csv", index=False)
     table.to_parquet("table.parquet")
-    other.to_parquet("other.parquet")
-    for learned, part, rows in [
-        ("cells.csv", "other_part.csv", "rows.csv"),
-        ("table.parquet",) + ("other.parquet",) * 2,
-    ]:
-        command = ["-m", f"{learned}.zip", "-e", "ForwardClassifier", "--classes", "benign,malignant", "--quiet"]
-        assert main(["learn", learned, *command]) == 0
-        model = load_model(f"{learned}.zip")
-        expected = ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES))
-        assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
-        assert main(["predict", rows, "-m", f"{learned}.zip", "--proba", "-o", "p.csv"]) == 0
-        assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X))
-        capsys.readouterr()
-        assert main(["test", part, "-m", f"{learned}.zip", "-t", "y"]) == 0
-        n = 200 if part == "other_part.csv" else 300
-        assert f"error {(model.predict(X) != NAMES[y])[:n].mean():.6g}" in capsys.readouterr().out
-    command = ["-m", "m.zip", "-e", "ForwardClassifier", "--classes", "benign,malignant", "--quiet"]
-    assert main(["learn", "other_part.csv", "-t", "y", *command]) == 1  # text that is no target
-    cells = pd.read_csv("cells.csv")
-    cells[:200].to_csv("part.csv", index=False)
-    assert main(["learn", "part.csv", *command]) == 0
-    assert main(["learn", "other.csv", "-t", "y", *command]) == 0  # goes on after 200 rows
-    assert np.array_equal(load_model("m.zip").predict_proba(X), expected.predict_proba(X))
-
-
-def test_columns_that_are_not_those_learned_are_refused(folder, capsys):
-    command = ["-m", "m.zip", "-e", "ForwardClassifier", "--quiet"]
-    assert main(["learn", "cells.csv", *command]) == 0
-    table = pd.read_csv("cells.csv")
+    other.to_json("other.jsonl", orient="records", lines=True, double_precision=15)
+    expected = learned(ForwardClassifier())
+    for known, rows, tested in [("cells.csv", "rows.csv", "other.jsonl"), ("table.parquet", "other.csv", "other.csv")]:
+        assert main(["learn", known, "-m", f"{known}.zip", "-e", "ForwardClassifier", "--quiet"]) == 0
+        assert np.array_equal(load_model(f"{known}.zip").predict_proba(X), expected.predict_proba(X))
+        assert main(["predict", rows, "-m", f"{known}.zip", "--proba", "-o", "p.csv"]) == 0
+        assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(X))
+        assert main(["test", tested, "-m", f"{known}.zip"]) == 0
+        assert f"error {(expected.predict(X) != NAMES[y]).mean():.6g}" in capsys.readouterr().out
+    save_model(expected, "python.zip")  # knows no target
+    assert main(["test", "other.csv", "-m", "python.zip", "-t", "y"]) == 0
+    assert main(["test", "other.csv", "-m", "python.zip"]) == 0  # the error is that of labels "text"
     table.drop(columns="x7").to_csv("less.csv", index=False)
-    table[["y", *table.columns[:-1]]].to_csv("first.csv", index=False)
-    assert main(["predict", "less.csv", "-m", "m.zip"]) == 1
-    assert main(["test", "first.csv", "-m", "m.zip"]) == 1  # the last column is x29
-    captured = capsys.readouterr().err
-    assert "less.csv must have a column 'x7'; got x0, x1" in captured
-    assert "must have a target that is not one of the columns of X; got 'x29'. Set target to" in captured
-    assert main(["test", "first.csv", "-m", "m.zip", "-t", "y"]) == 0
-    (folder / "bare.csv").write_text("".join((folder / "cells.csv").read_text().splitlines(keepends=True)[1:]))
-    capsys.readouterr()
-    assert main(["test", "bare.csv", "-m", "m.zip", "--no-header"]) == 0  # by their places
-    error = (load_model("m.zip").predict(X) != NAMES[y]).mean()
-    assert f"error {error:.6g}" in capsys.readouterr().out
+    assert main(["predict", "less.csv", "-m", "python.zip"]) == 1
+    assert "less.csv must have a column 'x7'; got x0, x1" in capsys.readouterr().err
+    assert main(["learn", "cells.csv", "-m", "n.zip", "--columns", "x3", "1", "--quiet"]) == 0
+    assert load_model("n.zip").feature_names_in_.tolist() == ["x3", "x1"]
 
 
-def test_svmlight(folder):
-    dump_svmlight_file(X, y, "cells.svm")
-    assert main(["learn", "cells.svm", "-m", "m.zip", "--n-features", "30", "--quiet"]) == 0
-    assert load_model("m.zip").n_features_in_ == 30
-    dump_svmlight_file(X, y, "from1.svm", zero_based=False)
+def test_files_without_names_are_read_by_places(folder, capsys):
+    for name, targets in (("bare.csv", True), ("rows.csv", False)):
+        X.assign(**{"y": NAMES[y]} if targets else {}).to_csv(name, index=False, header=False)
+    assert main(["learn", "bare.csv", "-m", "m.zip", "--no-header", "-e", "ForwardClassifier", "--quiet"]) == 0
+    expected = learned(ForwardClassifier(), rows=X.to_numpy())
+    for name in ("bare.csv", "rows.csv"):
+        assert main(["predict", name, "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
+        assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(X.to_numpy()))
+
+
+def test_svmlight(folder, capsys):
+    rows = X.to_numpy()
+    dump_svmlight_file(rows, y, "cells.svm")
+    dump_svmlight_file(rows, y, "from1.svm", zero_based=False)
     (folder / "row.svm").write_text("1 2:0.5\n")  # does not tell
     for first, file in enumerate(["cells.svm", "from1.svm"]):
-        command = ["-m", f"{first}.zip", "--n-features", "30"]
-        assert main(["learn", file, "--quiet", *command]) == 0
-        assert np.array_equal(load_model(f"{first}.zip").predict_proba(X), load_model("m.zip").predict_proba(X))
-        assert main(["predict", "row.svm", "-o", f"{first}.csv", *command]) == 1
-        assert (
-            main(["predict", "row.svm", "--proba", "-o", f"{first}.csv", "--first-column", str(first), *command]) == 0
-        )
+        assert main(["learn", file, "--quiet", "-m", f"{first}.zip", "--n-features", "30"]) == 0
+        assert np.array_equal(load_model(f"{first}.zip").predict_proba(rows), load_model("0.zip").predict_proba(rows))
+        assert main(["predict", "row.svm", "--proba", "-o", f"{first}.csv", "-m", f"{first}.zip"]) == 0
         row = 0.5 * np.eye(30)[[2 - first]]
-        assert np.array_equal([np.loadtxt(f"{first}.csv", delimiter=",")], load_model("m.zip").predict_proba(row))
-
-
-def test_tabs_and_the_mark_that_excel_writes(folder):
-    (folder / "cells.tsv").write_text(text(NAMES[y]).replace(",", "\t"), encoding="utf-8-sig")
-    columns = CSVBatches("cells.tsv", columns=["x0"], delimiter="\t")
-    assert np.array_equal(np.concatenate([rows for rows, _ in columns]), X[:, :1])
-    assert main(["learn", "cells.tsv", "-m", "m.zip", "-e", "ForwardClassifier", "--delimiter", r"\t", "--quiet"]) == 0
-    model = ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES))
-    assert np.array_equal(load_model("m.zip").predict_proba(X), model.predict_proba(X))
+        assert np.array_equal([np.loadtxt(f"{first}.csv", delimiter=",")], load_model("0.zip").predict_proba(row))
+        assert main(["test", file, "-m", f"{first}.zip"]) == 0
 
 
 def test_a_reader_that_has_enough_is_no_error(folder):
-    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
-    (folder / "cells.csv").write_text(text(np.resize(NAMES, 30_000), np.resize(X, (30_000, 30))))
+    save_model(learned(ForwardClassifier()), "m.zip")
+    (folder / "cells.csv").write_text(text(np.resize(NAMES, 30_000), X.iloc[np.resize(np.arange(300), 30_000)]))
     command = [sys.executable, "-m", "onlinebregman", "predict", "cells.csv", "-m", "m.zip"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"malignant\n"
@@ -218,41 +215,45 @@ def test_a_reader_that_has_enough_is_no_error(folder):
         assert process.stderr.read() == b""
 
 
-def test_a_test_needs_targets(folder, capsys):
-    save_model(ForwardRegressor().partial_fit(X, y), "m.zip")
-    assert main(["test", "cells.csv", "-t", "y", "-m", "m.zip"]) == 1  # of text
-    (folder / "numbers.csv").write_text(text(y))
-    assert main(["test", "numbers.csv", "-t", "none", "-m", "m.zip"]) == 1
-    captured = capsys.readouterr().err
-    assert "Column 'y' must hold numbers; got 'malignant' in row 0." in captured
-    assert "test needs a column of targets; got --target none" in captured
+def test_a_run_that_is_ended_leaves_nothing_half_written(folder):
+    save_model(learned(ForwardClassifier()), "m.zip")
+    command = [sys.executable, "-m", "onlinebregman", "predict", "-", "-m", "m.zip", "-o", "out.csv"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not (folder / "out.csv.part").exists():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 130
+    assert not list(folder.glob("out.csv*"))
 
 
-def test_labels_are_text_if_one_of_the_classes_is(folder, capsys):
-    labels = np.array(["1", "2", "other"])[np.resize([0, 1, 2], 300)]
-    (folder / "labels.csv").write_text(text(labels))
-    (folder / "numbers.csv").write_text(text(labels[labels != "other"], X[labels != "other"]))
-    learn = ["-m", "m.zip", "-e", "ForwardClassifier", "--quiet"]
-    assert main(["learn", "labels.csv", *learn]) == 0
-    assert main(["test", "numbers.csv", "-m", "m.zip"]) == 0
-    model = ForwardClassifier().partial_fit(X, labels, classes=np.unique(labels))
-    error = (model.predict(X) != labels)[labels != "other"].mean()
-    assert f"error {error:.6g}" in capsys.readouterr().out
-    assert main(["learn", "numbers.csv", *learn, "--restart", "--classes", "1,2,other"]) == 0
-    assert load_model("m.zip").classes_.tolist() == ["1", "2", "other"]
+def test_a_bar_moves_on_a_terminal(folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    (folder / "cells.csv").write_text(text(np.resize(NAMES, 12_000), X.iloc[np.resize(np.arange(300), 12_000)]))
+    assert main(["learn", "cells.csv", "-m", "m.zip", "-e", "ForwardClassifier", "--classes", "benign,malignant"]) == 0
+    bar = capsys.readouterr().err.splitlines()[3]
+    assert bar.lstrip().startswith("10000 ") and "[=" in bar and "%" in bar
 
 
-def test_labels_that_are_unknown_are_errors_and_leave_no_log_loss(folder, capsys):
-    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
+def test_a_test_counts_labels_that_are_unknown_and_says_what_is_wrong(folder, capsys):
+    save_model(learned(ForwardClassifier()), "m.zip")
     labels = np.resize(NAMES[y], 10_300).astype("<U9")
     labels[-1] = "unknown"  # in the second batch
-    (folder / "cells.csv").write_text(text(labels, np.resize(X, (10_300, 30))))
+    (folder / "cells.csv").write_text(text(labels, X.iloc[np.resize(np.arange(300), 10_300)]))
     assert main(["test", "cells.csv", "-m", "m.zip"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["rows", "error"]
+    save_model(ForwardRegressor().partial_fit(X, y), "m.zip")
+    assert (
+        main(["test", "cells.csv", "-t", "y", "-m", "m.zip"])
+        == main(["test", "cells.csv", "-t", "none", "-m", "m.zip"])
+        == 1
+    )
+    captured = capsys.readouterr()
+    assert "line 2: column 'y' has 'malignant', which is no number" in captured.err and captured.out == ""
+    assert "need a column of targets; got --target none" in captured.err
 
 
 def test_what_is_read_is_not_overwritten(folder, capsys):
-    save_model(ForwardClassifier().partial_fit(X, NAMES[y], classes=sorted(NAMES)), "m.zip")
+    save_model(learned(ForwardClassifier()), "m.zip")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for command in (
         ["learn", "cells.csv", "--restart", "-m", "./cells.csv"],
@@ -264,124 +265,213 @@ def test_what_is_read_is_not_overwritten(folder, capsys):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_spaces_years_and_parameters_one_by_one(folder, capsys):
-    (folder / "spaces.csv").write_text("1999, 2000, 2001\n1, 2, x\n3, 4, z \n")
-    command = ["learn", "spaces.csv", "-m", "m.zip", "-t", "2001", "--classes", "x, z"]
-    assert main([*command, "-e", "ForwardClassifier", "--set", "alpha=2", "--set", "fit_intercept=False"]) == 0
+# --- odd files --------------------------------------------------------------------------------------------------------
+
+
+def table(n=120):
+    rng = np.random.default_rng(0)
+    a = np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n).round(3))
+    rows = pd.DataFrame(
+        {"a": a, "b": (1000 * rng.normal(size=n)).round(), "c": rng.choice(["red", "7", None, "8", "x", "green"], n)}
+    )
+    rows["d"] = rng.choice([True, False], n)
+    return rows.assign(y=np.where((rows["c"] == "red") ^ rows["d"], "yes", "no"))
+
+
+ROWS = table()
+CSV = ROWS.to_csv(index=False)
+FAST = ["--quiet", "--set", "random_features=4", "random_state=0"]
+
+
+def cell(row, column, value, csv=CSV):
+    """The text with another value in a column of a line."""
+    lines = [line.split(",") for line in csv.split("\n")]
+    lines[row - 1][column] = value
+    return "\n".join(",".join(line) for line in lines)
+
+
+def column(name, write):
+    return ROWS.assign(**{name: [write(value) for value in ROWS[name]]}).to_csv(index=False)
+
+
+def test_a_model_of_the_command_line_predicts_the_same_in_python_on_the_frame_that_pandas_reads(folder, capsys):
+    (folder / "table.csv").write_text(CSV)
+    frame = pd.read_csv("table.csv")
+    frame, labels = frame.drop(columns="y"), frame["y"]
+    assert main(["learn", "table.csv", "-m", "m.zip", *FAST[1:]]) == 0
+    assert "1 columns of categories: c (5)\n1 columns of booleans: d (2)" in capsys.readouterr().err
+    expected = learned(ParameterFreeClassifier(random_features=4, random_state=0), labels, frame)
     model = load_model("m.zip")
-    assert model.classes_.tolist() == ["x", "z"] and (model.alpha, model.fit_intercept) == (2, False)
-    capsys.readouterr()
-    assert main(command) == 1
-    assert "give another file, or resume=False to start over (--restart on the command line)" in capsys.readouterr().err
-
-
-def test_quoted_values_that_are_too_long_are_refused(folder, capsys):
-    (folder / "long.csv").write_text(f'a,b,y\n1,"{"u" * 200_000}",x\n')
-    assert main(["learn", "long.csv", "-m", "m.zip"]) == 1
-    assert "field larger than field limit" in capsys.readouterr().err
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"] and model.categories_ == expected.categories_
+    assert np.array_equal(model.predict_proba(frame), expected.predict_proba(frame))
+    digits = frame["c"].isin(["7", "8"])  # pandas reads them as numbers
+    frame[digits].to_csv("digits.csv", index=False)
+    for rows in (frame[digits], pd.read_csv("digits.csv")):
+        assert np.array_equal(model.predict_proba(rows), expected.predict_proba(frame[digits]))
+    assert main(["predict", "digits.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
+    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(frame[digits]))
 
 
 @pytest.mark.parametrize(
-    "arguments, message",
+    ("name", "content", "options"),
     [
-        (["learn", "nowhere.csv"], "nowhere.csv"),
-        (["learn", "cells.csv", "-e", "os"], "There is no estimator 'os'"),
-        (["learn", "cells.csv", "--set", "share"], "--set must be followed by NAME=VALUE; got 'share'"),
-        (["learn", "cells.csv", "-t", "z"], "must have a column 'z'; got"),
-        (["learn", "cells.csv", "-t", "²"], "must have a column '²'; got"),
-        (["learn", "cells.csv", "--set", "share__x=1"], "--set share__x=1: "),
-        (["learn", "-"], "give --classes"),
-        (["learn", "-", "--format", "svmlight", "--n-features", "3"], "Standard input must be CSV"),
-        (["learn", "cells.svm"], "give --n-features"),
-        (["learn", "cells.csv", "--delimiter", "ab"], "delimiter must be one character; got 'ab'"),
-        (["learn", "cells.csv", "--delimiter", ";"], "a column of X in addition to the target; got ['x0,x1"),
-        (["predict", "cells.csv"], "m.zip"),
+        ("bom.csv", "\ufeff" + CSV, ""),
+        ("returns.csv", CSV.replace("\n", "\r"), ""),
+        ("utf16.csv", CSV.encode("utf-16"), "--encoding utf-16"),
+        ("table.tsv", CSV.replace(",", "\t"), ""),
+        ("table.jsonl", ROWS.to_json(orient="records", lines=True), ""),
+        ("decimal.csv", ROWS.to_csv(index=False, sep=";", decimal=","), "--sep ; --decimal ,"),
+        ("thousands.csv", column("b", lambda v: f"{v:,.0f}"), "--thousands ,"),
+        ("quoted.csv", ROWS.to_csv(index=False, quoting=1), ""),
+        ("first.csv", ROWS[["y", "a", "b", "c", "d"]].to_csv(index=False), "-t 0"),
+        ("numbers.csv", CSV.replace("a,b,c,d,y", "1,2,0,3,4", 1), "--header -t 4"),
+        ("marks.csv", column("a", lambda v: r"\N" if np.isnan(v) else v), r"--missing \N ?"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(arguments, message, capsys):
-    assert main([*arguments, "-m", "m.zip"]) == 1
-    captured = capsys.readouterr().err
-    assert message in captured and captured.startswith("python -m onlinebregman ") and "Traceback" not in captured
+def test_what_is_written_in_another_way_is_the_same_model(name, content, options, folder):
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    command = [name, "-m", "m.zip", *(r"\N" if part == r"\N" else part for part in options.split())]
+    assert main(["learn", *command, *FAST]) == 0
+    names = ROWS.columns[:-1] if name != "numbers.csv" else list("1203")
+    frame = pd.read_csv(io.StringIO(CSV)).drop(columns="y").set_axis(names, axis=1)
+    expected = learned(ParameterFreeClassifier(random_features=4, random_state=0), ROWS["y"], frame)
+    assert np.array_equal(load_model("m.zip").predict_proba(frame), expected.predict_proba(frame))
+    assert main(["predict", name, "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0  # as it was learned
+    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(frame))
 
 
-def test_missing_targets_are_refused_in_a_line(capsys):
-    for name, missing, said in [
-        ("ForwardClassifier", ["lo", None, "hi"], "Input y contains a missing label, None (row 1). Remove such rows."),
-        ("ForwardClassifier", [True, None, False], "Input y contains a missing label, None (row 1). Remove such rows."),
-        ("ForwardClassifier", [1, None, 0], "Input y contains NaN (row 1)"),
-        ("ForwardRegressor", [1.0, None, 0.5], "Input y contains NaN (row 1)"),
-    ]:
-        pd.DataFrame({"a": [1.0, 2.0], "y": [missing[0], missing[2]]}).to_parquet("known.parquet")
-        pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": missing}).to_parquet("missing.parquet")
-        assert main(["learn", "known.parquet", "-m", "m.zip", "-e", name, "--quiet", "--restart"]) == 0
-        for command in (["test", "-m", "m.zip"], ["learn", "-m", "new.zip", "-e", name, "--quiet"]):
-            assert main([*command, "missing.parquet"]) == 1
-            captured = capsys.readouterr()
-            assert said in captured.err and "This was at rows 0 to 2 of the stream." in captured.err
-            assert captured.out == ""
-    assert main(["learn", "known.parquet", "-m", "m.zip", "-t", "none", "--quiet", "--restart"]) == 1
-    assert "learn needs a column of targets; got --target none" in capsys.readouterr().err
+RANDOM, ENDS = pd.Series(np.random.default_rng(1).uniform(size=120)).astype(str), CSV.replace("\n", ",\n")
+MARKERS = [
+    "-",
+    ".",
+    "#NULL!",
+    r"\N",
+    "NaT",
+    "[null]",
+    "?",
+    "none",
+    "$5",
+    "45%",
+    "1_000",
+    "2024-01-01",
+    "'5'",
+    "0x1F",
+    "1,5",
+]
+REFUSED = {
+    **{mark: (cell(17, 0, f'"{mark}"'), f"line 17: column 'a' has {mark!r}, which is no number") for mark in MARKERS},
+    "decimal commas": (ROWS.to_csv(index=False, sep="\t", decimal=","), "'a' has .* set missing .*--decimal"),
+    "currency": (column("b", lambda v: f"${v}"), r"line 2: column 'b' has '\$.*no number"),
+    "dates": (column("c", lambda v: "2024-02-01"), "line 2: column 'c' has '2024-02-01', which is a date.*--dates"),
+    "free text": (ROWS.assign(c=RANDOM + " said").to_csv(index=False), "different texts.*--categories.*--drop"),
+    "no header": (CSV.split("\n", 1)[1], "line 1: .* is a number. Set header .--header, --no-header"),
+    "numbers for names": (CSV.replace("a,b,c,d,y", "1,2,0,3,4", 1), "line 1: '1' among the names of columns is"),
+    "JSON lines": (ROWS.to_json(orient="records", lines=True), "line 1: this looks like JSON lines. Set format"),
+    "twice": (CSV.replace("a,b", "y,b", 1), "line 1: two columns 'y'. Rename one"),
+    "quote": (cell(30, 2, '"red'), "line 30: unexpected end of data. Close its quotes"),
+    "two quotes": (cell(60, 2, '"red', cell(30, 2, '"red')), "line 30: .* Close its quotes"),
+    "short": (CSV.replace(",", "", 1), "line 2: 5 values, but 4 in the first line. Set sep"),
+    "separators at ends": (ENDS, "line 1: the target 'Unnamed: 5' .* remove separators at the ends"),
+    "separators at ends of rows": (ENDS.replace(",\n", "\n", 1), "line 2: 6 values.* at the ends of lines"),
+    "comment": ("# by hand\n" + CSV, "line 2: 5 values, but 1 in the first line"),
+    "another separator": (CSV.replace(",", ";"), "line 1: the target 'a;b;c;d;y' must have .*--sep"),
+    "latin-1": (cell(17, 2, "grün").encode("latin-1"), "line 17: byte 0xfc is not utf-8. Set encoding"),
+    "UTF-16": (CSV.encode("utf-16"), "line 1: byte 0xff is not utf-8. Set encoding .* utf-16"),
+    "NUL": (cell(17, 2, "re\0d"), "line 17: a NUL byte"),
+    "infinity": (cell(17, 0, "-inf"), "infinity .*Row 15 is line 17"),
+    "long number": (cell(17, 0, "1" * 400), "infinity .*Row 15 is line 17"),
+    "label ?": (cell(17, 4, "?"), r"line 17: column 'y' has '\?' for a label"),
+    "no label": (cell(17, 4, ""), "line 17: column 'y' has nan for a label. Remove the row"),
+    "line break": (cell(17, 4, '"y\nes"'), r"line 17: column 'y' has 'y\\nes' for a label"),
+    "numeric target": (ROWS.assign(y=RANDOM).to_csv(index=False), "more than 20 labels.*-e ParameterFreeRegressor"),
+    "nothing": ("", "must have at least one row; got none"),
+    "header only": ("a,b,y\n", "must have at least one row; got none"),
+    "too long": (cell(17, 2, '"' + "u" * 200_000 + '"'), "line 17: field larger than field limit"),
+}
 
 
-def test_dates_are_refused_in_a_line(capsys):
-    pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4), "y": [0, 1, 0, 1]}).to_parquet("dates.parquet")
-    assert main(["learn", "dates.parquet", "-m", "m.zip", "--quiet"]) == 1
-    assert "Column 'when' must hold numbers or text; got np.datetime64('2024-01-01" in capsys.readouterr().err
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_odd_files_are_refused_in_a_line_and_nothing_is_lost(name, folder, capsys):
+    content, message = REFUSED[name]
+    path = "odd.tsv" if name == "decimal commas" else "odd.csv"
+    (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = sorted(folder.iterdir())
+    assert main(["learn", path, "-m", "m.zip", *FAST]) == 1
+    check_refusal(capsys, message, escaped=name in MARKERS)
+    assert sorted(folder.iterdir()) == before
+    (folder / "table.csv").write_text(CSV)
+    if name in ("-", "$5", "quote", "NUL", "infinity", "latin-1"):  # what predict sees, too
+        assert main(["learn", "table.csv", "-m", "m.zip", *FAST]) == 0
+        assert main(["predict", path, "-m", "m.zip", "-o", "out.csv"]) == 1
+        check_refusal(capsys, message, escaped=name in MARKERS)
+        assert not list(folder.glob("out*"))
 
 
-# --- categories and missing values ------------------------------------------------------------------------------------
+def check_refusal(capsys, message, *, escaped=False):
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1 and captured.err.startswith("python -m onlinebregman ")
+    assert re.search(re.escape(message) if escaped else message, captured.err), captured.err
 
 
-def mixed(n=120):
-    """Lines of a file, their rows as an array of objects, and labels: numbers, and two columns of categories."""
-    rng = np.random.default_rng(0)
-    size = np.where(rng.uniform(size=n) < 0.2, np.nan, rng.normal(size=n).round(3))
-    colour, code = rng.choice(["red", "green", ""], size=n), rng.choice(["7", "8", "x"], size=n)
-    label = np.where((colour == "red") | (np.nan_to_num(size) > 1), "yes", "no")
-    lines = [
-        f"{'' if np.isnan(a) else a},{b},{c},{d}" for a, b, c, d in zip(size.tolist(), colour, code, label, strict=True)
-    ]
-    rows = np.array([size, [each or None for each in colour], code.tolist()], dtype=object).T
-    return ["size,colour,code,y", *lines], rows, label
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("nowhere.csv", "nowhere.csv"),
+        ("cells.csv -e os", "There is no estimator 'os'"),
+        ("cells.csv --set share", "--set must be followed by NAME=VALUE; got 'share'"),
+        ("cells.csv --set share__x=1", "--set share__x=1: "),
+        ("cells.csv -t z", "must have a column 'z'; got"),
+        ("cells.csv -t ²", "must have a column '²'; got"),
+        ("cells.csv --continue", "m.zip"),
+        ("cells.csv --sep ab", "sep must be one character; got 'ab'"),
+        ("- --quiet", "give --classes"),
+        ("- --format svmlight --n-features 3", "Standard input must be CSV"),
+        ("cells.svm", "give --n-features"),
+        ("far.svm --n-features 3", "far.svm, line 1: .*below n_features=3 "),
+        ("book.xlsx", "a spreadsheet: save it as CSV"),
+        ("data.arff", "ARFF: give the frame of scipy.io.arff.loadarff"),
+        ("data.vw", "Vowpal Wabbit's: write it as svmlight"),
+        ("two.zip", "Multiple files found in ZIP file.*Unpack it"),
+        ("packed.csv.gz", "packed.csv.gz is damaged"),
+        ("empty", "empty is a folder without parquet files"),
+        ("bad.jsonl", "bad.jsonl, line 2: this is no JSON"),
+        ("list.jsonl", "list.jsonl, line 1: no object"),
+        ("nested.jsonl", "line 1: column 'a' has {'b': 1}, which is neither a number nor text"),
+        ("when.parquet", "row 0: column 'when' has Timestamp.*which is a date.*--dates"),
+        ("bad.parquet", "bad.parquet is no parquet file"),
+        ("cells.csv -e ForwardClassifier --drop x1 x99", "must have a column 'x99'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsys):
+    for name, content in {
+        "far.svm": "1 1:1 99999999999999:1\n", "book.xlsx": "PK", "data.arff": "@relation", "data.vw": "1 | a:1\n",
+        "packed.csv.gz": "a,b\n", "bad.jsonl": '{"a": 1, "y": 0}\n{"a"\n', "list.jsonl": "[1, 2]\n",
+        "bad.parquet": "PAR1",
+        "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n',
+    }.items():  # fmt: skip
+        (folder / name).write_text(content)
+    with zipfile.ZipFile("two.zip", "w") as archive:
+        archive.writestr("a.csv", CSV)
+        archive.writestr("b.csv", CSV)
+    (folder / "empty").mkdir()
+    pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4), "y": [0, 1, 0, 1]}).to_parquet("when.parquet")
+    assert main(["learn", *arguments.split(), "--quiet", "-m", "m.zip"]) == 1
+    check_refusal(capsys, message)
 
 
-def test_columns_of_text_are_categories_and_values_may_be_missing(folder, capsys):
-    lines, rows, label = mixed()
-    (folder / "mixed.csv").write_text("\n".join(lines) + "\n")
-    assert main(["learn", "mixed.csv", "-m", "model.zip", "--quiet", "--set", "random_features=8"]) == 0
-    model = ParameterFreeClassifier(random_features=8).partial_fit(rows, label, classes=["no", "yes"])
-    found = load_model("model.zip")
-    assert found.is_categorical_.tolist() == [False, True, True] and found.categories_ == model.categories_
-    assert np.array_equal(found.predict_proba(rows), model.predict_proba(rows))
-    sevens = rows[:, 2] == "7"  # without text in the column
-    (folder / "sevens.csv").write_text("\n".join([lines[0], *np.array(lines[1:])[sevens]]) + "\n")
-    assert main(["predict", "sevens.csv", "-m", "model.zip", "--proba", "-o", "p.csv"]) == 0
-    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(rows[sevens]))
-    assert main(["test", "sevens.csv", "-m", "model.zip"]) == 0
-    assert f"rows {sevens.sum()}" in capsys.readouterr().out
+def test_text_that_an_estimator_does_not_take_is_named_with_its_line(folder, capsys):
+    (folder / "table.csv").write_text(CSV)
+    assert main(["learn", "table.csv", "-m", "m.zip", "-e", "ForwardClassifier", "--quiet", "--drop", "a", "d"]) == 1
+    row = next(i for i, value in enumerate(ROWS["c"]) if value in ("red", "x", "green"))
+    check_refusal(capsys, rf"Column 'c' must hold numbers; got .* Row {row} is line {row + 2} of the file")
 
 
-def test_numbers_that_are_categories_are_read_as_numbers(folder, capsys):
-    lines, _, _ = mixed()
-    lines = [",".join(str(len(value)) for value in line.split(",")) for line in lines[1:]]
-    (folder / "codes.csv").write_text("\n".join(["size,colour,code,y", *lines]) + "\n")
-    command = ["codes.csv", "-m", "model.zip"]
-    assert main(["learn", *command, "--quiet", "--set", "categorical_features=[1, 2]"]) == 0
-    rows, targets = next(iter(CSVBatches("codes.csv")))
-    expected = load_model("model.zip").predict_proba(rows)
-    assert main(["predict", *command, "--proba", "-o", "p.csv"]) == 0
-    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected)
-    assert main(["test", *command]) == 0
-    log_loss = -np.log(expected[np.arange(120), (targets == 3).astype(int)]).mean()
-    assert f"log_loss {log_loss:.6g}" in capsys.readouterr().out
-
-
-def test_a_run_over_categories_continues_where_it_stopped(folder):
-    lines, rows, label = mixed()
-    (folder / "mixed.csv").write_text("\n".join(lines) + "\n")
-    (folder / "half.csv").write_text("\n".join(lines[:61]) + "\n")
-    command = ["-m", "model.zip", "--quiet", "--classes", "no,yes", "--set", "random_features=8"]
-    assert main(["learn", "half.csv", *command]) == main(["learn", "mixed.csv", *command]) == 0
-    model = ParameterFreeClassifier(random_features=8).partial_fit(rows, label, classes=["no", "yes"])
-    found = load_model("model.zip")
-    assert found.t_ == 120 and np.array_equal(found.predict_proba(rows), model.predict_proba(rows))
+def test_days_and_codes_are_what_they_are_said_to_be(folder):
+    rows = ROWS.assign(a=[f"2024-01-{1 + i % 28:02d}" for i in range(120)], b=[f"{i % 3:02d}" for i in range(120)])
+    rows.to_csv("days.csv", index=False)
+    assert main(["learn", "days.csv", "-m", "m.zip", *FAST, "--dates", "a", "--categories", "b"]) == 0
+    model = load_model("m.zip")
+    assert model.categories_[:2] == [None, ["00", "01", "02"]]
+    frame = rows.drop(columns="y").assign(a=19723.0 + np.arange(120) % 28)
+    assert main(["predict", "days.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
+    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(frame))

@@ -2,7 +2,8 @@
 
 A category becomes the number of categories of its column that were learned before it, so 0, 1, ... in the order in
 which they appear, whatever their order and dtype are and however the stream is cut; a missing value becomes NaN. A
-category that has not been learned gets the number that the next one will have. From `LARGEST` on they share a number.
+number or boolean and the text that it prints are one category, as files do not tell them apart. A category that has not
+been learned gets the number that the next one will have. From `LARGEST` on they share a number.
 """
 
 from __future__ import annotations
@@ -61,7 +62,14 @@ class Categories:
                 if learn is not False:
                     known = numbers[j] = _grown(known, listed if learn is None else _chosen(listed, learn))
                 new = len(known)
-                values[:, j] = [np.nan if value is None else known.get(value, new) for value in listed]
+                values[:, j] = [
+                    np.nan
+                    if value is None
+                    else known.get(value, new)
+                    if value in known
+                    else known.get(_twin(value), new)
+                    for value in listed
+                ]
             except TypeError as error:
                 row = next(i for i, value in enumerate(listed) if not _is_hashable(value))
                 raise ValueError(
@@ -163,7 +171,7 @@ def check_no_text(X) -> None:
     names = getattr(X, "columns", None)
     for j, column in enumerate(columns_of(X)):
         for row, value in enumerate(_listed(column) if _has_categories(column) else ()):
-            if isinstance(value, str) and not _is_number(value):
+            if isinstance(value, str) and not is_number(value):
                 _refuse(value, row, j if names is None else names[j])
 
 
@@ -211,7 +219,7 @@ def is_missing(value) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
@@ -227,6 +235,15 @@ def _is_hashable(value) -> bool:
     return True
 
 
+def _twin(value) -> Any:
+    """The text of a number or boolean, and the number or boolean that prints as a text; None if there is none."""
+    if not isinstance(value, str):
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if value in ("True", "False"):
+        return value == "True"
+    return float(value) if is_number(value) and _twin(float(value)) == value else None
+
+
 def _chosen(listed: list[Any], chosen: np.ndarray) -> list[Any]:
     return [value for value, counts in zip(listed, chosen.tolist(), strict=True) if counts]
 
@@ -236,7 +253,11 @@ def _grown(known: dict[Any, int], listed: list[Any]) -> dict[Any, int]:
     new = [value for value in dict.fromkeys(listed) if value is not None and value not in known]
     if not new or len(known) == LARGEST:
         return known
-    return known | {value: number for number, value in enumerate(new[: LARGEST - len(known)], len(known))}
+    grown = dict(known)
+    for value in new:
+        if _twin(value) not in grown and len(grown) < LARGEST:
+            grown[value] = len(grown)
+    return grown if len(grown) > len(known) else known
 
 
 def _numbers(column, name) -> np.ndarray:

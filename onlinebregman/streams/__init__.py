@@ -1,20 +1,12 @@
-"""Streams larger than memory: batches of rows from files and databases, and one pass over them that can be resumed.
+"""Streams larger than memory: frames, files and arrays, and one pass over them that can be resumed.
 
-The basic loop is `for X, y in batches: model.partial_fit(X, y)`. Batches of this module can be iterated repeatedly, and
-:func:`fit_stream` adds features for long runs: reading ahead, progressive validation in bounded memory, checkpoints,
-and resuming.
+The basic loop is `for X, y in batches: model.partial_fit(X, y)`. :func:`fit_stream` adds features for long runs:
+reading ahead, progressive validation in bounded memory, checkpoints, and resuming. It learns whatever hands out frames,
+such as `pandas.read_csv(..., chunksize=10_000)`, and files by their paths.
 """
 
-from ._batches import ArrayBatches, Batches, ParquetBatches, SQLBatches, SVMLightBatches
-from ._csv import CSVBatches
+from ._batches import ArrayBatches, SVMLightBatches
 from ._fit import fit_stream
+from ._frames import FileFrames
 
-__all__ = [
-    "ArrayBatches",
-    "Batches",
-    "CSVBatches",
-    "ParquetBatches",
-    "SQLBatches",
-    "SVMLightBatches",
-    "fit_stream",
-]
+__all__ = ["ArrayBatches", "FileFrames", "SVMLightBatches", "fit_stream"]

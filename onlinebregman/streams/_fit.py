@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import os
-import queue
+import re
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from numbers import Integral
 from pathlib import Path
@@ -24,16 +24,18 @@ from .._online.validation import is_fitted
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import description, full_parameters, load_model, save_model
-from ._batches import START_OVER, Batches, check_start
+from ._frames import FileFrames, frame_of_arrow, needed, place
+from ._identity import checksums
 
-_LATER = {"feature_names", "texts", "scoring"}  # that checkpoints of earlier versions do not have
+START_OVER = "resume=False to start over (--restart on the command line)"
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
 
 
 def fit_stream(
     estimator: BaseEstimator,
-    batches: Iterable[tuple[Any, ...]],
+    stream: Any,
     *,
+    target: str | int | None = None,
     classes: ArrayLike | None = None,
     scoring: str | Callable | None = None,
     warm_start: bool = False,
@@ -44,15 +46,23 @@ def fit_stream(
     prefetch: int = 2,
     verbose: bool = False,
 ) -> Bunch:
-    """Let an estimator learn a stream of batches, once, in bounded memory.
+    """Let an estimator learn a stream of frames or batches, once, in bounded memory.
 
     Parameters
     ----------
     estimator : estimator object
         Any with `partial_fit`. It is not changed; a copy learns.
-    batches : iterable of tuples
-        (X, y) or (X, y, sample_weight) or (X, None): those of this module, a list, or a generator. The next batches are
-        read in a thread while one is learned.
+    stream : iterable of frames or tuples, Arrow stream, path, or source
+        Frames of pandas or polars, tables and record batches of pyarrow: what `pandas.read_csv(..., chunksize=10_000)`,
+        `pandas.read_sql`, a dataset or a reader of pyarrow hand out, and anything with `__arrow_c_stream__`, as queries
+        of DuckDB have. Or tuples (X, y), (X, y, sample_weight) or (X, None), as of `ArrayBatches`. A path is read by
+        `FileFrames`. A source is an object that knows its positions: `read(position)` returns an iterator of tuples
+        (position behind it, batch), from the first batch on for the position None; positions are whatever `save_model`
+        writes, such as offsets of a log, and `identity`, if it has one, is a text that tells it from other sources. The
+        next batches are read in a thread while one is learned.
+    target : str or int, default=None
+        Name or number of the column of targets in frames; negative numbers count from the last column. The other
+        columns are X. None: frames have no targets.
     classes : array-like of shape (n_classes,), default=None
         All labels, for a classifier; not needed with `handle_unknown="add"`.
     scoring : str, callable or None, default=None
@@ -65,13 +75,15 @@ def fit_stream(
     warm_start : bool, default=False
         True: the copy continues from the state of `estimator`.
     checkpoint : str or path, default=None
-        A file for the model and the position in the stream, see :func:`~onlinebregman.persistence.save_model`.
+        A file for the model, the position in the stream and a checksum of the rows learned, see
+        :func:`~onlinebregman.persistence.save_model`.
     checkpoint_every : int, default=1_000_000
         Number of rows between checkpoints, which are written at the ends of batches and at the end of the stream.
     resume : bool, default=True
-        If the checkpoint file exists, resume from it and skip the rows already learned. The result is that of an
-        uninterrupted run, bit for bit, also with another `batch_size`: the columns that the first batch of a CSV file
-        found to be text remain text. False: start over, and overwrite the file.
+        If the checkpoint file exists, resume from it and pass over the rows already learned, which are read, and have
+        to be those; a source with positions is read from its own. The result is that of an uninterrupted run, bit for
+        bit, also in batches of other sizes. False: start over, and overwrite the file; with `warm_start`, the model
+        learns all rows of another stream.
     trusted : iterable of classes, default=()
         See :func:`~onlinebregman.persistence.load_model`.
     prefetch : int, default=2
@@ -99,9 +111,11 @@ def fit_stream(
     ------
     ValueError
         If the estimator has no `partial_fit`; if rows have weights, and it or the metric takes none; if the checkpoint
-        is of another estimator, of other parameters, of another scoring, or of other names or kinds of columns, or the
-        stream ends before it, or has no rows at all. An error of the estimator is passed on, with a note that names the
-        rows; the last checkpoint is kept.
+        is of another estimator, of other parameters, of another scoring, or of other rows, or the stream ends before
+        it, or has no rows at all. An error of the estimator is passed on, with a note that names the rows, and the line
+        of a file; the last checkpoint is kept.
+    ImportError
+        If the stream needs pandas or pyarrow, and they are not installed.
     OSError
         If the checkpoint cannot be written; before a row is read, if there is no such folder.
 
@@ -116,6 +130,17 @@ def fit_stream(
     >>> result.n_rows, result.estimator.coef_.round(2)
     (5000, array([1., 2., 3.]))
     >>> fit_stream(ImplicitGDRegressor(), batches, checkpoint="model.zip").n_rows  # nothing left to learn
+    5000
+
+    Frames of pandas:
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=X @ [1.0, 2.0, 3.0])
+    >>> frame.to_csv("measured.csv", index=False)
+    >>> chunks = pd.read_csv("measured.csv", chunksize=1000)
+    >>> fit_stream(ImplicitGDRegressor(), chunks, target="y").estimator.feature_names_in_
+    array(['a', 'b', 'c'], dtype=object)
+    >>> fit_stream(ImplicitGDRegressor(), "measured.csv", target="y").n_rows
     5000
     """
     if not hasattr(estimator, "partial_fit"):
@@ -135,14 +160,14 @@ def fit_stream(
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
     course.score_by(description(scoring), path)
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
-    saved_at, reports = course.n_rows, _Reports(verbose)
-    source = _rest(batches, course)
-    if isinstance(batches, Batches) and getattr(batches, "path", None) == "-":  # standard input
+    saved_at, reports = course.n_rows, _Reports(verbose, scorer is None)
+    if isinstance(stream, str | os.PathLike):
+        stream = FileFrames(stream)
+    source = _rest(stream, target, course, path)
+    if getattr(stream, "path", None) == "-":  # standard input
         prefetch = 0  # an error or Ctrl-C would have to wait for the thread, which waits for input
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
-        for batch in rest:
-            if isinstance(batches, Batches):
-                course.name(batches.feature_names_, batches._texts, path)
+        for position, batch in rest:
             X, y, weights = (*batch, None)[:3]
             n = X.shape[0] if hasattr(X, "shape") else len(X)
             if not n:
@@ -156,11 +181,14 @@ def fit_stream(
                     course.count(scorer(model, X, y, **given), total)
                 model.partial_fit(X, y, **told, **given)
             except Exception as error:
-                error.add_note(f"This was at rows {course.n_rows} to {course.n_rows + n - 1} of the stream.")
+                error.add_note(where(error, X, course.n_rows))
                 raise
             started, told = True, {}
             course.learned(n, None if scorer is not None else model)
-            reports.show(course)
+            course.position, course.settings = position, getattr(stream, "settings", {})
+            if path is not None and position is None:
+                course.checksums = checksums((X, y, weights), course.checksums)
+            reports.show(course, getattr(stream, "fraction", None))
             if path is not None and course.n_rows - saved_at >= checkpoint_every:
                 save_model(model, path, extra=vars(course))
                 saved_at = course.n_rows
@@ -168,7 +196,7 @@ def fit_stream(
         raise ValueError("The stream must have at least one row; got none.")
     if path is not None and (course.n_rows > saved_at or not path.exists()):
         save_model(model, path, extra=vars(course))
-    reports.show(course, last=True)
+    reports.show(course, None, last=True)
     return Bunch(
         estimator=model,
         n_rows=course.n_rows,
@@ -186,8 +214,10 @@ class _Course:
         self.curve: list[float] = []
         self.curve_rows: list[int] = []
         self.n_batches, self.every = 0, 1
-        self.feature_names: list[str] | None = None
-        self.texts: tuple[list[bool], bool | None] | None = None  # of `Batches`
+        self.position: Any = None  # of a source that knows its positions
+        self.identity = ""  # of it
+        self.checksums = [0, 0, 0]  # of the rows of other streams
+        self.settings: dict[str, Any] = {}  # of a stream that has them: how it is read
         self.scoring = ""  # its description
 
     def score_by(self, scoring: str, path: Path | None) -> None:
@@ -198,27 +228,6 @@ class _Course:
                 f"{START_OVER}."
             )
         self.scoring = scoring
-
-    def name(self, names: list[str] | None, texts: tuple[list[bool], bool | None] | None, path: Path | None) -> None:
-        """Columns are learned by their places: those of a checkpoint must have had the same names, and kinds."""
-        if self.feature_names is None:
-            self.feature_names = names
-        elif names is not None and names != self.feature_names:
-            raise ValueError(
-                f"{path} is a checkpoint of the columns {', '.join(self.feature_names)}; got {', '.join(names)}. Give "
-                f"these columns in this order (`columns` of batches), or {START_OVER}."
-            )
-        if self.texts is None:
-            self.texts = texts
-        elif texts is not None and texts[0] != self.texts[0]:
-            learned, given = (
-                ", ".join(map(str, itertools.compress(names or itertools.count(), mask))) or "none"
-                for mask in (self.texts[0], texts[0])
-            )
-            raise ValueError(
-                f"{path} is a checkpoint of these columns of text: {learned}; got {given}. Omit `text_columns` of "
-                f"batches, or {START_OVER}."
-            )
 
     def count(self, score: float, n: float) -> None:
         self.total += float(score) * n
@@ -241,25 +250,38 @@ class _Course:
 
 
 class _Reports:
-    """Lines on standard error at 1, 2, 4, ... batches, as Vowpal Wabbit prints them."""
+    """Lines on standard error at 1, 2, 4, ... batches, as Vowpal Wabbit prints them; on a terminal one that moves."""
 
-    def __init__(self, verbose: bool) -> None:
+    def __init__(self, verbose: bool, is_loss: bool) -> None:
         self.verbose, self.start, self.next, self.shown = verbose, time.perf_counter(), 0, False
+        self.what, self.moves = "mean loss" if is_loss else "mean score", sys.stderr.isatty()
 
-    def show(self, course: _Course, last: bool = False) -> None:
-        if not self.verbose or (course.n_rows < self.next and not last):
+    def show(self, course: _Course, fraction: float | None, last: bool = False) -> None:
+        if not self.verbose or (course.n_rows < self.next and not last and not self.moves):
             return
         if not self.shown:
-            print(f"{'rows':>14s} {'mean score':>14s} {'seconds':>9s}", file=sys.stderr)
+            print(f"{'rows':>14s} {self.what:>14s} {'seconds':>9s}", file=sys.stderr)
         self.shown, self.next = True, 2 * course.n_rows
-        seconds = time.perf_counter() - self.start
-        print(f"{course.n_rows:14d} {course.mean:14.6g} {seconds:9.1f}", file=sys.stderr, flush=True)
+        line = f"{course.n_rows:14d} {course.mean:14.6g} {time.perf_counter() - self.start:9.1f}"
+        if self.moves and not last and fraction is not None:
+            done = int(30 * min(fraction, 1.0))
+            line += f"  [{'=' * done}{' ' * (30 - done)}] {fraction:4.0%}"
+        print(line.ljust(78), end="\r" if self.moves and not last else "\n", file=sys.stderr, flush=True)
+
+
+def where(error: Exception, X: Any, first: int) -> str:
+    """The rows of the stream where an error was, or the line of a file, if its frames know it."""
+    index, row = getattr(X, "index", None), re.search(r"\brow (\d+)", str(error))
+    if row and index is not None and index.name == "line" and int(row[1]) < len(X):
+        return f"Row {row[1]} is line {index[int(row[1])]} of the file."
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    return f"This was at rows {first} to {first + n - 1} of the stream."
 
 
 def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, _Course]:
     model, extra = load_model(path, trusted=trusted, return_extra=True)
     course = _Course()
-    if not isinstance(extra, dict) or extra.keys() | _LATER != vars(course).keys():
+    if not isinstance(extra, dict) or not extra.keys() >= vars(course).keys():
         raise ValueError(f"{path} is a model, but not a checkpoint; give another file, or {START_OVER}.")
     vars(course).update(extra)
     if type(model) is not type(estimator) or full_parameters(model) != full_parameters(estimator):
@@ -269,64 +291,88 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
     return model, course
 
 
-def _rest(batches: Iterable[tuple[Any, ...]], course: _Course) -> Generator[tuple[Any, ...], None, None]:
-    """The batches after the rows that were learned."""
-    n_rows = course.n_rows
-    if isinstance(batches, Batches):
-        yield from batches._resume(n_rows, course.texts)
-        return
-    passed = 0
-    for number, batch in enumerate(batches):
-        if not isinstance(batch, tuple) or len(batch) not in (2, 3):
+def _frames(stream: Any) -> Iterable[Any]:
+    """The frames or tuples of a stream."""
+    if hasattr(stream, "iloc") or hasattr(stream, "get_columns"):  # a frame of pandas or polars
+        return [stream]
+    if hasattr(stream, "to_batches"):  # a table or a dataset of pyarrow
+        return stream.to_batches()
+    if hasattr(stream, "__arrow_c_stream__"):
+        return needed("pyarrow").RecordBatchReader.from_stream(stream)
+    return stream
+
+
+def _as_tuple(batch: Any, target: str | int | None, number: int) -> tuple[Any, ...]:
+    """A frame as (X, y)."""
+    if isinstance(batch, tuple) and len(batch) in (2, 3):
+        if target is not None:
+            raise ValueError(f"Batch {number} is a tuple, and target is for frames. Leave it out.")
+        return batch
+    if hasattr(batch, "to_pandas") and not hasattr(batch, "get_columns"):  # of pyarrow
+        batch = frame_of_arrow(batch)
+    if not (hasattr(batch, "iloc") or hasattr(batch, "get_columns")):
+        raise ValueError(
+            f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight), or a frame of pandas, polars or pyarrow; "
+            f"got {type(batch).__name__}. Give a list of such tuples or frames."
+        )
+    if target is None:
+        return batch, None
+    name = batch.columns[place(target, batch.columns, "Frames")]
+    y = batch[name]
+    return (batch.drop(columns=[name]), y) if hasattr(batch, "iloc") else (batch.drop(name), y.to_numpy())
+
+
+def _rest(stream: Any, target: str | int | None, course: _Course, path: Path | None) -> Generator[Any, None, None]:
+    """The batches after the rows that were learned, with the positions behind them of a source that knows them."""
+    if hasattr(stream, "read") and not isinstance(stream, Iterator):
+        identity = str(getattr(stream, "identity", ""))
+        if course.n_rows and (course.position is None or course.identity != identity):
             raise ValueError(
-                f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight); got {type(batch).__name__}"
-                + (f" of length {len(batch)}." if isinstance(batch, tuple) else ". Give a list of such tuples.")
+                f"{path} is a checkpoint of the source {course.identity!r}, not of {identity!r}; give that one, or "
+                f"{START_OVER}."
             )
-        n = batch[0].shape[0] if hasattr(batch[0], "shape") else len(batch[0])
-        skip = min(max(n_rows - passed, 0), n)
+        course.identity = identity
+        for number, (position, batch) in enumerate(stream.read(course.position)):
+            yield position, _as_tuple(batch, target, number)
+        return
+    other = (
+        f"These are other rows than those that {path} has learned. Give that stream, learn all of these rows besides "
+        f"with warm_start=True and resume=False (--continue on the command line), or {START_OVER}."
+    )
+    if course.position is not None:
+        raise ValueError(other)
+    passed, seen = 0, [0, 0, 0]
+    for number, batch in enumerate(_frames(stream)):
+        X, y, weights = (*_as_tuple(batch, target, number), None)[:3]
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        skip = min(max(course.n_rows - passed, 0), n)
+        if skip:
+            seen = checksums(tuple(_sliced(part, slice(skip)) for part in (X, y, weights)), seen)
         passed += n
-        if skip == 0:
-            yield batch
-        elif skip < n:
-            yield tuple(None if part is None else part[skip:] for part in batch)
-    check_start(n_rows, passed)
+        if skip and passed >= course.n_rows and seen != course.checksums:
+            raise ValueError(other)
+        if skip < n:
+            yield (
+                None,
+                (X, y, weights) if not skip else tuple(_sliced(part, slice(skip, None)) for part in (X, y, weights)),
+            )
+    if passed < course.n_rows:
+        raise ValueError(f"The stream has only {passed} rows, and cannot be read from row {course.n_rows} on. {other}")
+
+
+def _sliced(part: Any, rows: slice) -> Any:
+    return None if part is None else part.iloc[rows] if hasattr(part, "iloc") else part[rows]
 
 
 def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:
     """The same batches, read ahead by `size` in a thread."""
-    read: queue.Queue[tuple[str, Any]] = queue.Queue(size)
-    stop = threading.Event()
-
-    def put(kind: str, item: Any) -> bool:
-        while not stop.is_set():
-            try:
-                read.put((kind, item), timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
+    with ThreadPoolExecutor(1, "fit_stream reads ahead") as thread:
+        read = deque(thread.submit(next, source, None) for _ in range(size))
         try:
-            for item in source:
-                if not put("batch", item):
-                    return
-            put("end", None)
-        except BaseException as error:  # is raised where batches are learned
-            put("error", error)
+            while (item := read.popleft().result()) is not None:
+                read.append(thread.submit(next, source, None))
+                yield item
         finally:
-            source.close()  # in the thread that used it, which some connections require
-
-    thread = threading.Thread(target=work, name="fit_stream reads ahead", daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, item = read.get()
-            if kind == "end":
-                return
-            if kind == "error":
-                raise item
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+            for item in read:
+                item.cancel()
+            thread.submit(source.close).result()  # in the thread that used it, which some connections require

@@ -1,7 +1,6 @@
 """One pass over batches: the numbers of `partial_fit`, also if it is interrupted and resumed."""
 
 import functools
-import itertools
 import signal
 import subprocess
 import sys
@@ -9,8 +8,12 @@ import textwrap
 import threading
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow
 import pytest
 from numpy.testing import assert_array_equal
+from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import d2_pinball_score, make_scorer, mean_squared_error, zero_one_loss
@@ -32,7 +35,7 @@ from onlinebregman.losses import SquaredLoss
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.pipeline import make_online_pipeline
-from onlinebregman.streams import ArrayBatches, CSVBatches, fit_stream
+from onlinebregman.streams import ArrayBatches, fit_stream
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(200, 3)), rng.normal(size=200)
@@ -134,7 +137,7 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
             import os, signal, sys
             import numpy as np
             from onlinebregman import ForwardRegressor
-            from onlinebregman.streams import ArrayBatches, CSVBatches, fit_stream
+            from onlinebregman.streams import ArrayBatches, fit_stream
 
             rng = np.random.default_rng(0)
             X, y = rng.normal(size=(2000, 3)), rng.normal(size=2000)
@@ -274,52 +277,94 @@ def test_a_checkpoint_of_many_members_one_of_which_is_another(place, tmp_path):
         fit_stream(ParameterFreeRegressor(members=members), batches, **settings)
 
 
-def test_a_checkpoint_of_other_names_of_columns_is_refused(tmp_path):
-    for name, header in [("part", "a,b,y\n"), ("same", "a,b,y\n"), ("other", "b,a,y\n"), ("unnamed", "a,a,y\n")]:
-        (tmp_path / f"{name}.csv").write_text(header + "1,2,3\n4,5,7\n" * (2 if name == "part" else 4))
-    saved = tmp_path / "model.zip"
-    fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "part.csv"), checkpoint=saved)
-    with pytest.raises(ValueError, match=r"is a checkpoint of the columns a, b; got b, a\. Give these columns"):
-        fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "other.csv"), checkpoint=saved)
-    right = fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "other.csv", columns=["a", "b"]), checkpoint=saved)
-    assert right.n_rows == 8
-    assert fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "same.csv"), checkpoint=saved).n_rows == 8
-    assert fit_stream(ForwardRegressor(), CSVBatches(tmp_path / "unnamed.csv"), checkpoint=saved).n_rows == 8
+def stored(rows, kind):
+    """Rows in the containers of a stream, or that are read from a file."""
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(t=np.where(rows[:, 0] > 0, "u", "v"))
+    match kind:
+        case "arrays":
+            return ArrayBatches(rows, rows[:, 0] > 0, batch_size=7)
+        case "sparse":
+            return ArrayBatches(sparse.csr_array(rows), rows[:, 0] > 0, batch_size=7)
+        case "frames":
+            return [frame[i : i + 7] for i in range(0, len(frame), 7)]
+        case "lists":
+            return [(row[None].tolist(), [row[0] > 0]) for row in rows]
 
 
-@pytest.mark.parametrize("batch_size", [1, 50, 100, 300])
-@pytest.mark.parametrize("text_target", [False, True])
-def test_columns_of_text_are_those_of_the_checkpoint_whatever_the_size_of_batches(batch_size, text_target, tmp_path):
-    codes, values = np.random.default_rng(0).integers(3, size=300).astype(str), np.repeat([y[:100]], 3).round(3)
-    codes[80], targets = "A", (values > 0).astype(int).astype(str) if text_target else values.astype(str)
-    if text_target:
-        targets[80] = "none of them"
-    lines = [",".join(row) + "\n" for row in zip(codes, values.astype(str), targets, strict=True)]
-    for name, n in (("half", 100), ("whole", 300)):
-        (tmp_path / f"{name}.csv").write_text("c,x,y\n" + "".join(lines[:n]))
-    estimator, classes = ParameterFreeRegressor(random_features=4, random_state=0), None
-    if text_target:
-        estimator, classes = ParameterFreeClassifier(random_features=4, random_state=0), np.unique(targets)
-    whole = fit_stream(estimator, CSVBatches(tmp_path / "whole.csv", batch_size=100), classes=classes).estimator
-    settings = {"checkpoint": tmp_path / "model.zip", "classes": classes}
-    fit_stream(estimator, CSVBatches(tmp_path / "half.csv", batch_size=100), **settings)
-    with pytest.raises(ValueError, match=r"is a checkpoint of these columns of text: c; got x\. Omit `text_columns`"):
-        fit_stream(estimator, CSVBatches(tmp_path / "whole.csv", text_columns=["x"]), **settings)
-    resumed = fit_stream(estimator, CSVBatches(tmp_path / "whole.csv", batch_size=batch_size), **settings).estimator
-    assert resumed.categories_ == whole.categories_ and resumed.cumulative_loss_ == whole.cumulative_loss_
+@pytest.mark.parametrize("kind", ["arrays", "sparse", "frames", "lists"])
+@pytest.mark.parametrize("changed", [0, 10, 29])
+def test_rows_that_are_not_those_of_the_checkpoint_are_never_passed_over(kind, changed, tmp_path):
+    settings = {"checkpoint": tmp_path / "model.zip", "classes": ["u", "v"] if kind == "frames" else [0, 1]}
+    settings["target"] = "t" if kind == "frames" else None
+    fit_stream(ForwardClassifier(), stored(X[:30], kind), **settings)
+    other = X[:60].copy()
+    other[changed] = other[changed, ::-1]
+    with pytest.raises(ValueError, match=r"other rows than those that .* has learned.*--continue"):
+        fit_stream(ForwardClassifier(), stored(other, kind), **settings)
+    assert fit_stream(ForwardClassifier(), stored(X[:60], kind), **settings).n_rows == 60
 
 
-def test_a_checkpoint_of_an_earlier_version_is_resumed(tmp_path):
-    (tmp_path / "rows.csv").write_text("a,b,y\n" + "u,2,3\nv,5,7\n" * 20)
-    estimator, file = ParameterFreeRegressor(), tmp_path / "model.zip"
-    whole = fit_stream(estimator, CSVBatches(tmp_path / "rows.csv"))
-    fit_stream(estimator, itertools.islice(CSVBatches(tmp_path / "rows.csv", batch_size=10), 2), checkpoint=file)
-    model, course = load_model(file, return_extra=True)
-    for name in ("feature_names", "texts", "scoring"):
-        del course[name]
-    save_model(model, file, extra=course)
-    resumed = fit_stream(estimator, CSVBatches(tmp_path / "rows.csv"), checkpoint=file)
-    assert resumed.n_rows == 40 and resumed.score == whole.score
+def test_a_stream_of_another_container_is_the_same_stream(tmp_path):
+    settings = {"checkpoint": tmp_path / "model.zip", "classes": ["u", "v"], "target": "t"}
+    frames = pd.concat(stored(X, "frames")).reset_index(drop=True)
+    frames.to_csv(tmp_path / "rows.csv", index=False)
+    ways = [frames[:40], pyarrow.table(frames[:80]), pl.DataFrame(frames[:120]).iter_slices(9)]
+    ways += [pyarrow.table(frames[:160]).to_reader(11), tmp_path / "rows.csv"]
+    for way in ways:
+        found = fit_stream(ForwardClassifier(), way, **settings)
+    expected = ForwardClassifier().partial_fit(frames[["a", "b", "c"]], frames["t"], classes=["u", "v"])
+    assert found.n_rows == 200 and np.array_equal(found.estimator.coef_, expected.coef_)
+
+
+class Log:
+    """A source whose positions are opaque."""
+
+    def __init__(self, identity="topic 1"):
+        self.identity, self.asked = identity, []
+
+    def read(self, position):
+        self.asked.append(position)
+        for start in range(0 if position is None else int(position["offset"]), 200, 25):
+            yield {"offset": str(start + 25)}, (X[start : start + 25], y[start : start + 25])
+
+
+def test_a_source_that_knows_its_positions_is_read_from_there(tmp_path):
+    settings = {"checkpoint": tmp_path / "model.zip", "checkpoint_every": 1}
+    whole = fit_stream(ForwardRegressor(), Log()).estimator
+    broken = Log()
+    broken.read = lambda position: breaking_off(Log().read(position), 3)
+    with pytest.raises(Broken):
+        fit_stream(ForwardRegressor(), broken, **settings)
+    with pytest.raises(ValueError, match="is a checkpoint of the source 'topic 1', not of 'topic 2'"):
+        fit_stream(ForwardRegressor(), Log("topic 2"), **settings)
+    with pytest.raises(ValueError, match="other rows than those"):
+        fit_stream(ForwardRegressor(), ArrayBatches(X, y), **settings)
+    log = Log()
+    resumed = fit_stream(ForwardRegressor(), log, **settings)
+    assert log.asked == [{"offset": "75"}] and resumed.n_rows == 200
+    assert np.array_equal(resumed.estimator.coef_, whole.coef_)
+    fit_stream(ForwardRegressor(), ArrayBatches(X, y), checkpoint=tmp_path / "arrays.zip")
+    with pytest.raises(ValueError, match="is a checkpoint of the source '', not of 'topic 1'"):
+        fit_stream(ForwardRegressor(), Log(), checkpoint=tmp_path / "arrays.zip")
+
+
+def test_another_file_is_learned_besides_on_request(tmp_path):
+    path = tmp_path / "model.zip"
+    first = fit_stream(ForwardRegressor(), ArrayBatches(X[:80], y[:80]), checkpoint=path).estimator
+    settings = {"checkpoint": path, "warm_start": True, "resume": False}
+    both = fit_stream(first, ArrayBatches(X[80:], y[80:]), **settings)
+    assert np.array_equal(both.estimator.coef_, ForwardRegressor().partial_fit(X, y).coef_) and both.n_rows == 120
+
+
+def test_frames_need_a_target_that_they_have():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"must have a column 'y'; got a, b, c"):
+        fit_stream(ForwardRegressor(), frame, target="y")
+    with pytest.raises(ValueError, match="target is for frames"):
+        fit_stream(ForwardRegressor(), [(X, y)], target="y")
+    assert fit_stream(OnlineGaussian(), frame).n_rows == 200
+    found = fit_stream(ForwardRegressor(), frame, target=-1).estimator
+    assert found.feature_names_in_.tolist() == ["a", "b"]
 
 
 def test_a_checkpoint_of_other_numbers_in_an_array(tmp_path):

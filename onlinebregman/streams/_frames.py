@@ -1,0 +1,428 @@
+"""Frames of files, by pandas and pyarrow, whose columns are of the same types from the first row to the last."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import itertools
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sklearn.utils import check_scalar
+
+from ._batches import damage
+
+TYPED = 10_000  # rows that tell the types of columns
+NUMBERS, BOOLEANS, CATEGORIES, DATES = "numbers", "booleans", "categories", "dates"
+TYPES = {float: NUMBERS, str: CATEGORIES, "date": DATES}
+_FORMATS = {
+    **dict.fromkeys(("", ".csv", ".tsv", ".tab", ".txt", ".data"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "feather"),
+}
+_REFUSED = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "a spreadsheet: save it as CSV, or give the frame of pandas.read_excel"),
+    ".arff": "ARFF: give the frame of scipy.io.arff.loadarff, or save that as CSV",
+    ".vw": "Vowpal Wabbit's: write it as svmlight (.svm), or as CSV",
+    **dict.fromkeys((".svm", ".libsvm"), "svmlight's: give SVMLightBatches, with the number of features"),
+}
+_PACKED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
+# What people write for numbers but pandas does not read as such, and what they write for days.
+_WRITTEN = re.compile(r"\s*['\"(]?[-+]?[$€£¥]?\s*[-+]?(\d[\d.,_' ]*|0[xX][\da-fA-F]+)\s*[%$€£¥]?[)'\"]?\s*")
+_DAY = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})([ T]\d{1,2}:\d\d.*)?\s*")
+_BOOLEANS = {text: value for value in (True, False) for text in (str(value), f"{value}".lower(), f"{value}".upper())}
+_UNDECODED = re.compile("[\udc80-\udcff]")
+
+
+def needed(name: str) -> Any:
+    """A module of the extra `files`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"Files and Arrow data require {name.partition('.')[0]}: `python -m pip install 'onlinebregman[files]'`."
+        ) from error
+
+
+def place(column: Any, names: Sequence[Any], where: str) -> int:
+    """The number of a column that is given by its name or, if none has that name, by its number."""
+    listed = list(names)
+    for name in (column, str(column)):
+        if name in listed:
+            return listed.index(name)
+    stripped = [str(name).strip() for name in listed]
+    if str(column).strip() in stripped:
+        return stripped.index(str(column).strip())
+    if isinstance(column, Integral) and -len(listed) <= int(column) < len(listed):
+        return int(column) % len(listed)
+    raise ValueError(f"{where} must have a column {column!r}; got {', '.join(map(str, listed))}.")
+
+
+class FileFrames:
+    """Frames of a file: CSV, TSV and JSON lines by pandas, Parquet and Arrow (Feather) by pyarrow.
+
+    Numbers, texts, booleans and missing values are those of `pandas.read_csv`, to the last digit. The first 10,000 rows
+    tell the types of columns, which later rows must not contradict. Nothing is guessed: where at least half of the
+    values of a column are numbers and some are not, or are written in another way, are dates, or are texts that mostly
+    differ, an error names the first. The index of frames has the numbers of lines.
+
+    Parameters
+    ----------
+    path : str, path or "-"
+        The file, or a folder of Parquet files; "-" is standard input, which can only be read once. Files are unpacked
+        as by pandas if their names end in .gz, .bz2, .zip, .xz, .zst or .tar.
+    format : {"csv", "jsonl", "parquet", "feather"}, default=None
+        None: by the name of the file.
+    sep, decimal, thousands, encoding : str, default=None, ".", None and "utf-8"
+        How CSV files are written, as for pandas. The separator is one character; None: a comma, in .tsv files a tab.
+    header : bool, default=None
+        Whether the first line of a CSV file has the names of the columns. None: it has, but a number among the names is
+        an error.
+    missing : sequence of str, default=()
+        What stands for a missing value in CSV files, besides what pandas takes for it.
+    columns, drop : sequences of str or int, default=None and ()
+        Names or numbers of the columns to read, in this order, None for all of them; and of those to leave out.
+    types : dict, default=None
+        Types of columns by names or numbers: `float`, `str` for categories, as they are written, or "date", in ISO
+        8601, which becomes the number of days since 1970-01-01.
+    batch_size : int, default=10_000
+        Rows of a frame.
+
+    Attributes
+    ----------
+    kinds_, n_categories_ : dict
+        Of each column "numbers", "booleans", "categories" or "dates", and numbers of categories, by the first rows.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from onlinebregman.streams import FileFrames
+    >>> _ = Path("scales.csv").write_text("left;right;side\\n1,5;2;R\\n3;-;L\\n")
+    >>> frames = FileFrames("scales.csv", sep=";", decimal=",", missing=["-"])
+    >>> next(iter(frames)).values.tolist()
+    [[1.5, 2.0, 'R'], [3.0, nan, 'L']]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        sep: str | None = None,
+        decimal: str = ".",
+        thousands: str | None = None,
+        encoding: str = "utf-8",
+        header: bool | None = None,
+        missing: Sequence[str] = (),
+        columns: Sequence[str | int] | None = None,
+        drop: Sequence[str | int] = (),
+        types: Mapping[Any, Any] | None = None,
+        batch_size: int = 10_000,
+    ) -> None:
+        check_scalar(batch_size, "batch_size", Integral, min_val=1)
+        ending = _ending(path)
+        self.path, self.batch_size = path, batch_size
+        self.format = format or ("parquet" if os.path.isdir(path) else _FORMATS.get(ending, "csv"))
+        if format is None and ending in _REFUSED:
+            raise ValueError(f"{path} is {_REFUSED[ending]}.")
+        if self.format not in _FORMATS.values():
+            raise ValueError(f"format must be csv, jsonl, parquet or feather; got {format!r}.")
+        self.sep = sep or ("\t" if ending in (".tsv", ".tab") else ",")
+        if len(self.sep) != 1:
+            raise ValueError(f"sep must be one character; got {sep!r}.")
+        self.decimal, self.thousands, self.encoding, self.header = decimal, thousands, encoding, header
+        self.missing, self.columns, self.drop, self.types = missing, columns, drop, types or {}
+        self.kinds_: dict[Any, str] = {}
+        self.n_categories_: dict[Any, int] = {}
+        self.fraction: float | None = None  # of the file that was read
+
+    def __iter__(self) -> Iterator[Any]:
+        needed("pandas")
+        if self.format in ("parquet", "feather"):
+            yield from self._tables()
+            return
+        with self._lines() as lines:
+            records = self._rows(lines) if self.format == "csv" else self._objects(lines)
+            head = list(itertools.islice(records, TYPED))
+            if head:
+                self._find_kinds(self._parsed(head))
+            rest = itertools.chain(head, records)
+            while group := list(itertools.islice(rest, self.batch_size)):
+                yield self._typed(self._parsed(group))
+
+    # --- what a file has ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _lines(self) -> Iterator[Iterator[tuple[int, str]]]:
+        """The lines of a text file, with their numbers."""
+        if self.path == "-":
+            if hasattr(sys.stdin, "reconfigure"):
+                sys.stdin.reconfigure(encoding=self.encoding, errors="surrogateescape", newline="")
+            yield self._checked(sys.stdin)
+            return
+        common = needed("pandas.io.common")
+        with open(self.path, "rb") as file, damage(self.path):
+            packed, size = common.infer_compression(os.fspath(self.path), "infer"), os.fstat(file.fileno()).st_size
+            settings = {"encoding": self.encoding, "compression": packed, "errors": "surrogateescape"}
+            try:
+                handles = common.get_handle(file, "r", **settings)
+            except ValueError as error:  # of several files in an archive
+                raise ValueError(f"{self.path}: {error}. Unpack it, and give one of them.") from error
+            with handles:
+                yield self._checked(handles.handle, lambda: file.tell() / max(size, 1))
+
+    def _checked(self, text: Iterable[str], fraction: Any = None) -> Iterator[tuple[int, str]]:
+        for number, line in enumerate(text, 1):
+            if number == 1:
+                line = line.removeprefix("\ufeff")
+                if line.lstrip().startswith("{") and self.format == "csv" and self.header is None:
+                    self._refuse(number, "this looks like JSON lines. Set format (--format) to jsonl")
+            if not line.isascii() and (found := _UNDECODED.search(line)):
+                byte = ord(found[0]) - 0xDC00
+                self._refuse(
+                    number, f"byte {byte:#x} is not {self.encoding}. Set encoding (--encoding), as to latin-1 or utf-16"
+                )
+            if "\0" in line:
+                self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or remove it")
+            if fraction is not None and number % 1000 == 0:
+                self.fraction = fraction()
+            yield number, line
+
+    def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """The rows of a CSV file after its header: the numbers of their first lines, and their text."""
+        records = self._records(lines)
+        number, text, width = next(records, (0, "", 0))
+        if not width:
+            return
+        names: list[Any] = next(csv.reader(io.StringIO(text, newline=""), delimiter=self.sep))
+        if self.header is False:
+            names, records = list(range(width)), itertools.chain([(number, text, width)], records)
+        else:
+            names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]  # as pandas names them
+            numbers = [name for name in names if self._number(name) is not None]
+            if self.header is None and numbers:
+                said = f"{numbers[0]!r} among the names of columns is a number"
+                self._refuse(number, f"{said}. Set header (--header, --no-header): whether these are names")
+            if twice := [name for name in names if names.count(name) > 1]:
+                self._refuse(number, f"two columns {twice[0]!r}. Rename one, or set header=False (--no-header)")
+        self._choose(names)
+        for number, text, width in records:
+            if width != len(names):
+                self._refuse(
+                    number,
+                    f"{width} values, but {len(names)} in the first line. Set sep (--sep, now {self.sep!r}), close "
+                    "quotes, or remove what is too much, such as separators at the ends of lines",
+                )
+            yield number, text
+
+    def _records(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, int]]:
+        """Lines that are not empty, joined where a quoted value has line breaks, with their numbers of values."""
+        for number, text in lines:
+            if '"' in text:
+                read = [text]
+
+                def more(read: list[str] = read) -> Iterator[str]:
+                    yield read[0]
+                    for _, line in lines:
+                        read.append(line)
+                        yield line
+
+                try:
+                    width = len(next(csv.reader(more(), delimiter=self.sep, strict=True)))
+                except csv.Error as error:
+                    self._refuse(number, f"{error}. Close its quotes")
+                text = "".join(read)
+            else:
+                width = text.count(self.sep) + 1
+            if text.strip(" \r\n"):
+                yield number, text, width
+
+    def _objects(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+        """The objects of a file of JSON lines."""
+        for number, text in lines:
+            if not text.strip():
+                continue
+            try:
+                row = json.loads(text)
+            except (ValueError, RecursionError) as error:
+                self._refuse(number, f"this is no JSON ({getattr(error, 'msg', error)}). Write one object in each line")
+            if not isinstance(row, dict):
+                self._refuse(number, 'no object. Write {"name": value, ...} in each line')
+            yield number, row
+
+    def _tables(self) -> Iterator[Any]:
+        pyarrow, dataset = needed("pyarrow"), needed("pyarrow.dataset")
+        try:
+            source = dataset.dataset(self.path, format=self.format)
+        except pyarrow.ArrowInvalid as error:
+            said = str(error).splitlines()[0].rstrip(".")
+            raise ValueError(f"{self.path} is no {self.format} file, or damaged: {said}.") from error
+        if not source.files:
+            raise ValueError(f"{self.path} is a folder without {self.format} files. Give a file.")
+        self._choose(source.schema.names)
+        n_read = 0
+        for frame in map(frame_of_arrow, source.to_batches(columns=self.names_, batch_size=self.batch_size)):
+            frame.index = needed("pandas").RangeIndex(n_read, n_read + len(frame), name="row")
+            n_read += len(frame)
+            if not self.kinds_:
+                self._find_kinds(frame)
+            yield self._typed(frame)
+
+    # --- its columns --------------------------------------------------------------------------------------------------
+
+    def _choose(self, names: Sequence[Any]) -> None:
+        where = str(self.path)
+        dropped = {place(column, names, where) for column in self.drop}
+        if self.columns is None:
+            chosen = [number for number in range(len(names)) if number not in dropped]
+        else:
+            chosen = [place(column, names, where) for column in self.columns]
+        for number in chosen:
+            if chosen.count(number) > 1:
+                raise ValueError(
+                    f"{where}: column {names[number]!r} is given twice, perhaps as the target. Set --target."
+                )
+        self.all_names_, self.names_ = list(names), [names[number] for number in chosen]
+        # given types of columns that are not read, or that this file does not have, do not matter
+        self._given = {
+            name: TYPES.get(kind, kind)
+            for column, kind in self.types.items()
+            if column in names or isinstance(column, Integral)
+            for name in [names[place(column, names, where)]]
+        }
+        self.kinds_ = {}
+
+    def _parsed(self, records: list[tuple[int, Any]]) -> Any:
+        """Rows as a frame, texts of categories and dates as they are written."""
+        pandas = needed("pandas")
+        index = pandas.Index([number for number, _ in records], name="line")
+        if self.format == "jsonl":
+            rows = [row for _, row in records]
+            if not self.kinds_:
+                self._choose(list(dict.fromkeys(itertools.chain.from_iterable(rows))))
+            for number, row in records:
+                if new := [name for name in row if name not in self.all_names_]:
+                    self._refuse(number, f"the first rows have no {new[0]!r}. Give it there, or remove it")
+            return pandas.DataFrame.from_records(rows, index, columns=self.names_)
+        # the default is exact from pandas 3.1 on
+        exact = {} if pandas.__version__ >= "3.1" else {"float_precision": "round_trip"}
+        written = {name for name, kind in (self.kinds_ or self._given).items() if kind in (CATEGORIES, DATES)}
+        frame = pandas.read_csv(
+            io.StringIO("".join(text if text[-1] in "\r\n" else text + "\n" for _, text in records), newline=""),
+            sep=self.sep, decimal=self.decimal, thousands=self.thousands, na_values=list(self.missing),
+            names=self.all_names_, header=None, index_col=False, usecols=self.names_, skip_blank_lines=False,
+            dtype=dict.fromkeys(written, str), low_memory=False, **exact,
+        )  # fmt: skip
+        if len(frame) != len(records):
+            self._refuse(
+                records[0][0], f"pandas finds {len(frame)} rows from here on, not {len(records)}. Check quotes"
+            )
+        return frame.set_index(index)[self.names_]
+
+    def _find_kinds(self, frame: Any) -> None:
+        """The kinds of columns by the first rows, and the numbers of their categories."""
+        self.kinds_ = {name: self._given.get(name) or self._kind(frame[name]) for name in self.names_}
+        kept = [name for name, kind in self.kinds_.items() if kind in (BOOLEANS, CATEGORIES)]
+        self.n_categories_ = {name: frame[name].nunique() for name in kept}
+
+    def _kind(self, column: Any) -> str:
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "iuf":
+            return NUMBERS
+        if kind == "b":
+            return BOOLEANS
+        known = column.dropna()
+        values = known.astype(object).tolist()
+        if not values or all(self._number(value) is not None for value in values):
+            return NUMBERS
+        if all(isinstance(value, bool) for value in values):
+            return BOOLEANS
+        for row, value in enumerate(values):
+            if not isinstance(value, str | bool | Real):
+                self._refuse_value(known, row, "a date" if hasattr(value, "year") else "neither a number nor text")
+        texts = [str(value) for value in values]
+        plain = [self._number(value) is not None for value in values]
+        n_numbers = sum(number or bool(_WRITTEN.fullmatch(t)) for number, t in zip(plain, texts, strict=True))
+        if 2 * n_numbers >= len(texts):
+            self._refuse_value(known, plain.index(False), "no number, as most others are")
+        if 2 * sum(bool(_DAY.fullmatch(text)) for text in texts) > len(texts):
+            self._refuse_value(known, 0, "a date")
+        if len(texts) >= 100 and 2 * len(set(texts)) > len(texts) and column.dtype != "category":
+            self._refuse_value(known, 0, f"one of {len(set(texts))} different texts in {len(texts)} rows")
+        return CATEGORIES
+
+    def _refuse_value(self, column: Any, row: int, what: str) -> NoReturn:
+        value = column.tolist()[row]
+        remedy = ""
+        if what == "a date" or (isinstance(value, str) and _DAY.fullmatch(value)):
+            remedy = "set types to 'date' (--dates) for days since 1970, by ISO 8601; "
+        elif what.startswith("no number"):
+            remedy = "set missing (--missing) if it means none, decimal or thousands (--decimal, --thousands); "
+        raise ValueError(
+            f"{self.path}, {column.index.name} {column.index[row]}: column {column.name!r} has {value!r}, which is "
+            f"{what}. Change it; {remedy}types to str (--categories) for categories; or leave the column out (--drop)."
+        )
+
+    def _typed(self, frame: Any) -> Any:
+        """The frame with columns of their kinds; a ValueError names the first value that contradicts them."""
+        pandas = needed("pandas")
+        for name, kind in self.kinds_.items():
+            column = frame[name]
+            if kind == CATEGORIES or getattr(column.dtype, "kind", "O") in {NUMBERS: "iuf", BOOLEANS: "b"}.get(
+                kind, ""
+            ):
+                continue
+            if kind == DATES:
+                times = pandas.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+                values = (times - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
+            elif kind == NUMBERS:
+                values = column.astype(object).map(self._number).astype(float)
+            else:
+                values = column.astype(object).map(lambda value: _BOOLEANS.get(str(value)))
+            wrong = (values.isna() & column.notna()).to_numpy()
+            if wrong.any():
+                what = {DATES: "no date of ISO 8601", NUMBERS: "no number, as the first ones are"}
+                self._refuse_value(column, int(wrong.argmax()), what.get(kind, "neither True nor False"))
+            frame[name] = values
+        return frame
+
+    def _number(self, value: Any) -> float | None:
+        """A value as a number; None if it is none."""
+        if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+            return None
+        if isinstance(value, str):
+            value = value.replace(self.thousands or "_", "").replace(self.decimal, ".")
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):  # the last of a whole number of 309 digits
+            return None
+
+    def _refuse(self, line: int, what: str) -> NoReturn:
+        raise ValueError(f"{self.path}, line {line}: {what}.")
+
+
+def _ending(path: str | os.PathLike[str]) -> str:
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    while suffixes and suffixes[-1] in _PACKED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def frame_of_arrow(data: Any) -> Any:
+    """A record batch or table of Arrow as a frame of pandas, its decimals as floating point numbers."""
+    needed("pandas")
+    pyarrow = needed("pyarrow")
+    table = pyarrow.table(data)
+    for number, field in enumerate(table.schema):
+        if pyarrow.types.is_decimal(field.type):
+            table = table.set_column(number, field.name, table.column(number).cast(pyarrow.float64()))
+    return table.to_pandas(date_as_object=False)
