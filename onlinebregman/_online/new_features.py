@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.atomic import AtomicLearner
+from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .estimator import Examples, LifeCycleMixin
@@ -52,19 +53,23 @@ class GrowsFeatures(LifeCycleMixin):
     def _add_features(self, m: int) -> None:
         """Continue with a copy of the learner that has m features."""
         self._copy_learner()
-        n, row_map = self.n_features_in_, self._learner.row_map
+        row_map = self._learner.row_map
         if not (row_map is None or isinstance(row_map, Standardizer)) or getattr(self._learner, "features", None):
             raise ValueError(
                 "Features can only be added where columns are learned themselves; set thresholds=None (False for a "
                 "mixture), random_features=0 and categorical_features=None."
             )
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self), n_features_in_=m)
         rows = np.zeros((1, m)) if row_map is None or row_map.centred else csr_array((1, m))
+        self._grow(rows, m, n_features_in_=m)
+
+    def _grow(self, rows: Any, m: int, **changed: Any) -> None:
+        """Continue with a learner of m features, such as a new one of these rows, and with changed attributes."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self), **changed)
         twin._begin(Examples(rows, np.zeros((1, *np.shape(self.intercept_)))))
         twin._configure()
-        self.n_features_in_ = m
-        self._take_from(twin, _Wider(n, m, vars(self).get("_divergence")))
+        vars(self).update(changed)
+        self._take_from(twin, _Wider(self._learner.n_features, m, vars(self).get("_divergence")))
         self._configure()
 
     def _take_from(self, twin: Any, wider: _Wider) -> None:
@@ -108,6 +113,8 @@ class _Wider:
         return np.pad(value.reshape(-1, self.n), ((0, 0), (0, self.m - self.n))).reshape(-1)
 
     def object(self, old: Any, new: Any) -> Any:
+        if isinstance(new, OneHotMap):
+            return new.after(old)
         if type(old) is not type(new):
             raise ValueError("Features can only be added to a model whose parameters have not changed since it began.")
         if isinstance(old, Standardizer):

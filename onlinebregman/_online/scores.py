@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, ThresholdMap
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss, PoissonLoss
@@ -44,7 +45,8 @@ class Thresholds(NamedTuple):
 class Scores(NamedTuple):
     """Scores of a row x, z @ coef.T + intercept with z computed by these steps, without those that are None.
 
-    z = (x - mean) * inverse, 0 where x is NaN if `allow_nan`, clipped to [-limit, limit]; then times
+    z = (x - mean) * inverse, 0 where x is NaN if `allow_nan`, clipped to [-limit, limit], x being followed by a 1 for
+    each of the columns `missing` that is NaN, and by a 0 for the others and for -1; then times
     M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for (M, g) = `rescaled`, which may have a row for each score; then the cosines
     of frequencies @ z + phases. In the end scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no
     intercept is learned; if there is a `center`, z - center takes the place of z, and what is divided are the
@@ -56,6 +58,7 @@ class Scores(NamedTuple):
     mean: np.ndarray | None = None
     inverse: np.ndarray | None = None
     allow_nan: bool = False  # whether NaN is a missing value, which requires `mean`
+    missing: np.ndarray | None = None
     limit: np.ndarray | None = None
     rescaled: tuple[np.ndarray, np.ndarray] | None = None
     features: tuple[np.ndarray, np.ndarray] | None = None
@@ -74,6 +77,10 @@ class Scores(NamedTuple):
         scores = cls.of_images(learner, root)
         if row_map is None:
             return scores
+        more = np.zeros(0)  # of indicators
+        if isinstance(row_map, OneHotMap) and row_map.standardizer.n_features == row_map.n_features:
+            missing = row_map.columns[row_map.n_features :]
+            scores, row_map, more = scores._replace(missing=missing), row_map.standardizer, np.zeros(len(missing))
         if not isinstance(row_map, Standardizer):
             raise ValueError(f"The {type(row_map).__name__} of the model's rows cannot be converted.")
         ones = np.ones(row_map.n_features)
@@ -81,16 +88,19 @@ class Scores(NamedTuple):
             deviation, _, mean, weights = row_map.__reduce__()[1][2].reshape(4, -1)
             reach = np.where(deviation > 0, row_map.limit * deviation, -deviation)
             reach[weights == 0] = np.inf
+            mean, reach = np.r_[mean, more], np.r_[reach, more + np.inf]
             steps: dict[str, Any] = {"mean": mean, "inverse": np.sign(reach), "allow_nan": row_map.allow_nan}
             steps["limit"] = np.where(reach > 0, reach, 1.0)
             if scores.center is None:
                 return scores._replace(intercept=scores.intercept + scores.coef @ mean, **steps)
             return scores._replace(center=scores.center - mean, **steps)
         return scores._replace(
-            mean=row_map.mean if row_map.centred else None,
-            inverse=row_map.in_units_of_data(ones, 0.0)[0],
+            mean=np.r_[row_map.mean, more] if row_map.centred else None,
+            inverse=np.r_[row_map.in_units_of_data(ones, 0.0)[0], more + 1.0],
             allow_nan=row_map.allow_nan,
-            limit=np.minimum(row_map.limit * ones, np.inf if scores.limit is None else scores.limit),
+            limit=np.minimum(
+                np.r_[row_map.limit * ones, more + np.inf], np.inf if scores.limit is None else scores.limit
+            ),
         )
 
     @classmethod

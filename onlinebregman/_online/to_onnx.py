@@ -125,8 +125,12 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
         weights = graph.add("Gather", scores.coef.T, _indicators(graph, scores.thresholds, z), axis=0)
         total = graph.add("ReduceSum", weights, np.array([1]), keepdims=0)
         return graph.add("Add", total, scores.intercept)
-    if scores.allow_nan:
-        z = graph.add("Where", graph.add("IsNaN", z), scores.mean, z)
+    if scores.allow_nan and scores.mean is not None:
+        missing, columns = graph.add("IsNaN", z), np.zeros(0, int) if scores.missing is None else scores.missing
+        z = graph.add("Where", missing, scores.mean[: len(scores.mean) - len(columns)], z)
+        if len(columns):
+            ones = graph.add("Gather", graph.add("Where", missing, 1.0, 0.0), np.maximum(columns, 0), axis=1)
+            z = graph.add("Concat", z, graph.add("Mul", ones, np.where(columns < 0, 0.0, 1.0)), axis=1)
     if scores.mean is not None:
         z = graph.add("Sub", z, scores.mean)
     if scores.inverse is not None:

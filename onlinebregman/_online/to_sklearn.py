@@ -33,6 +33,8 @@ def linear(model: Any) -> BaseEstimator:
             "scikit-learn has no model with forward predictions, which are shrunk by what is not known about the row; "
             "convert after set_params(forward=False)."
         )
+    if scores.missing is not None:
+        raise ValueError("The indicators of missing values of a member of a mixture cannot be converted.")
     if scores.thresholds is not None:
         raise ValueError("scikit-learn has no bins of columns as those of thresholds, and of pairs of columns.")
     steps, unit = [], np.ones(model.n_features_in_)  # the next step multiplies columns by their units

@@ -325,6 +325,10 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
                 part.begin_at(value)
             self._start = self._start._replace(intercepts=tuple(values))
 
+    @property
+    def _adapts(self) -> bool:
+        return self._divergence.adaptive and self.init is None
+
     def _take_from(self, twin: Any, wider: Any) -> None:
         super()._take_from(twin, wider)
         self._grown = True

@@ -75,6 +75,10 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
     gamma: float | None
     random_state: RandomState
 
+    @property
+    def _adapts(self) -> bool:
+        return self.forgetting == 1
+
     def _features(self, n_features: int) -> FourierFeatures | None:
         """Features drawn for the kernel, with omega ~ N(0, 2 gamma I) and b uniform."""
         if self.random_features == 0:

@@ -62,6 +62,12 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
     # them together get an indicator
     _categorical: tuple[np.ndarray, int] | None = None
+    _n_missing = 0  # the same of the columns of numbers: how many of them get an indicator of missing ones
+
+    @property
+    def _adapts(self) -> bool:
+        """Whether each weight has a rate of its own, for rare indicators as well, and the model starts at 0."""
+        raise NotImplementedError
 
     @property
     def _standardizes(self) -> bool:
@@ -81,13 +87,26 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
             return ThresholdMap(n, pairs, allow_nan=allow_nan)
         if self.thresholds is not None:
             return ThresholdMap(n, _checked_pairs(self.thresholds, n), singles=False, allow_nan=allow_nan)
-        if self._categorical is None:
+        if self._categorical is None and not self._n_missing:
             return self._make_standardizer(n, not issparse(X))
-        mask, n_indicators = self._categorical
-        return OneHotMap(mask, n_indicators, self._make_standardizer(int((~mask).sum()), True))
+        mask, n_indicators = self._categorical or (np.zeros(n, dtype=bool), 0)
+        standardizer, missing = self._make_standardizer(int((~mask).sum()), True), self._n_missing
+        return OneHotMap(mask, n_indicators + missing, standardizer, None, missing > 0)
 
     def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
-        return Standardizer(n_features, centred, allow_nan=self._allow_nan) if self._standardizes else None
+        nan = self._allow_nan
+        return Standardizer(n_features, centred, allow_nan=nan, strict=nan) if self._standardizes else None
+
+    def _indicate_missing(self, n: int) -> None:
+        """Before the first row with a missing number is learned: continue with indicators of them, of up to n columns.
+
+        They have been 0 in all rows. Random features have none.
+        """
+        row_map = self._learner.row_map
+        if n > 0 and isinstance(row_map, Standardizer | OneHotMap) and getattr(self._learner, "features", None) is None:
+            self._grow(np.zeros((1, self.n_features_in_)), self._learner.n_features + n, _n_missing=n)
+        elif row_map is not None:
+            row_map.admit_missing()
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         """The scores as a function of the row, or of its image (`Scores.of_images`)."""
@@ -102,6 +121,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
 
     def _standardizer(self) -> Standardizer:
         row_map = self._fitted_learner().row_map
+        row_map = row_map.standardizer if self._n_missing and self._categorical is None else row_map
         if not isinstance(row_map, Standardizer):
             raise AttributeError("this attribute requires standardize=True, set before learning starts")
         return row_map

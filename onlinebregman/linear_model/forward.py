@@ -443,7 +443,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         """For the squared loss columns keep their units, as the learner itself moves with them."""
         squared = resolve_loss(self.loss) == SquaredLoss()
         if squared and self.standardize and not self.random_features:
-            return Standardizer(n_features, True, allow_nan=self._allow_nan, scaled=False)
+            return Standardizer(n_features, True, allow_nan=self._allow_nan, scaled=False, strict=self._allow_nan)
         return None if self.standardize == "auto" and not squared else super()._make_standardizer(n_features, centred)
 
     def _standardizer(self) -> Any:

@@ -59,6 +59,10 @@ class ScaleInvariantMixin(MirrorMixin):
 
     _merged = EpochEstimator._merged
 
+    @property
+    def _adapts(self) -> bool:
+        return True
+
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
         return self._bets(n_features, self._learned_loss)
 

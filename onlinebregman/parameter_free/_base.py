@@ -16,7 +16,7 @@ from sklearn.utils import Tags, check_random_state, get_tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
-from .._kernels.rows.thresholds import parts_of_pairs
+from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
 from .._online.estimator import SHUFFLED, Call, Examples
 from .._online.export import ToOnnxMixin
@@ -117,6 +117,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     thresholds: bool
     categorical_features: ArrayLike | Literal["from_dtype"] | None
     _categories: Categories | None = None
+    _indicates_missing: bool  # whether a row with a missing number has been learned
     random_state: RandomState
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
@@ -213,7 +214,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
 
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         if call.first:
-            self._allow_nan = not issparse(X) and self._takes_missing_values()
+            self._allow_nan, self._indicates_missing = not issparse(X) and self._takes_missing_values(), False
             found = find_categorical(X, self.categorical_features)
             self._categories = None if found is None else Categories(found)
         known = self._categories
@@ -229,6 +230,47 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
     def _check_encoded(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
         """`_check` of rows of numbers."""
         return super()._check(call, X, y, sample_weight, *classes)
+
+    def _learn(
+        self, data: Examples, order: np.ndarray | None = None, *, again: bool = False, scores: Any = None
+    ) -> float | None:
+        """Before the first row with a missing number is learned, members get indicators of them."""
+        first = self._first_missing(data, order)
+        if first is not None:
+            self._copy_learner()
+            if first > 0 and not self._together:  # of rows that are predicted together none is learned before
+                order = np.arange(len(data)) if order is None else order
+                super()._learn(data, order[:first])
+                order = order[first:]
+            self._indicate_missing()
+        return super()._learn(data, order, again=again, scores=scores)
+
+    def _first_missing(self, data: Examples, order: np.ndarray | None) -> int | None:
+        """Where in the order a number is missing first, of a column that has had one; None if there are indicators."""
+        if self._indicates_missing or not self._allow_nan or issparse(data.X):
+            return None
+        maps = [member._learner.row_map for member in self.estimators_]
+        known = next((each.known for each in maps if not isinstance(each, ThresholdMap)), None)
+        if known is None:
+            return None
+        missing = np.isnan(data.X if self._categories is None else data.X[:, ~self._categories.is_categorical])
+        rows = np.arange(len(data)) if order is None else order
+        learned = np.flatnonzero(np.ones(len(rows)) if data.weights is None else data.weights[rows])
+        missing = missing[rows[learned]]
+        before = np.logical_or.accumulate(np.vstack([known, ~missing]))[:-1]
+        first = (missing & before).any(axis=1)
+        return int(learned[first.argmax()]) if first.any() else None
+
+    def _indicate_missing(self) -> None:
+        """Give indicators to members that adapt; the others stay, which predict better where gaps say nothing."""
+        categorical = 0 if self._categories is None else int(self._categories.is_categorical.sum())
+        n = 0 if self.handle_new_features == "add" else self.n_features_in_ - categorical
+        for member in self.estimators_:
+            room = max(SECOND_ORDER - member._learner.n_features, PER_COLUMN)
+            member._indicate_missing(member._adapts * (n if self.n_features_in_ > SECOND_ORDER else min(n, room)))
+        self._indicates_missing = True
+        self._bind_learners(self._learner.mixer)
+        self._configure()
 
     def _encode_rows(self, known: Categories, X, learn: bool | None = None) -> tuple[Any, Categories]:
         """Rows with the numbers of categories, and the categories, with new ones; see `Categories.encode`."""

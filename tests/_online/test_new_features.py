@@ -205,9 +205,9 @@ def test_features_are_added_after_missing_values(kind, number, unchanged):
     X.iloc[:45, -number:] = 0.0
     X.iloc[::5, 0] = X.iloc[50::7, 3] = np.nan
     y, classes = (y > 0, {"classes": [False, True]}) if kind is ParameterFreeClassifier else (y, {})
-    model = kind(thresholds=False, random_features=0)
+    model = kind(thresholds=False, random_features=0, **ADD)  # so that missing values have no indicators
     announced = clone(model).partial_fit(X, y, **classes)
-    added = model.set_params(**ADD).partial_fit(X.iloc[:45, :-number], y[:45], **classes)
+    added = model.partial_fit(X.iloc[:45, :-number], y[:45], **classes)
     with unchanged(added, "infinity"):
         added.partial_fit(X[45:].replace(X.iloc[-1, -1], np.inf), y[45:])
     added = pickle.loads(pickle.dumps(added.partial_fit(X[45:60], y[45:60]))).partial_fit(X[60:], y[60:])

@@ -8,10 +8,22 @@ import pytest
 from mixed_rows import mixed, with_gaps
 from numpy.testing import assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.utils import get_tags
 
-from onlinebregman import ForwardRegressor, ImplicitGDRegressor, ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman import (
+    ForwardClassifier,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    MirrorDescentClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeClassifier,
+    ParameterFreeRegressor,
+    ScaleInvariantClassifier,
+    ScaleInvariantRegressor,
+)
 from onlinebregman.persistence import load_model, save_model
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
@@ -100,6 +112,123 @@ def test_missing_values_require_members_that_standardise():
                 model.partial_fit(X, y)
     with pytest.raises(ValueError, match=r"contains NaN"):  # by itself a member has no missing values
         scaled[1].partial_fit(X, y)
+
+
+# --- missing values that say something --------------------------------------------------------------------------------
+
+
+def telling(model, effect, n=2000, seed=0):
+    """Rows of which values are missing at random, and targets with an effect of that in column 0."""
+    rng = np.random.default_rng(seed)
+    X, gone = rng.normal(size=(n, 4)), rng.random((n, 4)) < 0.25
+    y = X @ [0.6, -0.4, 0.3, 0.0] + effect * gone[:, 0]
+    y = rng.random(n) < 1 / (1 + np.exp(-y)) if is_classifier(model) else y + rng.normal(size=n)
+    X[gone] = np.nan
+    return X, y.astype(float)
+
+
+def score(model, rows):
+    return np.diff(model.predict_log_proba(rows))[:, 0] if is_classifier(model) else model.predict(rows)
+
+
+def progressive_loss(model, X, y):
+    """Mean loss of the rows from 200 on, each predicted before it and at most 19 more were learned."""
+    predictions = []
+    for rows in np.split(np.arange(len(y)), np.arange(200, len(y), 20)):
+        if rows[0] >= 200:
+            predictions.append(model.predict_proba(X[rows])[:, 1] if is_classifier(model) else model.predict(X[rows]))
+        learn(model, X[rows], y[rows])
+    loss = log_loss if is_classifier(model) else mean_squared_error
+    return loss(y[200:], np.concatenate(predictions))
+
+
+def test_what_is_missing_has_an_effect_of_its_own(model):
+    X, y = telling(model, 1.6)
+    learned = progressive_loss(model, X, y)
+    effect = np.diff(score(model, np.array([[0.0] * 4, [np.nan, 0.0, 0.0, 0.0]])))[0]
+    assert 1.1 < effect < 2.1
+    imputer = SimpleImputer(add_indicator=True)
+    assert learned < 1.01 * progressive_loss(clone(model), imputer.fit_transform(X), y)
+
+
+def test_gaps_that_say_nothing_cost_little(model):
+    X, y = telling(model, 0.0)
+    without = clone(model).set_params(handle_new_features="add")  # then there are no indicators
+    assert progressive_loss(model, X, y) < 1.01 * progressive_loss(without, X, y)
+
+
+@pytest.mark.parametrize("kind", ["forward", "scale_invariant", "normalized_adagrad", "diagonal_newton"])
+def test_members_of_each_kind_have_indicators(model, kind):
+    X, y = telling(model, 2.5)
+    kinds = {"forward": (ForwardClassifier, ForwardRegressor)}
+    kinds["scale_invariant"] = ScaleInvariantClassifier, ScaleInvariantRegressor
+    given = {"standardize": True} | ({} if kind in kinds else {"divergence": kind})
+    member = kinds.get(kind, (MirrorDescentClassifier, MirrorDescentRegressor))[not is_classifier(model)](**given)
+    model = learn(type(model)(members=[member]), X, y)
+    assert np.diff(score(model, np.array([[0.0] * 4, [np.nan, 0.0, 0.0, 0.0]])))[0] > 1.0
+    assert model.estimators_[0].coef_.shape[-1] == 8
+
+
+@pytest.mark.parametrize("cut", [1, 7, 100])
+def test_a_first_gap_may_come_at_any_time(model, cut, learned):
+    X, y = telling(model, 1.0, 120)
+    X[:45], weights = np.nan_to_num(X[:45]), np.ones(120)
+    X[30], weights[30] = np.nan, 0.0
+    X[:40, 3] = np.nan  # nothing is known of this column
+    whole, parts = learn(clone(model), X, y, sample_weight=weights), clone(model)
+    for start in range(0, len(X), cut):
+        rows = slice(start, start + cut)
+        learn(parts, X[rows], y[rows], sample_weight=weights[rows])
+        if start % 3 == 0:
+            parts = pickle.loads(pickle.dumps(parts))
+    assert learned(parts) == learned(whole)
+
+
+def test_a_refused_call_with_the_first_gap_changes_nothing(model, learned):
+    X, y = telling(model, 1.0, 100)
+    learn(model, np.nan_to_num(X[:50]), y[:50])
+    before = learned(model)
+    for X[90, 1], y[90], match in ((np.inf, 1.0, "infinity"), (0.0, np.nan, "NaN")):
+        with pytest.raises(ValueError, match=match):
+            model.partial_fit(X[50:], y[50:])
+        assert learned(model) == before
+        assert np.isfinite(model.predict(X[:50])).all()
+
+
+def test_numbers_are_missing_beside_categories(model):
+    X, y = mixed(1200)
+    gone = np.random.default_rng(0).random(1200) < 0.3
+    y = np.where(gone, 1.0 - y, y)
+    X.loc[gone, "size"] = np.nan
+    learn(model, X[:400], y[:400])
+    model = pickle.loads(pickle.dumps(model)).partial_fit(X[400:], y[400:])
+    score = model.explain(X[:20])
+    assert np.isfinite(model.predict(X)).all()
+    np.testing.assert_allclose(score.contributions.sum(axis=1), score.scores, rtol=1e-9, atol=1e-9)
+
+
+def test_several_outputs_and_new_classes_have_gaps():
+    X, y = telling(MODELS[1], 2.0)
+    model = ParameterFreeRegressor(random_features=0, thresholds=False).partial_fit(X, np.column_stack([y, -y]))
+    effects = np.diff(model.predict([[0.0] * 4, [np.nan, 0.0, 0.0, 0.0]]), axis=0)
+    assert 1.4 < effects[0, 0] < 2.6
+    assert -2.6 < effects[0, 1] < -1.4
+    model = ParameterFreeClassifier(random_features=0, thresholds=False, handle_unknown="add")
+    model.partial_fit(np.nan_to_num(X[:500]), y[:500] > 1)
+    model.partial_fit(X[500:1000], np.clip(np.round(y[500:1000]), 0, 2)).partial_fit(
+        X[1000:], np.clip(y[1000:] // 1, 0, 3)
+    )
+    gap, none = model.predict_proba([[np.nan, 0.0, 0.0, 0.0], [0.0] * 4])
+    assert gap.shape == (4,)
+    assert gap[2:].sum() > 2 * none[2:].sum()
+
+
+def test_rows_that_are_predicted_together_have_gaps(model):
+    X, y = telling(model, 1.6)
+    model = clone(model).set_params(delayed=True)
+    for start in range(0, 2000, 100):
+        learn(model, X[start : start + 100], y[start : start + 100])
+    assert 1.0 < np.diff(score(model, np.array([[0.0] * 4, [np.nan, 0.0, 0.0, 0.0]])))[0] < 2.1
 
 
 # --- categories -------------------------------------------------------------------------------------------------------

@@ -5,8 +5,13 @@ categories (and to the missing one of a column, NaN) in the order in which they 
 need not grow; when all are in use, further categories have none. A category that has not been learned is mapped to the
 indicator that it gets next, whose weights are still 0.
 
+A missing number is the mean of its column, and may have an indicator, too: its effect need not be that of the mean. As
+long as the column has had no value there is none.
+
 Indicators are not standardised: the effect of a rare category, seen in few rows, then is shrunk as it should be.
 """
+
+import copy
 
 import numpy as np
 
@@ -34,10 +39,13 @@ cdef class OneHotMap(RowMap):
     standardizer : Standardizer, default=None
         Of the columns of numbers.
     owner : ndarray of shape (n_used, 2), default=None
-        For each indicator in use the column, among those of categories, and the number of its category.
+        For each indicator in use the column, among those of categories and then those of numbers, and the number of its
+        category.
+    missing : bool, default=False
+        Whether missing numbers have indicators; requires a standardizer.
     """
 
-    def __cinit__(self, is_categorical, n_indicators, standardizer=None, owner=None):
+    def __cinit__(self, is_categorical, n_indicators, standardizer=None, owner=None, missing=False):
         cdef Py_ssize_t k
         mask = np.array(is_categorical, dtype=bool)
         self.numeric, self.categorical = np.flatnonzero(~mask), np.flatnonzero(mask)
@@ -48,21 +56,43 @@ cdef class OneHotMap(RowMap):
                 f"the standardizer must be of {self.numeric.shape[0]} columns; got {standardizer.n_features}"
             )
         self.place = np.full((self.categorical.shape[0], CODES + 1), -1, dtype=np.intp)
-        self.owner = np.zeros((self.n_indicators, 2), dtype=np.intp)
+        self.place_of_missing = np.full(self.numeric.shape[0], -1, dtype=np.intp)
+        self.owner, self.missing = np.zeros((self.n_indicators, 2), dtype=np.intp), missing
         if owner is not None:
             owner = np.asarray(owner, dtype=np.intp).reshape(-1, 2)
+            if (owner < 0).any() or (owner >= (self.n_features, CODES + 1)).any():
+                raise ValueError(f"owners must be columns and numbers of categories; got {owner.tolist()}")
             np.asarray(self.owner)[:len(owner)] = owner
-            np.asarray(self.place)[owner[:, 0], owner[:, 1]] = np.arange(len(owner))
             self.used = len(owner)
+            for k in range(self.used):
+                self.assign(self.owner[k, 0], self.owner[k, 1], k)
 
     def __reduce__(self):
         mask = np.zeros(self.n_features, dtype=bool)
         mask[np.asarray(self.categorical)] = True
-        return type(self), (mask, self.n_indicators, self.standardizer, np.asarray(self.owner)[:self.used].copy())
+        owner = np.asarray(self.owner)[:self.used].copy()
+        return type(self), (mask, self.n_indicators, self.standardizer, owner, bool(self.missing))
+
+    def after(self, old):
+        """This map, with what another one of the same columns, a Standardizer or of fewer indicators, has learned."""
+        mask, n_indicators, *_ = self.__reduce__()[1]
+        standardizer, owner = (old, None) if isinstance(old, Standardizer) else old.__reduce__()[1][2:4]
+        wide = type(self)(mask, n_indicators, copy.deepcopy(standardizer), owner, self.missing)
+        wide.admit_missing()
+        return wide
+
+    @property
+    def known(self):
+        """Which columns of numbers have had a value."""
+        return self.standardizer.known
+
+    def admit_missing(self):
+        """See `Standardizer`."""
+        self.standardizer.admit_missing()
 
     def key(self):
         standardizer = None if self.standardizer is None else self.standardizer.key()
-        return type(self), tuple(self.categorical), self.n_features, self.n_indicators, standardizer
+        return type(self), tuple(self.categorical), self.n_features, self.n_indicators, self.missing, standardizer
 
     def in_units_of_data(self, coef, intercept):
         """Weights of the numbers in units of the data, and those of the indicators as they are."""
@@ -76,7 +106,8 @@ cdef class OneHotMap(RowMap):
     def columns(self):
         """The column of each value of images; -1 for indicators not in use."""
         of_indicators = np.full(self.n_indicators, -1)
-        of_indicators[:self.used] = np.asarray(self.categorical)[np.asarray(self.owner)[:self.used, 0]]
+        owners = np.concatenate([np.asarray(self.categorical), np.asarray(self.numeric)])
+        of_indicators[:self.used] = owners[np.asarray(self.owner)[:self.used, 0]]
         return np.concatenate([np.asarray(self.numeric), of_indicators])
 
     def transform(self, X):
@@ -97,11 +128,12 @@ cdef class OneHotMap(RowMap):
     cdef int open(self, Rows rows) except -1:
         RowMap.open(self, rows)
         rows.allocate_scratch(True)
-        rows.allocate_indicators(self.n_features)
+        rows.allocate_indicators(self.shape(rows).widest)
         return rows.allocate_numbers()
 
     cdef Shape shape(self, Rows rows) noexcept nogil:
-        return Shape(False, self.n_features, rows.n_rows * self.n_features)
+        cdef Py_ssize_t n = self.n_features + (min(self.numeric.shape[0], self.n_indicators) if self.missing else 0)
+        return Shape(False, n, rows.n_rows * n)
 
     cdef void map_row(self, Rows rows, Row* row) noexcept nogil:
         cdef Row numbers = self.indicate(rows, row)
@@ -111,41 +143,60 @@ cdef class OneHotMap(RowMap):
             self.standardizer.standardize(&numbers, rows.z)
 
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
-        cdef Py_ssize_t c, code
+        cdef Py_ssize_t k, c, code, n = self.numeric.shape[0]
         cdef Row numbers
         if self.standardizer is None or weight == 0:
             self.map_row(rows, row)
         else:
             numbers = self.indicate(rows, row)
             self.standardizer.learn(&numbers, weight, rows.z)
+        for k in range(n if self.missing and weight != 0 else 0):
+            if isnan(rows.numbers[k]) and self.place_of_missing[k] < 0 and self.standardizer.seen(k):
+                self.take(self.categorical.shape[0] + k, CODES)
         for c in range(self.categorical.shape[0] if weight != 0 else 0):
-            if self.place_of(c, rows.numbers[self.numeric.shape[0] + c], &code) < 0 and code >= 0 and \
-                    self.used < self.n_indicators:
-                self.place[c, code] = self.used
-                self.owner[self.used, 0], self.owner[self.used, 1] = c, code
-                self.used += 1
+            if self.place_of(c, rows.numbers[n + c], &code) < 0 and code >= 0:
+                self.take(c, code)
+
+    cdef void take(self, Py_ssize_t c, Py_ssize_t code) noexcept nogil:
+        """Give the next indicator, if there is one, to a category, or to the missing number of a column."""
+        if self.used < self.n_indicators:
+            self.owner[self.used, 0], self.owner[self.used, 1] = c, code
+            self.assign(c, code, self.used)
+            self.used += 1
+
+    cdef void assign(self, Py_ssize_t c, Py_ssize_t code, Py_ssize_t place) noexcept nogil:
+        if c < self.categorical.shape[0]:
+            self.place[c, code] = place
+        else:
+            self.place_of_missing[c - self.categorical.shape[0]] = place
 
     cdef Row indicate(self, Rows rows, Row* row) noexcept nogil:
         """Replace a row by its image without the values of the numbers, and return the row of these."""
-        cdef Py_ssize_t k, c, i, code, free = self.used, n = self.numeric.shape[0], at = n
+        cdef Py_ssize_t k, c, code, free = self.used, n = self.numeric.shape[0], at = n
         rows.fill(row)
         for k in range(n):
             rows.numbers[k], rows.indicators[k] = row.x[self.numeric[k]], k
+        for k in range(n if self.missing else 0):
+            if isnan(rows.numbers[k]) and self.standardizer.seen(k):
+                free = self.insert(rows, self.place_of_missing[k], free, &at)
         for c in range(self.categorical.shape[0]):
             rows.numbers[n + c] = row.x[self.categorical[c]]
             k = self.place_of(c, rows.numbers[n + c], &code)
-            if k < 0 and code >= 0 and free < self.n_indicators:
-                k = free
-                free += 1
-            if k >= 0:
-                i = at
-                while i > n and rows.indicators[i - 1] > n + k:  # the columns of a row increase
-                    rows.indicators[i] = rows.indicators[i - 1]
-                    i -= 1
-                rows.indicators[i], rows.z[at] = n + k, 1.0
-                at += 1
+            if code >= 0:
+                free = self.insert(rows, k, free, &at)
         row.x, row.index, row.n = rows.z, rows.indicators, at
         return Row(rows.numbers, NULL, n, row.number)
+
+    cdef Py_ssize_t insert(self, Rows rows, Py_ssize_t place, Py_ssize_t free, Py_ssize_t* at) noexcept nogil:
+        """Add an indicator to an image: `free` if it has no place yet. Returns the next one that is free."""
+        cdef Py_ssize_t i = at[0], n = self.numeric.shape[0], k = free if place < 0 else place
+        if k < self.n_indicators:
+            while i > n and rows.indicators[i - 1] > n + k:  # the columns of a row increase
+                rows.indicators[i] = rows.indicators[i - 1]
+                i -= 1
+            rows.indicators[i], rows.z[at[0]] = n + k, 1.0
+            at[0] += 1
+        return free + (place < 0)
 
     cdef Py_ssize_t place_of(self, Py_ssize_t c, double x, Py_ssize_t* code) noexcept nogil:
         """The indicator of a category, -1 if it has none; sets its number, -1 if it can never have one."""
@@ -166,4 +217,4 @@ cdef class OneHotMap(RowMap):
             self.standardizer.undo()
         while self.used > self.used_before:
             self.used -= 1
-            self.place[self.owner[self.used, 0], self.owner[self.used, 1]] = -1
+            self.assign(self.owner[self.used, 0], self.owner[self.used, 1], -1)

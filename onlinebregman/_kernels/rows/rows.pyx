@@ -77,10 +77,13 @@ cdef class Rows:
         return 0
 
     cdef int allocate_scratch(self, bint filled) except -1:
-        """Memory for a row that is transformed before it is learned, and, with `filled`, to make sparse rows dense."""
+        """Memory for a row that is transformed before it is learned, and, with `filled`, to make sparse rows dense.
+
+        There may be an indicator for each value.
+        """
         filled = filled and self.indices != NULL
         if self.z == NULL:
-            self.z_memory = malloc(max(self.n_columns if filled else self.widest, 1) * sizeof(double) + 64)
+            self.z_memory = malloc(2 * max(self.n_columns if filled else self.widest, 1) * sizeof(double) + 64)
             if self.z_memory == NULL:
                 raise MemoryError()
             self.z = <double*> ((<size_t> self.z_memory + 63) & ~<size_t> 63)
@@ -435,6 +438,9 @@ cdef class RowMap:
 
     def share(self, RowMap other):
         """Share with another map, of the same rows and of another key, what both learn from them."""
+
+    def admit_missing(self):
+        """Learn rows with missing values from now on, if that has to be said."""
 
     def in_units_of_data(self, coef, intercept):
         """Weights and intercept as they are shown, for those of images."""

@@ -14,6 +14,7 @@ cdef class Standardizer(RowMap):
     cdef readonly bint allow_nan
     cdef readonly bint clipped
     cdef readonly bint scaled
+    cdef readonly bint strict
     cdef double weight        # sum of the weights of all rows so far
     cdef double[::1] state    # all deviations, then all 1 / deviations, or `root`s, all means, all weights
     # What `undo` restores: a copy of the whole state if `complete`, otherwise a log of the changed columns
@@ -24,6 +25,7 @@ cdef class Standardizer(RowMap):
     cdef Py_ssize_t capacity, logged
 
     cdef object inverse(self)
+    cdef bint seen(self, Py_ssize_t column) noexcept nogil
     cdef void keep_invalid(self, Rows rows, const Row* row) noexcept nogil
     cdef void standardize(self, const Row* row, double* z) noexcept nogil
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil

@@ -9,13 +9,15 @@ O(nonzeros). The result does not depend on whether rows are stored dense or spar
 Learners that keep sums of rows need values whose units do not move: not `scaled`, columns are only limited, to mean +-
 LIMIT deviations.
 
-With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 (the mean, if not `scaled`) and does not count.
+With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 (the mean, if not `scaled`) and does not count. A
+`strict` map only predicts rows in which values are missing of columns that have had some: it refuses to learn one,
+before which a model may prepare.
 """
 
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, NAN, isfinite, sqrt
+from libc.math cimport INFINITY, NAN, isfinite, isnan, sqrt
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
@@ -53,14 +55,17 @@ cdef class Standardizer(RowMap):
         Whether values are clipped; False requires `centred`, and rows that are complete.
     scaled : bool, default=True
         Whether values are centred and scaled; False requires `centred`: they are clipped in units of the data.
+    strict : bool, default=False
+        Whether rows that are learned must be complete, until `admit_missing`.
     """
 
-    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False, clipped=True, scaled=True):
+    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False, clipped=True, scaled=True,
+                  strict=False):
         if not clipped and (allow_nan or not centred):
             raise ValueError("values that are not clipped must be centred and not be missing")
         self.n_features = self.n_outputs = n_features
         self.centred, self.weight, self.clipped, self.scaled = centred, weight, clipped, scaled or not centred
-        self.allow_nan = allow_nan and self.centred
+        self.allow_nan, self.strict = allow_nan and self.centred, strict
         self.state, self.before = np.zeros(4 * self.n_features), None
         if state is not None:
             np.asarray(self.state)[:] = state
@@ -69,11 +74,23 @@ cdef class Standardizer(RowMap):
         free(self.log)
 
     def __reduce__(self):
-        options = bool(self.allow_nan), bool(self.clipped), bool(self.scaled)
+        options = bool(self.allow_nan), bool(self.clipped), bool(self.scaled), bool(self.strict)
         return type(self), (self.n_features, self.centred, np.asarray(self.state).copy(), self.weight, *options)
 
     def key(self):
-        return type(self), self.n_features, self.centred, self.allow_nan, self.clipped, self.scaled
+        return type(self), self.n_features, self.centred, self.allow_nan, self.clipped, self.scaled, self.strict
+
+    def admit_missing(self):
+        """Learn rows with missing values, too."""
+        self.strict = False
+
+    @property
+    def known(self):
+        """Which columns have had a value."""
+        return np.asarray(self.state)[3 * self.n_features:] > 0
+
+    cdef bint seen(self, Py_ssize_t column) noexcept nogil:
+        return self.state[3 * self.n_features + column] > 0
 
     @property
     def n_samples_seen(self):
@@ -189,6 +206,9 @@ cdef class Standardizer(RowMap):
         if weight == 0:
             return
         self.weight += weight
+        if self.strict and ob_nonfinite(row.x, row.n) != 0:
+            for k in range(row.n):
+                z[k] = NAN if isnan(row.x[k]) and self.seen(k) else z[k]
         if self.centred:
             ob_count(row.x, mean, deviation, inverse, weights, limit, weight, ENOUGH if self.scaled else INFINITY,
                      LEAST, row.n)
