@@ -5,59 +5,60 @@ import numpy as np
 LIMIT = 5.0
 
 
+def counted(u):
+    return u if abs(u) <= 40 * LIMIT else np.clip(u, -LIMIT, LIMIT)
+
+
 class Column:
-    """Mean, deviation (None: not known), and weight of the values that they remember; before, up to two values."""
+    """Sums of the values so far; while there are only two, they and their weights are kept, too."""
 
     def __init__(self):
-        self.two, self.weight, self.mean, self.deviation = [], 0.0, 0.0, None
+        self.two, self.weight, self.mean, self.scale, self.evidence = {}, 0.0, 0.0, 0.0, 0
 
     def image(self, x):
         scale = self.scale
         return 0.0 if np.isnan(x) or not scale else float(np.clip((x - self.mean) / scale, -LIMIT, LIMIT))
 
-    @property
-    def scale(self):
-        return abs(self.two[1] - self.two[0]) / 2 if self.deviation is None and len(self.two) > 1 else self.deviation
-
     def count(self, x, h):
         if np.isnan(x) or h == 0:
             return
-        if self.deviation is None and len(self.two) < 2:
-            same = self.two and abs(x - self.two[0]) <= 1e-14 * abs(self.two[0])
-            self.weight = self.weight + h if same else h if not self.two else 2 * h
-            self.two += [] if same else [x]
-        elif self.deviation is None:
-            spread = abs(self.two[1] - self.two[0]) / 2
-            gaps = [abs(x - value) for value in self.two]
-            nearest = self.two[int(np.argmin(gaps))]
-            if min(gaps) <= 1e-15 * (abs(sum(self.two)) / 2 + spread):
-                self.weight += h
-                self.deviation = spread if self.weight >= 8 * h else None
-            elif min(gaps) < 0.1 * spread:
-                self.two, self.weight = [nearest, x], 2 * h
-            else:
-                self.deviation = spread
-                self.mean = sum(self.two) / 2
-                self.add(x, h, forget=False, free=min(gaps) <= 50 * spread)
-                return
+        if self.two is not None:
+            self.count_first(x, h)
+            return
+        far = abs(x - self.mean) > 2 * LIMIT * self.scale
+        self.evidence = max(self.evidence + (3 if far else -1), 0)
+        if self.evidence >= 24:
+            self.__init__()
+            self.count_first(x, h)
         else:
             self.add(x, h)
-            return
-        self.mean = sum(self.two) / len(self.two)
 
-    def add(self, x, h, forget=True, free=False):
-        u = (x - self.mean) / self.deviation
-        if forget and abs(u) > 2 * LIMIT and self.weight >= 8 * h:
-            if self.weight < 40 * h:
-                self.two, self.weight, self.mean, self.deviation = [x], h, x, None
-                return
-            self.weight *= 0.75
-        limit = 2 * LIMIT if self.weight < 8 * h or not forget else LIMIT
-        u = u if free else np.clip(u, -limit, limit)
-        share = h / (self.weight + h)
-        variance = (1 - share) * (self.deviation**2 + share * (u * self.deviation) ** 2)
-        self.mean += share * u * self.deviation
-        self.deviation, self.weight = np.sqrt(variance), self.weight + h
+    def count_first(self, x, h):
+        values = list(self.two)
+        span = max(values) - min(values) if values else 0.0
+        tolerance = 1e-14 * (abs(self.mean) + span)
+        gaps = [abs(x - value) for value in values]
+        nearest = values[int(np.argmin(gaps))] if values else x
+        if len(values) == 2 and tolerance < min(gaps) < 0.005 * span:
+            self.two = {nearest: h}
+        elif len(values) == 2 and min(gaps) > tolerance:
+            self.two = None
+            self.add(x, h)
+            return
+        x = nearest if values and min(gaps) <= tolerance else x
+        self.two[x] = self.two.get(x, 0.0) + h
+        values, weights = np.array(list(self.two)), np.array(list(self.two.values()))
+        self.weight = weights.sum()
+        self.mean = values @ weights / self.weight if len(values) == 2 else values[0]
+        self.scale = np.sqrt((values - self.mean) ** 2 @ weights / self.weight) if len(values) == 2 else 0.0
+        if nearest == x and len(values) == 2 and gaps[0] != gaps[-1] and self.weight >= 8 * h:
+            self.two = None
+
+    def add(self, x, h):
+        u, share = counted((x - self.mean) / self.scale), h / (self.weight + h)
+        self.mean += share * u * self.scale
+        self.scale *= np.sqrt((1 - share) * (1 + share * u**2))
+        self.weight += h
 
 
 class Uncentred(Column):
@@ -71,12 +72,12 @@ class Uncentred(Column):
         if h == 0:
             return
         self.total += h
-        if x != 0 and (self.weight == 0 or (self.weight <= 3 * h and abs(x) < 0.1 * self.size)):
+        if x != 0 and (self.weight == 0 or (self.weight <= 3 * h and abs(x) < 0.005 * self.size)):
             self.size, self.weight = abs(x), h
         elif x != 0:
-            u, share = min(abs(x) / self.size, LIMIT), h / (self.weight + h)
+            u, share = counted(abs(x) / self.size), h / (self.weight + h)
             self.size, self.weight = self.size * np.sqrt(1 - share + share * u**2), self.weight + h
-        self.deviation = self.size * np.sqrt(self.weight / self.total) or None
+        self.scale = self.size * np.sqrt(self.weight / self.total)
 
 
 class Replica:

@@ -246,7 +246,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         "standardize": ["boolean", StrOptions({"auto"})],
     }
 
-    _learns_residuals = False  # whether a mixture subtracts the mean of the targets: it then shrinks waves towards 0
+    _learns_residuals = False  # whether a mixture subtracts the mean of all targets so far
     _read_at_each_call = ("forward", "forgetting", "handle_new_features")
     _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
@@ -451,8 +451,11 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         return learner if getattr(learner, "scaled", False) else super()._standardizer()
 
     def _configure(self) -> None:
-        forward = {"forward": self.forward} if isinstance(self._learner, ForwardLearner) else {}
-        self._learner.configure(forgetting=self.forgetting, **forward)
+        if isinstance(self._learner, ForwardLearner):
+            residuals = self._learns_residuals
+            self._learner.configure(forward=self.forward, forgetting=self.forgetting, residuals=residuals)
+        else:
+            self._learner.configure(forgetting=self.forgetting)
 
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         if reason == "bad target":

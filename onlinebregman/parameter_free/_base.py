@@ -184,7 +184,6 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         members = [clone(member) for member in members]
         for member in members:
             member._allow_nan, member._categorical = self._allow_nan, self._indicated(X.shape[1])
-            member._learns_residuals = True
         return members
 
     # --- missing values and categories ----------------------------------------------------------------------------

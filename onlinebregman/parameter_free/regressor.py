@@ -171,6 +171,12 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
             members += self._of_thresholds(partial(MirrorDescentRegressor, loss=self.loss), newton=newton)
         return members
 
+    def _make_estimators(self, X) -> list[Any]:
+        members = super()._make_estimators(X)
+        for member in members:  # where only residuals count, the mixture subtracts the mean of the targets
+            member._learns_residuals = resolve_loss(self.loss).translation_invariant
+        return members
+
     def _check_encoded(self, call: Call, X, y, sample_weight=None) -> Examples:
         if call.first:
             self._several_targets = np.asarray(y).ndim > 1  # of which second-order models learn the squared loss only

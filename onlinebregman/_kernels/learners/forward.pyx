@@ -66,10 +66,13 @@ cdef class ForwardLearner(RidgeLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    def configure(self, *, bint forward, double forgetting):
-        """Set how rows are learned and predicted from the next call on."""
+    def configure(self, *, bint forward, double forgetting, bint residuals=False):
+        """Set how rows are learned and predicted from the next call on.
+
+        `residuals`: targets are differences from the mean of all targets before, and so are predictions.
+        """
         check_idle(self.busy)
-        self.forward, self.gamma = forward, forgetting
+        self.forward, self.gamma, self.residuals = forward, forgetting, residuals
 
     def predict_fast(self, dict attributes, X, forward=True, forgetting=1.0):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""

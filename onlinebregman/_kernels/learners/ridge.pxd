@@ -10,6 +10,7 @@ cdef struct ForwardState:     # the state in addition to the factor
     double hindsight          # min over u of sum h (u.x - y)^2 / 2 + a |u|^2 / 2
     double ridge_rows         # number of rows that were predicted with forward=False
     double bound              # of recent - hindsight
+    double weight             # of all rows, if it is centred; not discounted
     double degrees_of_freedom  # of the residuals: number of rows, minus 1 for a free intercept
 
 
@@ -39,6 +40,7 @@ cdef class RidgeLearner(AtomicLearner):
     cdef Py_ssize_t checked   # number of leading values known to be finite after the last row
     cdef bint forward         # whether predictions of the next call include the query
     cdef double gamma         # its forgetting factor
+    cdef bint residuals       # whether its targets are differences from the mean of all before
     cdef object solution      # cached ridge weights of all targets, shape (m, d), or None
 
     cdef object set_parts(self, D, U, g, left, centre)

@@ -83,6 +83,7 @@ cdef class RidgeLearner(AtomicLearner):
         self.learned.add("factor", self.factor, self.memory.nbytes)
         self.learned.add("state", &self.state, sizeof(self.state))
         self.configured.add("forward", &self.forward, sizeof(self.forward))
+        self.configured.add("residuals", &self.residuals, sizeof(self.residuals))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
 
     def with_features(self, n_features, row_map):
@@ -97,7 +98,7 @@ cdef class RidgeLearner(AtomicLearner):
             more = np.zeros(n_features - self.n_features)
             centre = n, np.r_[means, more], targets, *(np.r_[each, more] for each in others)
         wide.set_parts(D, V, G, left, centre)
-        wide.state, wide.forward, wide.gamma = self.state, self.forward, self.gamma
+        wide.state, wide.forward, wide.gamma, wide.residuals = self.state, self.forward, self.gamma, self.residuals
         wide.map_by(row_map)
         return wide
 
@@ -156,7 +157,7 @@ cdef class RidgeLearner(AtomicLearner):
         D, U, g, left = factored(S, self.d)
         state["hindsight"] = left.sum() / 2  # the minimum of the penalised loss
         joined.set_parts(D, U, g, left, centre)
-        joined.state, joined.forward, joined.gamma = state, self.forward, self.gamma
+        joined.state, joined.forward, joined.gamma, joined.residuals = state, self.forward, self.gamma, self.residuals
         joined.map_by(row_map)
         return joined
 
@@ -233,9 +234,12 @@ cdef class RidgeLearner(AtomicLearner):
         cdef double* at = self.factor if self.backed_up else self.copied()
         cdef double* means = at + self.length + 1
         cdef double* targets = means + self.d
-        cdef double n = self.gamma * means[-1], total = n + step.weight, share = 0.0, nu, left
+        cdef double n = self.gamma * means[-1], total = n + step.weight, share = 0.0, subtracted = 0.0, nu, left, change
         if self.fit_intercept:
             share = step.weight / total
+        self.state.weight += step.weight
+        if self.residuals:  # means of targets are differences from the mean that was subtracted, which has moved, too
+            subtracted = share if self.gamma == 1 else step.weight / self.state.weight
         nu = self.nu_of(n, step.weight)
         memcpy(target_means, targets, self.m * sizeof(double))
         if step.foreseen:
@@ -249,8 +253,9 @@ cdef class RidgeLearner(AtomicLearner):
                 )
         step.nu, step.left = nu, step.weight * nu
         for q in range(self.m):
+            change = z[self.d + q] * subtracted
             z[self.d + q] -= targets[q]
-            targets[q] += share * z[self.d + q]
+            targets[q] += share * z[self.d + q] - change
         means[-1] = total
         return ob_centre_and_count(
             z, means, targets + self.m, targets + self.m + self.d, self.gamma, share, step.left, self.alpha, total,

@@ -5,8 +5,8 @@ cdef extern from "ops/standardize.h":
                   double missing, Py_ssize_t n) noexcept nogil
     void ob_centre_and_scale(double* z, const double* x, const double* mean, const double* inverse,
                              Py_ssize_t n) noexcept nogil
-    void ob_count(const double* x, double* mean, double* deviation, double* inverse, double* weights, double limit,
-                  double h, double enough, double least, Py_ssize_t n) noexcept nogil
+    void ob_count(const double* x, double* mean, double* deviation, double* inverse, double* weights, double* moved,
+                  double limit, double h, double enough, double least, Py_ssize_t n) noexcept nogil
     void ob_sparse_standardize(double* z, const double* x, const Py_ssize_t* index, const double* root, double unit,
                                double limit, Py_ssize_t n) noexcept nogil
     void ob_sparse_count(const double* x, const Py_ssize_t* index, double* deviation, double* root, double* weights,

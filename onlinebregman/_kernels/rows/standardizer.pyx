@@ -1,8 +1,8 @@
 """Rows standardised online: centred and scaled by the statistics of the rows that were learned before.
 
 A value x of a column becomes z = (x - mean) / deviation, clipped to [-LIMIT, LIMIT], and 0 in a column of which no
-deviation is known. Mean and deviation are those of the values so far, clipped like z, so that an absurd value moves
-neither far: see `ops/standardize.h`. Outliers are searched in values that are not clipped, where a column that has been
+deviation is known. Mean and deviation are those of the values so far, except that absurd ones count as LIMIT deviations
+and that a column that has moved is learned anew: see `ops/standardize.h`. Outliers are searched in values that are not clipped, where a column that has been
 constant is only centred. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then costs
 O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
 
@@ -28,6 +28,8 @@ from onlinebregman._kernels.ops.standardize cimport (
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
+# Of each column: deviation, its inverse, mean, weight, and the evidence that it has moved.
+cdef Py_ssize_t N_STATISTICS = 5
 # Standardised values are clipped to this many deviations.
 cdef double LIMIT = 5.0
 # A column of two values has a deviation, to scale by, after this number of values.
@@ -66,7 +68,7 @@ cdef class Standardizer(RowMap):
         self.n_features = self.n_outputs = n_features
         self.centred, self.weight, self.clipped, self.scaled = centred, weight, clipped, scaled or not centred
         self.allow_nan, self.strict = allow_nan and self.centred, strict
-        self.state, self.before = np.zeros(4 * self.n_features), None
+        self.state, self.before = np.zeros(N_STATISTICS * self.n_features), None
         if state is not None:
             np.asarray(self.state)[:] = state
 
@@ -200,6 +202,7 @@ cdef class Standardizer(RowMap):
         cdef double* inverse = deviation + self.n_features
         cdef double* mean = inverse + self.n_features
         cdef double* weights = mean + self.n_features
+        cdef double* moved = weights + self.n_features
         cdef double limit = LIMIT if self.clipped else INFINITY
         cdef Py_ssize_t k
         self.standardize(row, z)
@@ -210,8 +213,8 @@ cdef class Standardizer(RowMap):
             for k in range(row.n):
                 z[k] = NAN if isnan(row.x[k]) and self.seen(k) else z[k]
         if self.centred:
-            ob_count(row.x, mean, deviation, inverse, weights, limit, weight, ENOUGH if self.scaled else INFINITY,
-                     LEAST, row.n)
+            ob_count(row.x, mean, deviation, inverse, weights, moved, limit, weight,
+                     ENOUGH if self.scaled else INFINITY, LEAST, row.n)
             return
         if not self.complete:
             for k in range(row.n):
@@ -223,7 +226,7 @@ cdef class Standardizer(RowMap):
         cdef Py_ssize_t k
         cdef double total = self.weight
         if self.complete:
-            return isfinite(total) and ob_nonfinite(&self.state[0], 4 * self.n_features) == 0
+            return isfinite(total) and ob_nonfinite(&self.state[0], N_STATISTICS * self.n_features) == 0
         for k in range(self.logged):
             total += 0.0 * self.state[self.log[k].column]
         return isfinite(total)
@@ -236,8 +239,8 @@ cdef class Standardizer(RowMap):
         self.complete = self.shape(rows).stored >= self.n_features
         if self.complete:
             if self.before is None:
-                self.before = np.empty(4 * self.n_features)
-            memcpy(&self.before[0], &self.state[0], 4 * self.n_features * sizeof(double))
+                self.before = np.empty(N_STATISTICS * self.n_features)
+            memcpy(&self.before[0], &self.state[0], N_STATISTICS * self.n_features * sizeof(double))
         elif rows.stored > self.capacity:
             log = <Change*> realloc(self.log, rows.stored * sizeof(Change))
             if log == NULL:
@@ -250,7 +253,7 @@ cdef class Standardizer(RowMap):
         cdef Change change
         self.weight = self.weight_before
         if self.complete:
-            memcpy(&self.state[0], &self.before[0], 4 * self.n_features * sizeof(double))
+            memcpy(&self.state[0], &self.before[0], N_STATISTICS * self.n_features * sizeof(double))
         while self.logged > 0:
             self.logged -= 1
             change = self.log[self.logged]
