@@ -249,7 +249,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         if self._indicates_missing or not self._allow_nan or issparse(data.X):
             return None
         maps = [member._learner.row_map for member in self.estimators_]
-        known = next((each.known for each in maps if not isinstance(each, ThresholdMap)), None)
+        known = next((each.known for each in maps if each is not None and not isinstance(each, ThresholdMap)), None)
         if known is None:
             return None
         missing = np.isnan(data.X if self._categories is None else data.X[:, ~self._categories.is_categorical])

@@ -89,7 +89,7 @@ cdef class Standardizer(RowMap):
     @property
     def known(self):
         """Which columns have had a value."""
-        return np.asarray(self.state)[3 * self.n_features:] > 0
+        return np.asarray(self.state)[3 * self.n_features:4 * self.n_features] > 0
 
     cdef bint seen(self, Py_ssize_t column) noexcept nogil:
         return self.state[3 * self.n_features + column] > 0
