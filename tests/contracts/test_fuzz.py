@@ -3,6 +3,7 @@
 import io
 
 import fuzz
+import fuzz_files
 import fuzz_undo
 import numpy as np
 import pytest
@@ -25,9 +26,12 @@ from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry
 from onlinebregman._kernels.matrices.matrix_burg import MatrixBurgGeometry
+from onlinebregman._kernels.matrices.reservoir import Percentiles
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from onlinebregman._kernels.rows.fourier import FourierFeatures
+from onlinebregman._kernels.rows.one_hot import OneHotMap
 from onlinebregman._kernels.rows.standardizer import Standardizer
+from onlinebregman._kernels.rows.thresholds import Bins
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
@@ -67,6 +71,12 @@ def test_no_call_crashes_or_changes_what_it_should_not(part):
 def test_a_refused_call_and_rows_of_weight_zero_leave_no_trace(part):
     """200 calls each; `python tests/fuzz_undo.py` makes more."""
     assert not list(fuzz.findings(range(10 * part, 10 * (part + 1)), seed=16, kind=fuzz_undo.UndoChain))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_files_with_other_numbers_neither_crash_nor_hang(part):
+    """40 files each; `python tests/fuzz_files.py` makes more."""
+    assert not list(fuzz.findings(range(40 * part, 40 * part + 2), seed=0, kind=fuzz_files.FileChain))
 
 
 def test_the_comparison_with_twins_detects_faults(monkeypatch):
@@ -331,6 +341,23 @@ FORGED = {
     "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"], None),
     "weights of other combinations": lambda: Stack(2, None, 0.0, Hedge(2)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
+    "proximal steps without stamps": lambda: _with_state(EuclideanGeometry, l1=1.0),
+    "numbers that are none": lambda: _with_state(EuclideanGeometry, clock=np.nan),
+    "numbers of another kind": lambda: Stack(2, None, 0.0, None, {"factors": np.full((2, 5), -1)}),
+    "far more features": lambda: ForwardLearner(
+        10**6, *ForwardLearner(2, (), 1.0, True, None, True, False, False).__reduce__()[1][1:]
+    ),
+    "far more classes": lambda: SoftmaxLearner(
+        2, 10**6, *SoftmaxLearner(2, 3, 1.0, True, None, 1.0).__reduce__()[1][2:]
+    ),
+    "far more experts": lambda: Hedge(10**6, *Hedge(2).__reduce__()[1][1:]),
+    "statistics of one column": lambda: Standardizer(10**6, True, np.ones(1)),
+    "the last rows of another mixture": lambda: _mixer(history=np.intc(999)),
+    "values counted before there were any": lambda: _bins(-(10**9), 0),
+    "fewer values than are kept": lambda: _bins(0, 5),
+    "percentiles above all": lambda: Percentiles(None, [5.0, 452.0], 1),
+    "distances that are none": lambda: Percentiles(None, [5.0], 1, ([1.0], [np.nan], 1, 0.0)),
+    "a category before the first": lambda: OneHotMap([True], 3, None, [[0, -1]]),
     "no interval": lambda: History(2, None, (np.ones((5, 2)), 0)),
     "too much recorded": lambda: History(2, None, (np.ones((129, 2)), 1)),
     "recorded weights of other experts": lambda: Hedge(2, history=History(3)),
@@ -367,6 +394,17 @@ FORGED = {
 
 def _with_state(cls, **changes):
     return cls(np.ones(3), state=cls(np.ones(3)).get_state() | changes)
+
+
+def _mixer(**fields):
+    kind, (*arguments, state) = AggregatingMixer(Hedge(2), 0.0, 1.0).__reduce__()
+    return kind(*arguments, {**state, "fields": state["fields"] | fields})
+
+
+def _bins(counted, kept):
+    state = list(Bins(1).state)
+    state[0], state[-1] = np.array([kept]), np.array([counted])
+    return Bins(1, tuple(state))
 
 
 def _learner(weights):

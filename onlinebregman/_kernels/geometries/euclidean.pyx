@@ -17,8 +17,8 @@ cdef class EuclideanGeometry(Geometry):
     """
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, radius=INFINITY, state=None):
-        super().__init__(weights, is_signed, upper, state)
         self.radius = radius
+        super().__init__(weights, is_signed, upper, state)
 
     def __cinit__(self):
         self.linear = True

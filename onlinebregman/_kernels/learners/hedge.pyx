@@ -159,7 +159,8 @@ cdef class Hedge(Undoable):
     def __cinit__(self, n_experts, rate=None, share=0.0, prior=None, History history=None, dict state=None):
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
-        self.n_experts, self.share = n_experts, share
+        self.n_experts, self.share, self.learned = n_experts, share, Fields(state)
+        self.learned.expect("losses", n_experts)
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs = np.zeros(n_experts), np.zeros(self.lanes)
@@ -177,7 +178,6 @@ cdef class Hedge(Undoable):
         self.history = History(n_experts) if history is None else history
         if self.history.rows.shape[1] != n_experts:
             raise ValueError(f"history must be of {n_experts} experts; got {self.history.rows.shape[1]}")
-        self.learned = Fields(state)
         self.learned.add("losses", &self.losses[0], self.losses.nbytes)
         self.learned.add("costs", &self.costs[0], n_experts * sizeof(double))
         self.learned.add("totals", &self.totals, sizeof(self.totals))

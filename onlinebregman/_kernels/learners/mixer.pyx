@@ -35,13 +35,16 @@ cdef class Mixer(AtomicLearner):
         self.undoable = ()
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
-        cdef Py_ssize_t lanes = hedge.lanes
+        cdef Py_ssize_t lanes = hedge.lanes, size = hedge.history.size
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
         self.undoable = tuple([part for part in (hedge, self.stack, self.tracker) if part is not None])
         self.memory = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
         self.work = &self.memory[3 * lanes]
-        return self.configured.add("history", &hedge.history.size, sizeof(hedge.history.size))
+        self.configured.add("history", &hedge.history.size, sizeof(hedge.history.size))
+        if hedge.history.size != size:
+            raise ValueError(f"history must be {size}, that of the weights; got {hedge.history.size}")
+        return 0
 
     @property
     def mixer(self):

@@ -71,6 +71,7 @@ cdef class RidgeLearner(AtomicLearner):
         self.target_ndim = 1 + len(target_shape)
         self.length = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
         self.size = self.length + (1 + 3 * self.d + self.m if centred else 0)
+        self.learned.expect("factor", self.size)
         self.memory = np.zeros(self.size)
         self.factor = &self.memory[0]
         self.free_intercept = fit_intercept and (centred or not penalize_intercept)

@@ -95,6 +95,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
+        self.learned.expect("memory", self.vectors() + self.offset(self.padded, 0))
         self.spare = np.zeros(4 * self.vector_stride())
         self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
         for j in range(self.padded):

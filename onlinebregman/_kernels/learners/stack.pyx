@@ -55,6 +55,8 @@ cdef class Stack(Undoable):
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.n = n_experts, VOTES if rate is None else VOTES + 1
         length = n_experts * (n_experts + 1) // 2 + n_experts
+        self.learned = Fields(state)
+        self.learned.expect("factors", self.n * length)
         self.factors, self.b = np.empty((self.n, length)), np.zeros((0 if rate is None else self.n, n_experts))
         self.prior = 1.0 / (1 + self.n) if rate is None else n_experts / <double> (n_experts + self.n)
         self.hedge = Hedge(1 + self.n, rate, share, None, History(1 + self.n, 0)) if hedge is None else hedge
@@ -65,7 +67,6 @@ cdef class Stack(Undoable):
             if hedge is None and rate is not None:
                 self.hedge.costs[1 + j] = np.log(n_experts) / rate
         self.known = &self.residuals
-        self.learned = Fields(state)
         self.learned.add("factors", &self.factors[0, 0], self.factors.nbytes)
         self.learned.add("residuals", &self.residuals, sizeof(self.residuals))
         if rate is not None:

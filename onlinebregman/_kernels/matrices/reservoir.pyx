@@ -268,15 +268,18 @@ cdef class Percentiles:
         self.percents = np.array(percents, dtype=np.float64)
         self.found, self.found_before = np.zeros(self.percents.shape[0]), np.zeros(self.percents.shape[0])
         values, sample, n_distances, next_update = (given, (), 0, 0.0) if state is None else state
+        sample = np.array(sample, dtype=np.float64)
         self.known, self.n = values is not None, len(sample)
         self.n_distances, self.next_update = n_distances, next_update
         if self.known:
             np.asarray(self.found)[:] = values
-        if not (0 < self.percents.shape[0] and self.n <= self.size and self.n <= self.n_distances):
+        if not (0 < self.percents.shape[0] and self.n <= self.size and self.n <= self.n_distances < 1 << 53):
             raise ValueError(
                 f"the sample must have at most {min(self.size, self.n_distances)} of {self.n_distances} distances; "
                 f"got {self.n}"
             )
+        if not all([0 <= percent <= 100 for percent in percents]) or np.isnan(sample).any():
+            raise ValueError(f"percentiles of numbers must be from 0 to 100; got {percents} of {sample}")
         n = self.size if self.measured else 0
         self.sample, self.sample_before, self.buffer = np.zeros(n), np.empty(n), np.empty(n)
         np.asarray(self.sample)[:self.n] = sample

@@ -14,6 +14,7 @@ cdef class Fields:
 
     cdef int add(self, str name, void* at, Py_ssize_t size) except -1
     cdef int assign(self, str name, dict saved) except -1
+    cdef int expect(self, str name, Py_ssize_t n) except -1
     cdef int save(self) except -1
     cdef int allocate(self) except -1
     cdef void restore(self) noexcept nogil

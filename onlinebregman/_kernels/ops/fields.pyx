@@ -25,7 +25,7 @@ def vector_of(values, size):
     """A copy of a vector of this size; the arrays of a file may be of any shape."""
     values = np.array(values, dtype=np.float64)
     if values.shape != (size,):
-        raise ValueError(f"the arrays of a geometry's state must be of shape {(size,)}; got {values.shape}")
+        raise ValueError(f"the arrays of a state must be of shape {(size,)}; got {values.shape}")
     return values
 
 
@@ -75,13 +75,14 @@ cdef class Fields:
         cdef const unsigned char[::1] value
         cdef Py_ssize_t k, start, size
         k, start, size = self.places[name]
-        if name not in saved:  # from a damaged file, as below
-            raise ValueError(f"the numbers to continue from must contain {name}; got {sorted(saved)}")
-        given = saved[name] if isinstance(saved[name], np.ndarray) else np.array(saved[name], dtype=type_of(size))
-        value = np.ascontiguousarray(given).reshape(-1).view(np.uint8)
-        if value.shape[0] != size:
-            raise ValueError(f"{name} must have {size} bytes; got {value.shape[0]}")
+        value = number_of(name, saved, size)
         memcpy(self.each[k].at + start, &value[0], size)
+        return 0
+
+    cdef int expect(self, str name, Py_ssize_t n) except -1:
+        """Before n doubles are allocated for a field: check that a value to continue from has this size."""
+        if self.saved is not None:
+            number_of(name, self.saved, n * <Py_ssize_t> sizeof(double))
         return 0
 
     cdef int save(self) except -1:
@@ -151,6 +152,18 @@ cdef class Undoable:
     cdef void restore(self) noexcept:
         """Undo the call."""
         self.learned.restore()
+
+
+cdef number_of(str name, dict saved, Py_ssize_t size):
+    """The bytes of a value among those of `values`; the arrays of a damaged file may be of any kind."""
+    if name not in saved:
+        raise ValueError(f"the numbers to continue from must contain {name}; got {sorted(saved)}")
+    given = saved[name] if isinstance(saved[name], np.ndarray) else np.array(saved[name], dtype=type_of(size))
+    if given.nbytes != size:
+        raise ValueError(f"{name} must have {size} bytes; got {given.nbytes}")
+    if given.dtype != type_of(size) or np.isnan(given).any():
+        raise ValueError(f"{name} must be of {type_of(size)} and not NaN; got {given!r}")
+    return np.ascontiguousarray(given).reshape(-1).view(np.uint8)
 
 
 cdef type_of(Py_ssize_t size):

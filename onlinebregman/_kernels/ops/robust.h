@@ -92,7 +92,7 @@ static double ob_robust_count(ob_robust *s, double y) {
     else
         s->usual = y, s->votes += 1.0;
     if (s->moves <= OB_FIRST) {
-        if (moved) {
+        if (moved && s->moves >= 1.0) { /* not of a damaged file */
             s->first[(ptrdiff_t)s->moves - 1] = y;
             ob_robust_begin(s, (ptrdiff_t)s->moves);
         }

@@ -25,6 +25,7 @@ from onlinebregman._kernels.ops.standardize cimport (
     ob_centre_and_scale, ob_count, ob_limit, ob_root_of, ob_sparse_count, ob_sparse_standardize,
     ob_standardize
 )
+from onlinebregman._kernels.ops.fields import vector_of
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
@@ -68,9 +69,8 @@ cdef class Standardizer(RowMap):
         self.n_features = self.n_outputs = n_features
         self.centred, self.weight, self.clipped, self.scaled = centred, weight, clipped, scaled or not centred
         self.allow_nan, self.strict = allow_nan and self.centred, strict
-        self.state, self.before = np.zeros(N_STATISTICS * self.n_features), None
-        if state is not None:
-            np.asarray(self.state)[:] = state
+        size = N_STATISTICS * self.n_features
+        self.state, self.before = np.zeros(size) if state is None else vector_of(state, size), None
 
     def __dealloc__(self):
         free(self.log)

@@ -54,6 +54,9 @@ def pairs_of(rank, n_features):
 
 def columns_of(n_features, parts):
     """The columns of a map made of arrays of their parts, which may be those of a damaged file."""
+    parts = list(map(np.asarray, parts))
+    if parts[0].shape != (n_features,):
+        raise ValueError(f"kept must be of shape {(n_features,)}; got {parts[0].shape}")
     columns = np.zeros(n_features, STATE)
     bounds = {"kept": SAMPLE, "different": [size + 1 for size in BINS], "number": np.repeat(BINS, BINS) - 1}
     for name, part in zip(STATE.names, parts, strict=True):
@@ -78,11 +81,14 @@ cdef class Bins:
 
     def __cinit__(self, n_features, state=None):
         cdef Py_ssize_t d = n_features
-        columns, counted = np.zeros(d, STATE), np.zeros(d, np.int64)
-        columns["lower"] = INFINITY
-        if state is not None:
-            *parts, given = state
-            columns, counted[:] = columns_of(d, parts), given
+        if state is None:
+            columns, counted = np.zeros(d, STATE), np.zeros(d, np.int64)
+            columns["lower"] = INFINITY
+        else:
+            *parts, counted = state
+            columns, counted = columns_of(d, parts), np.array(counted, np.int64)
+            if counted.shape != (d,) or np.any(columns["kept"] != np.minimum(counted, SAMPLE)) or np.any(counted >> 53):
+                raise ValueError(f"each column must keep {SAMPLE} values, or all that were counted; got {counted}")
         self.n_features, self.array, self.columns = d, columns, columns
         self.before = np.empty(d, STATE)
         self.counted, self.counted_before, self.saved_in = counted, counted.copy(), np.zeros(d, np.int64)
