@@ -26,6 +26,7 @@ from onlinebregman import (
     OnlineExponentialFamily,
     OnlineGaussian,
     PNormClassifier,
+    PNormRegressor,
 )
 from onlinebregman.pipeline import make_online_pipeline
 
@@ -104,6 +105,16 @@ def test_an_interrupted_fit_keeps_the_previous_model(name, state):
         MemoryError,
         most=16,
     )
+
+
+def test_a_block_of_expensive_numbers_is_interrupted_at_once(soon, state):
+    """Powers of p-norms take as long as many other numbers: the time between checks is counted, not the numbers."""
+    rows = np.random.default_rng(0).normal(size=(100_000, 4))
+    model = PNormRegressor(p=3.5).partial_fit(rows[:5], rows[:5, 0])
+    before = state(model)
+    with pytest.raises(KeyboardInterrupt), soon:
+        model.partial_fit(rows, rows[:, 0])
+    assert state(model) == before
 
 
 def test_the_helper_sees_a_torn_model(state):

@@ -35,7 +35,8 @@ cdef class AtomicLearner:
     cdef Py_ssize_t n_savepoints   # number of savepoints that are not committed yet
     cdef Py_ssize_t n_calls   # number of calls that have learned
     cdef Rows rows            # rows of the last call, as long as it may have to be undone
-    cdef Py_ssize_t work_left  # numbers that may be processed before the next check for signals
+    cdef Py_ssize_t work_left  # numbers that may be processed before the next look at the clock
+    cdef double checked_at    # when signals were checked for, in seconds
     cdef object interrupt     # the exception by which a signal ended the loop
     cdef bint dense           # whether rows must be dense
     cdef bint looks_ahead     # whether `look_ahead` is called
@@ -60,7 +61,7 @@ cdef class AtomicLearner:
     cdef void prepare(self) noexcept
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil
-    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil
+    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil
@@ -95,8 +96,8 @@ cdef inline Py_ssize_t row_width(AtomicLearner learner) noexcept nogil:
 
 
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
-    """Whether a signal has raised an exception; checked whenever enough numbers have been processed."""
-    learner.work_left -= work
+    """Whether a signal has raised an exception; the clock is looked at whenever enough numbers have been processed."""
+    learner.work_left -= work + 1
     return learner.work_left < 0 and learner.signalled()
 
 

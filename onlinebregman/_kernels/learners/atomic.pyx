@@ -12,14 +12,14 @@ If a row would change weights that are not backed up, the call is undone and rep
 
 import numpy as np
 
-from libc.math cimport isfinite
+from libc.math cimport fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.learners.state cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
 from onlinebregman._kernels.learners.transaction cimport (
-    check_idle, parameters_unchanged, work_between_checks, signal_raised, under_way, unnamed
+    WORK_BETWEEN_CHECKS, check_idle, parameters_unchanged, signal_raised, under_way, unnamed, work_between_checks
 )
 from onlinebregman._kernels.ops.fields cimport Fields
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
@@ -29,6 +29,15 @@ from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, open_rows, try_
 cdef extern from "learners/claim.h":
     bint ob_claim(long* flag) noexcept nogil
     void ob_release(long* flag) noexcept nogil
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int timespec_get(timespec* at, int base)
+    enum: TIME_UTC
+
+cdef double SECONDS_BETWEEN_CHECKS = 0.01
 
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
@@ -259,6 +268,8 @@ cdef class AtomicLearner:
                     if status == LEARNED and not row_map.bounded():
                         status = TOO_LARGE
                 error = self.interruption()
+                if error is None and status == LEARNED:
+                    error = signal_raised()  # not after the commit: who is told of an error would learn the rows again
                 if status != LEARNED or error is not None:
                     self.undo_call(rows)
                 if error is not None:
@@ -324,10 +335,11 @@ cdef class AtomicLearner:
 
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
         """Called before the k-th row is fetched, if `looks_ahead` is set: prepare for it and the next ones."""
-        self.prefetch(rows, k + 1)
+        if k + 1 < rows.n_rows:
+            self.prefetch(rows, row_number(rows, k + 1))
 
-    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
-        """Prefetch the memory that the k-th row needs."""
+    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
+        """Prefetch the memory that row i needs."""
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         """About how many numbers are processed to learn a row of n values."""
@@ -392,9 +404,16 @@ cdef class AtomicLearner:
         return self.interrupt
 
     cdef bint signalled(self) noexcept nogil:
-        """Whether a signal has raised an exception."""
+        """Whether a signal has raised an exception; checked if enough time has passed."""
+        cdef timespec now
+        cdef double seconds
+        timespec_get(&now, TIME_UTC)
+        seconds = now.tv_sec + 1e-9 * now.tv_nsec
+        self.work_left = WORK_BETWEEN_CHECKS
+        if fabs(seconds - self.checked_at) < SECONDS_BETWEEN_CHECKS:
+            return False
         with gil:
-            self.work_left, self.interrupt = work_between_checks(), signal_raised()
+            self.checked_at, self.interrupt = seconds, signal_raised()
             return self.interrupt is not None
 
     # --- undoing a call that has returned -----------------------------------------------------------------------

@@ -415,13 +415,13 @@ cdef class Learner(AtomicLearner):
         if self.geometry.looks_ahead:
             block.work.in_block = True
             self.geometry.begin_block(rows, k, block.sample_weight)
-        self.prefetch(rows, k + 1)
+        AtomicLearner.look_ahead(self, rows, block, k)
 
-    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
-        if rows.indices != NULL and k < rows.n_rows and rows.n_columns == self.geometry.n_features:
-            rows.prefetch(row_number(rows, k), &self.geometry.weights[0], self.geometry.per_feature)
+    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
+        if rows.indices != NULL and rows.n_columns == self.geometry.n_features:
+            rows.prefetch(i, &self.geometry.weights[0], self.geometry.per_feature)
             if self.geometry.pending:
-                rows.prefetch(row_number(rows, k), &self.geometry.threshold_stamp[0], self.geometry.per_feature)
+                rows.prefetch(i, &self.geometry.threshold_stamp[0], self.geometry.per_feature)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:

@@ -130,6 +130,9 @@ cdef class MixtureLearner(Ensemble):
             self.parts[k].link = link_of(self.links[k], known)
             self.n_forecasts += 1 if self.parts[k].link == IDENTITY else 2
 
+    cdef double total_loss(self) noexcept nogil:
+        return self.mixer.total_loss()
+
     def __dealloc__(self):
         free(self.parts)
         free(self.rowwise)
@@ -423,9 +426,9 @@ cdef class MixtureLearner(Ensemble):
         cdef bint sparse = (<Rows> self.block_rows).indices != NULL
         cdef Outcome own = outcome[0]  # not written there for each row: those of tasks share lines of the cache
         for i in range(self.chunk.n):
-            for j in range(lockstep.n + self.n_rowwise if sparse else 0):
+            for j in range(lockstep.n + self.n_rowwise if sparse and i + 1 < self.chunk.n else 0):
                 k = lockstep.index[j] if j < lockstep.n else self.rowwise[j - lockstep.n]
-                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i] + 1)
+                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i + 1])
             own.row = i
             own.status = self.learn_row_of_chunk(i, lockstep, work, &own)
             if own.status != LEARNED:

@@ -270,10 +270,10 @@ cdef class MultiLearner(Ensemble):
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.n * (<AtomicLearner> self.members[0]).effort(n)
 
-    cdef void prefetch(self, Rows rows, Py_ssize_t k) noexcept nogil:
+    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):
-            (<AtomicLearner> self.members[q]).prefetch(rows, k)
+            (<AtomicLearner> self.members[q]).prefetch(rows, i)
 
     cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k

@@ -1,6 +1,9 @@
 cdef bint parameters_unchanged(dict attributes)
 cdef bint unnamed(dict attributes)
 cdef bint under_way(dict attributes)
+cdef enum:
+    WORK_BETWEEN_CHECKS = 1 << 13  # numbers processed between two looks at the clock: at least some microseconds
+
 cdef Py_ssize_t work_between_checks() noexcept
 cdef object signal_raised()
 cdef int check_idle(bint busy) except -1

@@ -13,19 +13,16 @@ from cpython.object cimport PyObject
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.pythread cimport PyThread_get_thread_ident
 
-cdef enum:
-    WORK_BETWEEN_CHECKS = 1 << 24  # numbers processed between two checks for signals: some milliseconds
-
 cdef long main_thread = threading.main_thread().ident
-cdef dict learning = {}  # id(vars(estimator)) of each estimator that is learning: the thread in which it learns
+cdef dict learning = {}  # id(vars(estimator)) of each estimator that is learning: (the thread in which it learns,)
 
 
 cdef bint under_way(dict attributes):
     """Whether another thread is in a transaction of the estimator with these attributes."""
     if len(learning) == 0:
         return False
-    thread = learning.get(id(attributes))
-    return thread is not None and thread != PyThread_get_thread_ident()
+    claim = learning.get(id(attributes))
+    return claim is not None and claim[0] != PyThread_get_thread_ident()
 
 
 cdef class Validated:
@@ -87,7 +84,7 @@ cdef bint unnamed(dict attributes):
 
 
 cdef Py_ssize_t work_between_checks() noexcept:
-    """How many numbers a loop may process before it checks for signals, which only the main thread receives."""
+    """How many numbers a loop may process before it looks at the clock; only the main thread receives signals."""
     return WORK_BETWEEN_CHECKS if PyThread_get_thread_ident() == main_thread else PY_SSIZE_T_MAX
 
 
@@ -157,13 +154,13 @@ cdef class Transaction:
     def add(self, *estimators):
         """Add estimators that the body may change."""
         cdef dict attributes
-        thread = PyThread_get_thread_ident()
         for estimator in estimators:
             attributes = vars(estimator)
-            if id(attributes) not in learning:
-                learning[id(attributes)] = thread
+            own = (PyThread_get_thread_ident(),)
+            claim = learning.setdefault(id(attributes), own)  # in one step, also without the GIL
+            if claim is own:
                 self.claimed.append(id(attributes))
-            elif learning[id(attributes)] != thread:
+            elif claim != own:
                 raise _busy(estimator)
             savepoints = []
             self.before.append((attributes, dict(attributes), savepoints))

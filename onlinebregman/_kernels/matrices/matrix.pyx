@@ -292,11 +292,13 @@ cdef class LogDetGeometry(MatrixGeometry):
         cdef Py_ssize_t d = self.n_features
         cdef double* q = self.inverse_diagonal()
         cdef double size = 0.0, factor, doubt
+        cdef Py_ssize_t i
         cdef double condition = ob_inverse_diagonal(q, self.diagonal(), x, y, c, d, &size)
         factor = max(above, 1.0 / above) * max(below, 1.0 / below)
         doubt = 4.0 * EPS * sqrt(<double> d) * factor * (1.0 + fabs(c) * size) * condition
         if doubt <= DOUBT and condition >= 0.9 * d and is_sound(condition, d):
-            ob_axpy(q, q, -doubt, d)
+            for i in range(d):
+                q[i] += doubt * q[i]
         elif not self.refactor():
             with gil:
                 self.failure = ValueError(
@@ -347,10 +349,13 @@ cdef bint invert_factor(double* a, double* buffer, Py_ssize_t d) noexcept nogil:
     Not by LAPACK, as starting its threads in the middle of the loop would take longer than a small factor.
     """
     cdef Py_ssize_t i, k
+    cdef double lost
     for k in range(d):
         if not (a[k * (d + 1)] > 0 and isfinite(a[k * (d + 1)])):
             return False
-        ob_axpy(a + k * (d + 1), a + k * (d + 1), 1.0 - 1.0 / sqrt(a[k * (d + 1)]), d - k)
+        lost = 1.0 - 1.0 / sqrt(a[k * (d + 1)])
+        for i in range(k * (d + 1), (k + 1) * d):
+            a[i] -= lost * a[i]
         for i in range(k + 1, d):
             ob_axpy(a + i * (d + 1), a + k * d + i, a[k * d + i], d - i)
     for i in range(d - 1, -1, -1):

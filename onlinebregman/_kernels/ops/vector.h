@@ -152,17 +152,22 @@ OB_INLINE double ob_total(const int ob_width, const ob_lanes *s) {
 #else
 typedef double ob_lanes[15]; /* eight, four, two, one */
 #define OB_INLINE static inline
-OB_INLINE ptrdiff_t ob_lane(ptrdiff_t i, ptrdiff_t n) {
-    const ptrdiff_t left = n % OB_LANES, k = i - (n - left);
-    return k < 0 ? i % OB_LANES : k < (left & 4) ? 8 + k : k < (left & 6) ? 12 + (k & 1) : 14;
-}
 #define OB_LANE(s) ((s)[lane])
+#define OB_EACH(first, last, BODY)                                                                                     \
+    for (ptrdiff_t lane = (first); lane < (last); ++lane, ++i) {                                                       \
+        BODY(double, OB_LOAD1, OB_LANE)                                                                                \
+    }
 #define OB_REDUCE(n, BODY)                                                                                             \
     do {                                                                                                               \
-        for (ptrdiff_t i = 0; i < (n); ++i) {                                                                          \
-            const ptrdiff_t lane = ob_lane(i, n);                                                                      \
-            BODY(double, OB_LOAD1, OB_LANE)                                                                            \
-        }                                                                                                              \
+        ptrdiff_t i = 0;                                                                                               \
+        while (i + OB_LANES <= (n))                                                                                    \
+            OB_EACH(0, 8, BODY)                                                                                        \
+        if ((n) & 4)                                                                                                   \
+            OB_EACH(8, 12, BODY)                                                                                       \
+        if ((n) & 2)                                                                                                   \
+            OB_EACH(12, 14, BODY)                                                                                      \
+        if ((n) & 1)                                                                                                   \
+            OB_EACH(14, 15, BODY)                                                                                      \
     } while (0)
 OB_INLINE double ob_total(const int ob_width, const ob_lanes *lanes) {
     const double *s = *lanes;
