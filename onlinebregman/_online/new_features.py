@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.atomic import AtomicLearner
+from .._kernels.rows.fourier import FourierFeatures
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
@@ -92,7 +93,7 @@ class _Wider:
             return wide | ({"least": min(old["least"], new["least"])} if "least" in old else {})
         if isinstance(old, tuple | list) and isinstance(new, tuple | list):
             return type(old)(self(*pair) for pair in zip(old, new, strict=True))
-        if isinstance(old, AtomicLearner | Geometry | RowMap) and new is not None:
+        if isinstance(old, AtomicLearner | Geometry | RowMap | FourierFeatures) and new is not None:
             if id(old) not in self.made:
                 self.made[id(old)] = self.object(old, new)
             return self.made[id(old)]
@@ -119,7 +120,10 @@ class _Wider:
             raise ValueError("Features can only be added to a model whose parameters have not changed since it began.")
         if isinstance(old, Standardizer):
             return self.standardizer(old)
-        if hasattr(old, "with_features"):
+        if isinstance(old, FourierFeatures):  # what they are of rows in which the new features are 0 remains
+            (frequencies, phases), (others, _) = old.__reduce__()[1], new.__reduce__()[1]
+            return FourierFeatures(np.c_[frequencies, others[:, self.n :]], phases)
+        if hasattr(old, "with_features") and old.features is None:
             return old.with_features(self.m, self(old.row_map, new.row_map))
         (kind, arguments), (_, others) = old.__reduce__(), new.__reduce__()
         if isinstance(old, Geometry) and self.total is not None:

@@ -100,10 +100,10 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     def _indicate_missing(self, n: int) -> None:
         """Before the first row with a missing number is learned: continue with indicators of them, of up to n columns.
 
-        They have been 0 in all rows. Random features have none.
+        They have been 0 in all rows.
         """
         row_map = self._learner.row_map
-        if n > 0 and isinstance(row_map, Standardizer | OneHotMap) and getattr(self._learner, "features", None) is None:
+        if n > 0 and isinstance(row_map, Standardizer | OneHotMap):
             self._grow(np.zeros((1, self.n_features_in_)), self._learner.n_features + n, _n_missing=n)
         elif row_map is not None:
             row_map.admit_missing()

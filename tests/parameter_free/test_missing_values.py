@@ -157,16 +157,18 @@ def test_gaps_that_say_nothing_cost_little(model):
     assert progressive_loss(model, X, y) < 1.01 * progressive_loss(without, X, y)
 
 
-@pytest.mark.parametrize("kind", ["forward", "scale_invariant", "normalized_adagrad", "diagonal_newton"])
+@pytest.mark.parametrize("kind", ["forward", "kernel", "scale_invariant", "normalized_adagrad", "diagonal_newton"])
 def test_members_of_each_kind_have_indicators(model, kind):
     X, y = telling(model, 2.5)
     kinds = {"forward": (ForwardClassifier, ForwardRegressor)}
     kinds["scale_invariant"] = ScaleInvariantClassifier, ScaleInvariantRegressor
+    kinds["kernel"] = ForwardClassifier, ForwardRegressor
     given = {"standardize": True} | ({} if kind in kinds else {"divergence": kind})
+    given |= {"random_features": 32, "gamma": 0.1, "alpha": 0.1} if kind == "kernel" else {}
     member = kinds.get(kind, (MirrorDescentClassifier, MirrorDescentRegressor))[not is_classifier(model)](**given)
     model = learn(type(model)(members=[member]), X, y)
     assert np.diff(score(model, np.array([[0.0] * 4, [np.nan, 0.0, 0.0, 0.0]])))[0] > 1.0
-    assert model.estimators_[0].coef_.shape[-1] == 8
+    assert model.estimators_[0].coef_.shape[-1] == (32 if kind == "kernel" else 8)
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])
