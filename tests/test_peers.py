@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def script(monkeypatch):
         importlib.import_module(name).main()
 
     return run
+
+
+@pytest.mark.parametrize("how", [["-m", "benchmarks.peers.vectors"], ["benchmarks/peers/vectors.py"]])
+def test_scripts_run_as_modules_and_as_files(how):
+    done = subprocess.run([sys.executable, *how, "--help"], cwd=PEERS.parents[1], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("usage:"), done.stderr
 
 
 class SaysWhatItLearnedLast:

@@ -5,7 +5,7 @@
  *
  *     m += g u s,    s *= sqrt((1 - g)(1 + g u^2)),    w += h,
  *
- * which is Welford's rule in units of s, so that nothing overflows. A value beyond OB_FAR limits adds 3 to e, any other
+ * which is Welford's rule in units of s, so that nothing overflows. A value beyond OB_BEYOND limits adds 3 to e, any other
  * one takes 1 from it as long as e > 0 (Page's cumulative sums): if more than a quarter of the values are far, the
  * column has moved, and once e is OB_MOVED, its values so far are forgotten.
  *
@@ -18,7 +18,7 @@
 #include "vector.h"
 
 #define OB_ABSURD 40.0     /* limits */
-#define OB_FAR 2.0         /* limits */
+#define OB_BEYOND 2.0         /* limits */
 #define OB_MOVED 24.0      /* eight far values in a row */
 #define OB_NEAR 0.005
 #define OB_LOST 1e-12      /* a value this small against the deviation of two is lost in it */
@@ -102,7 +102,7 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
 OB_CLONES static int64_t ob_count_known(const double *restrict x, double *restrict mean, double *restrict deviation,
                                         double *restrict inverse, double *restrict weights, double *restrict moved,
                                         double limit, double h, ptrdiff_t n) {
-    const double far = OB_FAR * limit;
+    const double far = OB_BEYOND * limit;
     int64_t others = 0;
     for (ptrdiff_t i = 0; i < n; ++i) {
         const int present = x[i] == x[i], counts = present && deviation[i] > 0.0;
