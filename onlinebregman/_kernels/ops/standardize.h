@@ -5,9 +5,9 @@
  *
  *     m += g u s,    s *= sqrt((1 - g)(1 + g u^2)),    w += h,
  *
- * which is Welford's rule in units of s, so that nothing overflows. A value beyond OB_BEYOND limits adds 3 to e, any other
- * one takes 1 from it as long as e > 0 (Page's cumulative sums): if more than a quarter of the values are far, the
- * column has moved, and once e is OB_MOVED, its values so far are forgotten.
+ * which is Welford's rule in units of s, so that nothing overflows. A value beyond OB_BEYOND limits adds 3 to e, any
+ * other one takes 1 from it as long as e > 0 (Page's cumulative sums): if more than a quarter of the values are far,
+ * the column has moved, and once e is OB_MOVED, its values so far are forgotten.
  *
  * At the start nobody knows which value is the absurd one. While there are only two values, -s is stored, and in place
  * of e the share of the larger one. If the third is nearer to one of these than OB_NEAR of what lies between them, the
