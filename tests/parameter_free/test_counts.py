@@ -14,7 +14,7 @@ from onlinebregman._online.compiled import make_loss
 from onlinebregman.losses import PoissonLoss, TweedieLoss, resolve_loss
 
 
-def stream(loss, mean, n=3000, seed=0):
+def stream(loss, mean, n=3000, seed=0, claims=0.5):
     """Rows, targets of this mean, weights (exposures of counts per unit of exposure), and the expected targets."""
     rng = np.random.default_rng(seed)
     X = np.c_[rng.normal(size=n), 0.01 * rng.normal(size=n) + 5, rng.uniform(0, 100, n), rng.random(n) < 0.3]
@@ -25,8 +25,8 @@ def stream(loss, mean, n=3000, seed=0):
         return X, rng.poisson(exposure * expected) / exposure, exposure, expected
     if loss == "gamma":
         return X, rng.gamma(2.0, expected / 2.0), np.ones(n), expected
-    claims = rng.poisson(0.5 * np.sqrt(expected / mean))
-    return X, rng.gamma(np.maximum(claims, 1), 2.0 * np.sqrt(expected * mean)) * (claims > 0), np.ones(n), expected
+    numbers = rng.poisson(claims * np.sqrt(expected / mean))
+    return X, rng.gamma(np.maximum(numbers, 1), np.sqrt(expected * mean) / claims) * (numbers > 0), np.ones(n), expected
 
 
 def progressive(model, X, y, weights, expected):
@@ -50,6 +50,13 @@ def test_totals_are_right_and_the_deviance_that_of_a_second_order_model(loss, me
     _, expected = progressive(ForwardRegressor(loss=loss, standardize=True), *rows)
     assert deviance < 1.015 * expected
     assert abs(total - 1) < (0.1 if loss == "tweedie" else 0.04)
+
+
+@pytest.mark.parametrize("mean", [1.0, 100.0])
+def test_totals_do_not_remember_how_far_members_had_to_go(mean):
+    rows = stream("tweedie", mean, seed=3, claims=0.15)
+    total, _ = progressive(ParameterFreeRegressor(loss="tweedie", random_features=0, thresholds=False), *rows)
+    assert abs(total - 1) < 0.1
 
 
 def test_exposures_are_weights_of_rates():

@@ -11,6 +11,7 @@ from onlinebregman._kernels.learners.stacked_mixers cimport CentredMixer
 from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_clip, ob_robust_known, ob_robust_limit
 
 cdef double GAIN = 3.0        # of the steps of the shift over those of the best shift of all rows, which lags behind
+cdef double SETTLED = 50.0    # equal targets above 0, before which experts are still on their way to the mean
 
 
 @cython.final
@@ -107,7 +108,8 @@ cdef class LinkedMixer(CentredMixer):
         mixed += self.stats.shift - self.known.shift
         self.totals.information += weight * max(self.loss.curvature(mixed, self.target), LEAST_CURVATURE)
         rate = GAIN / self.totals.information
-        self.stats.shift -= rate * line_step(self.loss, mixed, rate, weight, self.target)
+        if self.totals.spread * SETTLED < 1.0:
+            self.stats.shift -= rate * line_step(self.loss, mixed, rate, weight, self.target)
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         """Count a target. While all are 0, or at another end of the domain, predictions are as if there were a one."""
