@@ -6,8 +6,8 @@ import argparse
 import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from . import __version__
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo.set_defaults(run=_demo)
     add_commands(commands)
     options = parser.parse_args(arguments)
-    if threading.current_thread() is threading.main_thread():  # what is half written is removed
+    with suppress(ValueError):  # of another thread than the main one; what is half written is removed
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         options.run(options)
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except (OSError, ValueError, ImportError) as error:
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-        print(f"{parser.prog} {options.command}: {error}{notes}", file=sys.stderr)
+        print(f"{parser.prog} {options.command}: {error}{notes}".replace("\n", " "), file=sys.stderr)
         return 1
     return 0
 

@@ -153,6 +153,8 @@ def test_rows_whose_labels_come_together(folder):
     for first in range(0, 300, 7):
         expected.partial_fit(X[first : first + 7], NAMES[y[first : first + 7]], classes=sorted(NAMES))
     assert load_model("m.zip").cumulative_loss_ == expected.cumulative_loss_
+    for again in ([], ["--delay", "7", "-e", "ParameterFreeClassifier"]):  # nothing left to learn
+        assert main(["learn", "cells.csv", "-m", "m.zip", *again]) == 0 and load_model("m.zip").t_ == 300
     assert main(["learn", "cells.csv", "-m", "n.zip", "--delay", "7", "-e", "ForwardClassifier"]) == 1
 
 
@@ -372,7 +374,7 @@ REFUSED = {
     "two quotes": (cell(60, 2, '"red', cell(30, 2, '"red')), "line 30: .* Close its quotes"),
     "short": (CSV.replace(",", "", 1), "line 2: 5 values, but 4 in the first line. Set sep"),
     "separators at ends": (ENDS, "line 1: the target 'Unnamed: 5' .* remove separators at the ends"),
-    "separators at ends of rows": (ENDS.replace(",\n", "\n", 1), "line 2: 6 values.* at the ends of lines"),
+    "separators at ends of rows": (ENDS.replace(",\n", "\n", 1), "line 2: 6 values.* at ends of lines"),
     "comment": ("# by hand\n" + CSV, "line 2: 5 values, but 1 in the first line"),
     "another separator": (CSV.replace(",", ";"), "line 1: the target 'a;b;c;d;y' must have .*--sep"),
     "latin-1": (cell(17, 2, "grün").encode("latin-1"), "line 17: byte 0xfc is not utf-8. Set encoding"),
@@ -423,22 +425,22 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.csv -t z", "must have a column 'z'; got"),
         ("cells.csv -t ²", "must have a column '²'; got"),
         ("cells.csv --continue", "m.zip"),
-        ("cells.csv --sep ab", "sep must be one character; got 'ab'"),
+        ("cells.csv --sep ab", "sep one character; got None, 'ab'"),
         ("- --quiet", "give --classes"),
-        ("- --format svmlight --n-features 3", "Standard input must be CSV"),
-        ("cells.svm", "give --n-features"),
-        ("far.svm --n-features 3", "far.svm, line 1: .*below n_features=3 "),
+        ("- --format svmlight --n-features 3", "svmlight needs a file, as standard input is text"),
+        ("cells.svm", "and --n-features, which no file tells"),
+        ("far.svm --n-features 3", "far.svm, line 1: .*with n_features=3 "),
         ("book.xlsx", "a spreadsheet: save it as CSV"),
         ("data.arff", "ARFF: give the frame of scipy.io.arff.loadarff"),
         ("data.vw", "Vowpal Wabbit's: write it as svmlight"),
         ("two.zip", "Multiple files found in ZIP file.*Unpack it"),
-        ("packed.csv.gz", "packed.csv.gz is damaged"),
+        ("packed.csv.gz", "packed.csv.gz cannot be read, or is damaged"),
         ("empty", "empty is a folder without parquet files"),
         ("bad.jsonl", "bad.jsonl, line 2: this is no JSON"),
         ("list.jsonl", "list.jsonl, line 1: no object"),
         ("nested.jsonl", "line 1: column 'a' has {'b': 1}, which is neither a number nor text"),
         ("when.parquet", "row 0: column 'when' has Timestamp.*which is a date.*--dates"),
-        ("bad.parquet", "bad.parquet is no parquet file"),
+        ("bad.parquet", "bad.parquet cannot be read"),
         ("cells.csv -e ForwardClassifier --drop x1 x99", "must have a column 'x99'"),
     ],
 )

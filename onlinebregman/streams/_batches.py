@@ -35,8 +35,7 @@ class ArrayBatches:
     y : array-like of shape (n_samples,) or path, default=None
         Targets.
     batch_size : int, default=10_000
-        Rows of a batch. The learned model does not depend on it, except for what an estimator lets the first batch
-        decide, as the `prior` of a metric.
+        Rows of a batch, which do not change the model, unless an estimator lets the first batch decide something.
 
     Examples
     --------
@@ -86,11 +85,14 @@ def damage(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not isinstance(error, _DAMAGES) and type(error).__name__ != "ZstdError":
+        several = str(error).startswith("Multiple files found")  # by pandas
+        if not (several or isinstance(error, _DAMAGES) or type(error).__name__ in ("ZstdError", "ArrowInvalid")):
             raise
         if getattr(error, "errno", None) is not None:  # such as a file that does not exist
             raise
-        raise ValueError(f"{path} is damaged, or not of the encoding or packing that is given: {error}.") from error
+        said = str(error).splitlines()[0]
+        remedy = "Unpack it, and give one of them" if several else "Set its format, packing or encoding"
+        raise ValueError(f"{path} cannot be read, or is damaged: {said}. {remedy}.") from error
 
 
 class SVMLightBatches:
@@ -106,17 +108,7 @@ class SVMLightBatches:
         Size of a batch in bytes.
     zero_based : bool or "auto", default="auto"
         Whether columns are counted from 0. "auto": they are if the file has a column 0, and are counted from 1 if it
-        has a column `n_features`.
-
-    Attributes
-    ----------
-    zero_based_ : bool
-        Whether columns are counted from 0, known when rows are read.
-
-    Raises
-    ------
-    ValueError
-        On reading, if "auto" finds neither column, or both.
+        has a column `n_features`; neither of them, or both, is an error. Known as `zero_based_` when rows are read.
 
     Examples
     --------
@@ -160,11 +152,11 @@ class SVMLightBatches:
                         try:
                             parsed(line)
                         except (ValueError, OverflowError) as error:
-                            raise ValueError(
-                                f"{self.path}, line {number}: lines must be `target column:value column:value ...`, "
-                                f"with columns below n_features={self.n_features} (--n-features); got "
-                                f"{line[:50].decode(errors='replace').strip()!r} ({error})."
-                            ) from error
+                            text = line[:50].decode(errors="replace").strip()
+                            said = (
+                                f"{self.path}, line {number}: got {text!r} ({error}), with n_features={self.n_features}"
+                            )
+                            raise ValueError(f"{said} (--n-features). Write `target column:value ...`.") from error
                     raise
                 n_read += len(lines)
                 yield batch
@@ -173,11 +165,10 @@ class SVMLightBatches:
         """Whether columns are counted from 0; reads until that is known."""
         rows = 0
         with closing(self._parsed(zero_based=True)) as batches:
-            for X, y in batches:
-                first, last = (X.indices == 0).any(), (X.indices >= self.n_features).any()
-                if first or last:
+            for X, _ in batches:
+                rows += X.shape[0]
+                if (first := (X.indices == 0).any()) or (X.indices >= self.n_features).any():
                     return bool(first)  # with both, the last one is refused on reading
-                rows += len(y)
         if rows == 0:
             return True
         raise ValueError(

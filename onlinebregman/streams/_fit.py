@@ -7,8 +7,9 @@ import os
 import re
 import sys
 import time
+import zlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from numbers import Integral
@@ -17,15 +18,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch, check_scalar
 
+from .._online.categories import columns_of, is_missing
 from .._online.validation import is_fitted
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import description, full_parameters, load_model, save_model
 from ._frames import FileFrames, frame_of_arrow, needed, place
-from ._identity import checksums
 
 START_OVER = "resume=False to start over (--restart on the command line)"
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
@@ -58,8 +60,8 @@ def fit_stream(
         of DuckDB have. Or tuples (X, y), (X, y, sample_weight) or (X, None), as of `ArrayBatches`. A path is read by
         `FileFrames`. A source is an object that knows its positions: `read(position)` returns an iterator of tuples
         (position behind it, batch), from the first batch on for the position None; positions are whatever `save_model`
-        writes, such as offsets of a log, and `identity`, if it has one, is a text that tells it from other sources. The
-        next batches are read in a thread while one is learned.
+        writes, such as offsets of a log, and `identity` is a text that tells it from other sources. The next batches
+        are read in a thread while one is learned.
     target : str or int, default=None
         Name or number of the column of targets in frames; negative numbers count from the last column. The other
         columns are X. None: frames have no targets.
@@ -94,18 +96,9 @@ def fit_stream(
     Returns
     -------
     result : :class:`~sklearn.utils.Bunch`
-        With the attributes
-
-        estimator : estimator object
-            The copy that has learned.
-        n_rows : int
-            Rows learned, including those before a checkpoint.
-        score : float
-            The mean score; NaN if there is none.
-        curve : ndarray of shape (n_points,)
-            The mean score up to `curve_rows`, at most 256 points for a stream of any length.
-        curve_rows : ndarray of shape (n_points,)
-            Rows of the stream.
+        With the attributes `estimator`, the copy that has learned; `n_rows`, the rows learned, including those before a
+        checkpoint; `score`, the mean score, NaN if there is none; `curve` and `curve_rows`, arrays of the mean scores
+        up to rows of the stream, at most 256 for a stream of any length.
 
     Raises
     ------
@@ -114,33 +107,22 @@ def fit_stream(
         is of another estimator, of other parameters, of another scoring, or of other rows, or the stream ends before
         it, or has no rows at all. An error of the estimator is passed on, with a note that names the rows, and the line
         of a file; the last checkpoint is kept.
-    ImportError
-        If the stream needs pandas or pyarrow, and they are not installed.
     OSError
         If the checkpoint cannot be written; before a row is read, if there is no such folder.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from onlinebregman import ImplicitGDRegressor
-    >>> from onlinebregman.streams import ArrayBatches, fit_stream
-    >>> X = np.random.default_rng(0).normal(size=(5000, 3))
-    >>> batches = ArrayBatches(X, X @ [1.0, 2.0, 3.0], batch_size=1000)
-    >>> result = fit_stream(ImplicitGDRegressor(), batches, checkpoint="model.zip")
-    >>> result.n_rows, result.estimator.coef_.round(2)
-    (5000, array([1., 2., 3.]))
-    >>> fit_stream(ImplicitGDRegressor(), batches, checkpoint="model.zip").n_rows  # nothing left to learn
-    5000
-
-    Frames of pandas:
-
     >>> import pandas as pd
-    >>> frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=X @ [1.0, 2.0, 3.0])
-    >>> frame.to_csv("measured.csv", index=False)
+    >>> from onlinebregman import ImplicitGDRegressor
+    >>> from onlinebregman.streams import fit_stream
+    >>> frame = pd.DataFrame(np.random.default_rng(0).normal(size=(5000, 2)), columns=["a", "b"])
+    >>> frame.assign(y=frame["a"] + 2.0 * frame["b"]).to_csv("measured.csv", index=False)
     >>> chunks = pd.read_csv("measured.csv", chunksize=1000)
-    >>> fit_stream(ImplicitGDRegressor(), chunks, target="y").estimator.feature_names_in_
-    array(['a', 'b', 'c'], dtype=object)
-    >>> fit_stream(ImplicitGDRegressor(), "measured.csv", target="y").n_rows
+    >>> result = fit_stream(ImplicitGDRegressor(), chunks, target="y", checkpoint="model.zip")
+    >>> result.n_rows, result.estimator.coef_.round(2)
+    (5000, array([1., 2.]))
+    >>> fit_stream(ImplicitGDRegressor(), "measured.csv", target="y", checkpoint="model.zip").n_rows  # nothing is left
     5000
     """
     if not hasattr(estimator, "partial_fit"):
@@ -197,13 +179,8 @@ def fit_stream(
     if path is not None and (course.n_rows > saved_at or not path.exists()):
         save_model(model, path, extra=vars(course))
     reports.show(course, None, last=True)
-    return Bunch(
-        estimator=model,
-        n_rows=course.n_rows,
-        score=course.mean,
-        curve=np.array(course.curve),
-        curve_rows=np.array(course.curve_rows),
-    )
+    curve, curve_rows = np.array(course.curve), np.array(course.curve_rows)
+    return Bunch(estimator=model, n_rows=course.n_rows, score=course.mean, curve=curve, curve_rows=curve_rows)
 
 
 class _Course:
@@ -223,10 +200,8 @@ class _Course:
     def score_by(self, scoring: str, path: Path | None) -> None:
         """The scores of a curve are all by one scoring."""
         if self.scoring not in ("", scoring):
-            raise ValueError(
-                f"{path} is a checkpoint with scoring = {self.scoring}; got {scoring}. Give the same scoring, or "
-                f"{START_OVER}."
-            )
+            said = f"{path} is a checkpoint with scoring = {self.scoring}; got {scoring}"
+            raise ValueError(f"{said}. Give the same scoring, or {START_OVER}.")
         self.scoring = scoring
 
     def count(self, score: float, n: float) -> None:
@@ -285,15 +260,14 @@ def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, 
         raise ValueError(f"{path} is a model, but not a checkpoint; give another file, or {START_OVER}.")
     vars(course).update(extra)
     if type(model) is not type(estimator) or full_parameters(model) != full_parameters(estimator):
-        raise ValueError(
-            f"{path} is a checkpoint of {model!r}, not of {estimator!r}; give another file, or {START_OVER}."
-        )
+        said = f"{path} is a checkpoint of {model!r}, not of {estimator!r}"
+        raise ValueError(f"{said}; give another file, or {START_OVER}.")
     return model, course
 
 
 def _frames(stream: Any) -> Iterable[Any]:
     """The frames or tuples of a stream."""
-    if hasattr(stream, "iloc") or hasattr(stream, "get_columns"):  # a frame of pandas or polars
+    if _is_frame(stream):
         return [stream]
     if hasattr(stream, "to_batches"):  # a table or a dataset of pyarrow
         return stream.to_batches()
@@ -302,19 +276,23 @@ def _frames(stream: Any) -> Iterable[Any]:
     return stream
 
 
+def _is_frame(part: Any) -> bool:
+    return hasattr(part, "iloc") or hasattr(part, "get_columns")  # of pandas or polars
+
+
 def _as_tuple(batch: Any, target: str | int | None, number: int) -> tuple[Any, ...]:
     """A frame as (X, y)."""
     if isinstance(batch, tuple) and len(batch) in (2, 3):
         if target is not None:
             raise ValueError(f"Batch {number} is a tuple, and target is for frames. Leave it out.")
         return batch
-    if hasattr(batch, "to_pandas") and not hasattr(batch, "get_columns"):  # of pyarrow
+    if hasattr(batch, "to_pandas") and not _is_frame(batch):  # of pyarrow
         batch = frame_of_arrow(batch)
-    if not (hasattr(batch, "iloc") or hasattr(batch, "get_columns")):
-        raise ValueError(
-            f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight), or a frame of pandas, polars or pyarrow; "
-            f"got {type(batch).__name__}. Give a list of such tuples or frames."
+    if not _is_frame(batch):
+        said = (
+            f"a frame of pandas, polars or pyarrow; got {type(batch).__name__}. Give a list of such tuples or frames."
         )
+        raise ValueError(f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight), or {said}")
     if target is None:
         return batch, None
     name = batch.columns[place(target, batch.columns, "Frames")]
@@ -324,14 +302,11 @@ def _as_tuple(batch: Any, target: str | int | None, number: int) -> tuple[Any, .
 
 def _rest(stream: Any, target: str | int | None, course: _Course, path: Path | None) -> Generator[Any, None, None]:
     """The batches after the rows that were learned, with the positions behind them of a source that knows them."""
-    if hasattr(stream, "read") and not isinstance(stream, Iterator):
-        identity = str(getattr(stream, "identity", ""))
-        if course.n_rows and (course.position is None or course.identity != identity):
-            raise ValueError(
-                f"{path} is a checkpoint of the source {course.identity!r}, not of {identity!r}; give that one, or "
-                f"{START_OVER}."
-            )
-        course.identity = identity
+    if hasattr(stream, "read") and hasattr(stream, "identity"):
+        if course.n_rows and (course.position is None or course.identity != stream.identity):
+            said = f"{path} is a checkpoint of the source {course.identity!r}, not of {stream.identity!r}"
+            raise ValueError(f"{said}; give that one, or {START_OVER}.")
+        course.identity = stream.identity
         for number, (position, batch) in enumerate(stream.read(course.position)):
             yield position, _as_tuple(batch, target, number)
         return
@@ -343,25 +318,50 @@ def _rest(stream: Any, target: str | int | None, course: _Course, path: Path | N
         raise ValueError(other)
     passed, seen = 0, [0, 0, 0]
     for number, batch in enumerate(_frames(stream)):
-        X, y, weights = (*_as_tuple(batch, target, number), None)[:3]
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        parts = (*_as_tuple(batch, target, number), None)[:3]
+        n = parts[0].shape[0] if hasattr(parts[0], "shape") else len(parts[0])
         skip = min(max(course.n_rows - passed, 0), n)
         if skip:
-            seen = checksums(tuple(_sliced(part, slice(skip)) for part in (X, y, weights)), seen)
+            seen = checksums(_sliced(parts, slice(skip)), seen)
+            if passed + skip == course.n_rows and seen != course.checksums:
+                raise ValueError(other)
         passed += n
-        if skip and passed >= course.n_rows and seen != course.checksums:
-            raise ValueError(other)
         if skip < n:
-            yield (
-                None,
-                (X, y, weights) if not skip else tuple(_sliced(part, slice(skip, None)) for part in (X, y, weights)),
-            )
+            yield None, _sliced(parts, slice(skip, None)) if skip else parts
     if passed < course.n_rows:
         raise ValueError(f"The stream has only {passed} rows, and cannot be read from row {course.n_rows} on. {other}")
 
 
-def _sliced(part: Any, rows: slice) -> Any:
-    return None if part is None else part.iloc[rows] if hasattr(part, "iloc") else part[rows]
+def _sliced(parts: tuple[Any, ...], rows: slice) -> tuple[Any, ...]:
+    return tuple(each if each is None else each.iloc[rows] if hasattr(each, "iloc") else each[rows] for each in parts)
+
+
+def checksums(batch: tuple[Any, ...], before: list[int]) -> list[int]:
+    """Those of X, y and weights of the rows of a batch, and of the rows before it."""
+    return [old if part is None else zlib.crc32(_bits(part).data, old) for part, old in zip(batch, before, strict=True)]
+
+
+def _bits(part: Any) -> np.ndarray:
+    """Rows as numbers, texts as their checksums."""
+    if sparse.issparse(part):
+        rows = sparse.csr_array(part)
+        return np.column_stack([rows.indices, rows.data])
+    columns = [part] if np.ndim(part) == 1 else columns_of(part)
+    return np.ascontiguousarray(np.column_stack([_bits_of_column(np.asarray(column)) for column in columns]))
+
+
+def _bits_of_column(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind not in "biuf":
+        found = {value: _bits_of_value(value) for value in set(values.tolist())}
+        values = np.array([found[value] for value in values.tolist()])
+    values = values.astype(np.float64) + 0.0  # one zero, and one NaN
+    return np.where(np.isnan(values), np.nan, values)
+
+
+def _bits_of_value(value: Any) -> float:
+    if is_missing(value):
+        return np.nan
+    return float(zlib.crc32(value.encode()) if isinstance(value, str) else value)
 
 
 def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:

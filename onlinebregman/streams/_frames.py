@@ -10,8 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,16 +24,15 @@ TYPED = 10_000  # rows that tell the types of columns
 NUMBERS, BOOLEANS, CATEGORIES, DATES = "numbers", "booleans", "categories", "dates"
 TYPES = {float: NUMBERS, str: CATEGORIES, "date": DATES}
 _FORMATS = {
-    **dict.fromkeys(("", ".csv", ".tsv", ".tab", ".txt", ".data"), "csv"),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "feather"),
 }
 _REFUSED = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "a spreadsheet: save it as CSV, or give the frame of pandas.read_excel"),
+    **dict.fromkeys((".svm", ".libsvm"), "svmlight's: give SVMLightBatches, with the number of features"),
     ".arff": "ARFF: give the frame of scipy.io.arff.loadarff, or save that as CSV",
     ".vw": "Vowpal Wabbit's: write it as svmlight (.svm), or as CSV",
-    **dict.fromkeys((".svm", ".libsvm"), "svmlight's: give SVMLightBatches, with the number of features"),
 }
 _PACKED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
 # What people write for numbers but pandas does not read as such, and what they write for days.
@@ -73,7 +72,8 @@ class FileFrames:
     Numbers, texts, booleans and missing values are those of `pandas.read_csv`, to the last digit. The first 10,000 rows
     tell the types of columns, which later rows must not contradict. Nothing is guessed: where at least half of the
     values of a column are numbers and some are not, or are written in another way, are dates, or are texts that mostly
-    differ, an error names the first. The index of frames has the numbers of lines.
+    differ, an error names the first. The index of frames has the numbers of lines, `kinds_` the kinds of columns, and
+    `n_categories_` the numbers of categories in the first rows.
 
     Parameters
     ----------
@@ -96,11 +96,6 @@ class FileFrames:
         8601, which becomes the number of days since 1970-01-01.
     batch_size : int, default=10_000
         Rows of a frame.
-
-    Attributes
-    ----------
-    kinds_, n_categories_ : dict
-        Of each column "numbers", "booleans", "categories" or "dates", and numbers of categories, by the first rows.
 
     Examples
     --------
@@ -134,11 +129,11 @@ class FileFrames:
         self.format = format or ("parquet" if os.path.isdir(path) else _FORMATS.get(ending, "csv"))
         if format is None and ending in _REFUSED:
             raise ValueError(f"{path} is {_REFUSED[ending]}.")
-        if self.format not in _FORMATS.values():
-            raise ValueError(f"format must be csv, jsonl, parquet or feather; got {format!r}.")
         self.sep = sep or ("\t" if ending in (".tsv", ".tab") else ",")
-        if len(self.sep) != 1:
-            raise ValueError(f"sep must be one character; got {sep!r}.")
+        if self.format not in ("csv", *_FORMATS.values()) or len(self.sep) != 1:
+            raise ValueError(
+                f"format must be csv, jsonl, parquet or feather, sep one character; got {format!r}, {sep!r}."
+            )
         self.decimal, self.thousands, self.encoding, self.header = decimal, thousands, encoding, header
         self.missing, self.columns, self.drop, self.types = missing, columns, drop, types or {}
         self.kinds_: dict[Any, str] = {}
@@ -150,52 +145,44 @@ class FileFrames:
         if self.format in ("parquet", "feather"):
             yield from self._tables()
             return
-        with self._lines() as lines:
-            records = self._rows(lines) if self.format == "csv" else self._objects(lines)
+        with closing(self._lines()) as lines:
+            records = self._rows(lines) if self.format == "csv" else lines
             head = list(itertools.islice(records, TYPED))
             if head:
                 self._find_kinds(self._parsed(head))
-            rest = itertools.chain(head, records)
-            while group := list(itertools.islice(rest, self.batch_size)):
+            records = itertools.chain(head, records)
+            while group := list(itertools.islice(records, self.batch_size)):
                 yield self._typed(self._parsed(group))
 
     # --- what a file has ----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _lines(self) -> Iterator[Iterator[tuple[int, str]]]:
+    def _lines(self) -> Generator[tuple[int, str], None, None]:
         """The lines of a text file, with their numbers."""
-        if self.path == "-":
-            if hasattr(sys.stdin, "reconfigure"):
-                sys.stdin.reconfigure(encoding=self.encoding, errors="surrogateescape", newline="")
-            yield self._checked(sys.stdin)
-            return
-        common = needed("pandas.io.common")
-        with open(self.path, "rb") as file, damage(self.path):
-            packed, size = common.infer_compression(os.fspath(self.path), "infer"), os.fstat(file.fileno()).st_size
-            settings = {"encoding": self.encoding, "compression": packed, "errors": "surrogateescape"}
-            try:
-                handles = common.get_handle(file, "r", **settings)
-            except ValueError as error:  # of several files in an archive
-                raise ValueError(f"{self.path}: {error}. Unpack it, and give one of them.") from error
-            with handles:
-                yield self._checked(handles.handle, lambda: file.tell() / max(size, 1))
-
-    def _checked(self, text: Iterable[str], fraction: Any = None) -> Iterator[tuple[int, str]]:
-        for number, line in enumerate(text, 1):
-            if number == 1:
-                line = line.removeprefix("\ufeff")
-                if line.lstrip().startswith("{") and self.format == "csv" and self.header is None:
-                    self._refuse(number, "this looks like JSON lines. Set format (--format) to jsonl")
-            if not line.isascii() and (found := _UNDECODED.search(line)):
-                byte = ord(found[0]) - 0xDC00
-                self._refuse(
-                    number, f"byte {byte:#x} is not {self.encoding}. Set encoding (--encoding), as to latin-1 or utf-16"
-                )
-            if "\0" in line:
-                self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or remove it")
-            if fraction is not None and number % 1000 == 0:
-                self.fraction = fraction()
-            yield number, line
+        with ExitStack() as stack:
+            settings, file = {"encoding": self.encoding, "errors": "surrogateescape"}, None
+            if self.path == "-":
+                text: Any = sys.stdin
+                if hasattr(text, "reconfigure"):
+                    text.reconfigure(**settings, newline="")
+            else:
+                stack.enter_context(damage(self.path))
+                file, common = stack.enter_context(open(self.path, "rb")), needed("pandas.io.common")
+                settings["compression"] = common.infer_compression(os.fspath(self.path), "infer")
+                text = stack.enter_context(common.get_handle(file, "r", **settings)).handle
+            for number, line in enumerate(text, 1):
+                if number == 1:
+                    line = line.removeprefix("\ufeff")
+                    if line.lstrip().startswith("{") and self.format == "csv" and self.header is None:
+                        self._refuse(number, "this looks like JSON lines. Set format (--format) to jsonl")
+                if not line.isascii() and (found := _UNDECODED.search(line)):
+                    byte = f"byte {ord(found[0]) - 0xDC00:#x} is not {self.encoding}"
+                    self._refuse(number, f"{byte}. Set encoding (--encoding), as to latin-1 or utf-16")
+                if "\0" in line:
+                    self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or remove it")
+                if file is not None and number % 1000 == 0:
+                    self.fraction = file.tell() / os.fstat(file.fileno()).st_size
+                if line.strip(" \r\n") or self.format == "csv":  # in which it may be part of a quoted value
+                    yield number, line
 
     def _rows(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """The rows of a CSV file after its header: the numbers of their first lines, and their text."""
@@ -217,10 +204,9 @@ class FileFrames:
         self._choose(names)
         for number, text, width in records:
             if width != len(names):
+                said = f"{width} values, but {len(names)} in the first line. Set sep (--sep, now {self.sep!r})"
                 self._refuse(
-                    number,
-                    f"{width} values, but {len(names)} in the first line. Set sep (--sep, now {self.sep!r}), close "
-                    "quotes, or remove what is too much, such as separators at the ends of lines",
+                    number, f"{said}, close quotes, or remove what is too much, as separators at ends of lines"
                 )
             yield number, text
 
@@ -228,54 +214,31 @@ class FileFrames:
         """Lines that are not empty, joined where a quoted value has line breaks, with their numbers of values."""
         for number, text in lines:
             if '"' in text:
-                read = [text]
-
-                def more(read: list[str] = read) -> Iterator[str]:
-                    yield read[0]
-                    for _, line in lines:
-                        read.append(line)
-                        yield line
-
+                read = {number: text}
+                rest = (read.setdefault(*line) for line in lines)
                 try:
-                    width = len(next(csv.reader(more(), delimiter=self.sep, strict=True)))
+                    width = len(next(csv.reader(itertools.chain([text], rest), delimiter=self.sep, strict=True)))
                 except csv.Error as error:
                     self._refuse(number, f"{error}. Close its quotes")
-                text = "".join(read)
+                text = "".join(read.values())
             else:
                 width = text.count(self.sep) + 1
             if text.strip(" \r\n"):
                 yield number, text, width
 
-    def _objects(self, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-        """The objects of a file of JSON lines."""
-        for number, text in lines:
-            if not text.strip():
-                continue
-            try:
-                row = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                self._refuse(number, f"this is no JSON ({getattr(error, 'msg', error)}). Write one object in each line")
-            if not isinstance(row, dict):
-                self._refuse(number, 'no object. Write {"name": value, ...} in each line')
-            yield number, row
-
     def _tables(self) -> Iterator[Any]:
-        pyarrow, dataset = needed("pyarrow"), needed("pyarrow.dataset")
-        try:
+        dataset, n_read = needed("pyarrow.dataset"), 0
+        with damage(self.path):
             source = dataset.dataset(self.path, format=self.format)
-        except pyarrow.ArrowInvalid as error:
-            said = str(error).splitlines()[0].rstrip(".")
-            raise ValueError(f"{self.path} is no {self.format} file, or damaged: {said}.") from error
-        if not source.files:
-            raise ValueError(f"{self.path} is a folder without {self.format} files. Give a file.")
-        self._choose(source.schema.names)
-        n_read = 0
-        for frame in map(frame_of_arrow, source.to_batches(columns=self.names_, batch_size=self.batch_size)):
-            frame.index = needed("pandas").RangeIndex(n_read, n_read + len(frame), name="row")
-            n_read += len(frame)
-            if not self.kinds_:
-                self._find_kinds(frame)
-            yield self._typed(frame)
+            if not source.files:
+                raise ValueError(f"{self.path} is a folder without {self.format} files. Give a file.")
+            self._choose(source.schema.names)
+            for frame in map(frame_of_arrow, source.to_batches(columns=self.names_, batch_size=self.batch_size)):
+                frame.index = needed("pandas").RangeIndex(n_read, n_read + len(frame), name="row")
+                n_read += len(frame)
+                if not self.kinds_:
+                    self._find_kinds(frame)
+                yield self._typed(frame)
 
     # --- its columns --------------------------------------------------------------------------------------------------
 
@@ -286,30 +249,22 @@ class FileFrames:
             chosen = [number for number in range(len(names)) if number not in dropped]
         else:
             chosen = [place(column, names, where) for column in self.columns]
-        for number in chosen:
-            if chosen.count(number) > 1:
-                raise ValueError(
-                    f"{where}: column {names[number]!r} is given twice, perhaps as the target. Set --target."
-                )
+        if twice := [names[number] for number in chosen if chosen.count(number) > 1]:
+            raise ValueError(f"{where}: column {twice[0]!r} is given twice, perhaps as the target. Set --target.")
         self.all_names_, self.names_ = list(names), [names[number] for number in chosen]
-        # given types of columns that are not read, or that this file does not have, do not matter
-        self._given = {
-            name: TYPES.get(kind, kind)
-            for column, kind in self.types.items()
-            if column in names or isinstance(column, Integral)
-            for name in [names[place(column, names, where)]]
-        }
+        found = {column: kind for column, kind in self.types.items() if column in names or isinstance(column, Integral)}
+        self._given = {names[place(column, names, where)]: TYPES.get(kind, kind) for column, kind in found.items()}
         self.kinds_ = {}
 
-    def _parsed(self, records: list[tuple[int, Any]]) -> Any:
+    def _parsed(self, records: list[tuple[int, str]]) -> Any:
         """Rows as a frame, texts of categories and dates as they are written."""
         pandas = needed("pandas")
         index = pandas.Index([number for number, _ in records], name="line")
         if self.format == "jsonl":
-            rows = [row for _, row in records]
+            rows = [self._object(*record) for record in records]
             if not self.kinds_:
                 self._choose(list(dict.fromkeys(itertools.chain.from_iterable(rows))))
-            for number, row in records:
+            for number, row in zip(index, rows, strict=True):
                 if new := [name for name in row if name not in self.all_names_]:
                     self._refuse(number, f"the first rows have no {new[0]!r}. Give it there, or remove it")
             return pandas.DataFrame.from_records(rows, index, columns=self.names_)
@@ -328,6 +283,15 @@ class FileFrames:
             )
         return frame.set_index(index)[self.names_]
 
+    def _object(self, number: int, text: str) -> dict[str, Any]:
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            self._refuse(number, f"this is no JSON ({getattr(error, 'msg', error)}). Write one object in each line")
+        if not isinstance(row, dict):
+            self._refuse(number, 'no object. Write {"name": value, ...} in each line')
+        return row
+
     def _find_kinds(self, frame: Any) -> None:
         """The kinds of columns by the first rows, and the numbers of their categories."""
         self.kinds_ = {name: self._given.get(name) or self._kind(frame[name]) for name in self.names_}
@@ -336,10 +300,8 @@ class FileFrames:
 
     def _kind(self, column: Any) -> str:
         kind = getattr(column.dtype, "kind", "O")
-        if kind in "iuf":
-            return NUMBERS
-        if kind == "b":
-            return BOOLEANS
+        if kind in "iufb":
+            return BOOLEANS if kind == "b" else NUMBERS
         known = column.dropna()
         values = known.astype(object).tolist()
         if not values or all(self._number(value) is not None for value in values):
@@ -422,7 +384,6 @@ def frame_of_arrow(data: Any) -> Any:
     needed("pandas")
     pyarrow = needed("pyarrow")
     table = pyarrow.table(data)
-    for number, field in enumerate(table.schema):
-        if pyarrow.types.is_decimal(field.type):
-            table = table.set_column(number, field.name, table.column(number).cast(pyarrow.float64()))
+    types = [pyarrow.float64() if pyarrow.types.is_decimal(field.type) else field.type for field in table.schema]
+    table = table.cast(pyarrow.schema(zip(table.column_names, types, strict=True)))
     return table.to_pandas(date_as_object=False)
