@@ -98,39 +98,38 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
     *inverse = *deviation == 0.0 ? 0.0 : 1.0 / fabs(*deviation);
 }
 
-/* Add the values of columns of which s is known; returns whether there are others */
-OB_CLONES static int64_t ob_count_known(const double *restrict x, double *restrict mean, double *restrict deviation,
-                                        double *restrict inverse, double *restrict weights, double *restrict moved,
-                                        double limit, double h, ptrdiff_t n) {
-    const double far = OB_BEYOND * limit;
-    int64_t others = 0;
+/* Add the values of columns of which s is known; of one that has moved it no longer is. Conditions are numbers, 0 or 1,
+ * so that columns are computed side by side. */
+OB_CLONES static void ob_count_known(const double *restrict x, double *restrict mean, double *restrict deviation,
+                                     double *restrict inverse, double *restrict weights, double *restrict moved,
+                                     double limit, double h, ptrdiff_t n) {
+    const double far = OB_BEYOND * limit, absurd = OB_ABSURD * limit;
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const int present = x[i] == x[i], counts = present && deviation[i] > 0.0;
-        const double s = deviation[i] > 0.0 ? deviation[i] : 0.0, d = counts ? x[i] - mean[i] : 0.0;
-        const double u = d * inverse[i], c = ob_counted(u, limit), more = counts ? h : 0.0;
-        const double evidence = moved[i] + (fabs(u) > far ? 3.0 : -1.0);
-        const int lost = counts && evidence >= OB_MOVED;
-        const double total = weights[i] + more, share = total > 0.0 ? more / total : 0.0;
-        const double spread = s * sqrt((1.0 - share) * (1.0 + share * (c * c))), one_by = 1.0 / spread;
-        const int known = !lost && spread >= OB_SMALLEST;
-        others |= present && (!counts || lost) ? 1 : 0;
-        moved[i] = counts ? (lost || evidence < 0.0 ? 0.0 : evidence) : moved[i];
-        mean[i] += share * (u == c ? d : c * s);
-        deviation[i] = s > 0.0 ? (known ? spread : 0.0) : deviation[i];
-        inverse[i] = s > 0.0 ? (known ? one_by : 0.0) : inverse[i];
-        weights[i] = lost ? 0.0 : total;
+        const double m = mean[i], s = deviation[i], one_by = inverse[i], e = moved[i], w = weights[i];
+        const double counts = s > 0.0 ? x[i] == x[i] ? 1.0 : 0.0 : 0.0;
+        const double d = counts > 0.0 ? x[i] - m : 0.0, u = d * one_by, size = fabs(u);
+        const double low = u < -limit ? -limit : u, clipped = low > limit ? limit : low;
+        const double c = size > absurd ? clipped : u, step = size > absurd ? clipped * s : d;
+        const double evidence = e + (size > far ? 3.0 : -1.0), kept = evidence > 0.0 ? evidence : 0.0;
+        const double stays = evidence >= OB_MOVED ? 1.0 - counts : 1.0;
+        const double total = w + counts * h, share = counts * h / (total > 0.0 ? total : 1.0);
+        const double spread = s * sqrt((1.0 - share) * (1.0 + share * (c * c)));
+        const double known = spread >= OB_SMALLEST ? stays : 0.0, next = 1.0 / (spread > 0.0 ? spread : 1.0);
+        mean[i] = m + share * step;
+        deviation[i] = s > 0.0 ? known * spread : s;
+        inverse[i] = s > 0.0 ? known * next : one_by;
+        moved[i] = counts > 0.0 ? stays * kept : e;
+        weights[i] = stays * total;
     }
-    return others;
 }
 
 /* Add the row x, of weight h; missing values (NaN) do not count */
 static void ob_count(const double *x, double *mean, double *deviation, double *inverse, double *weights, double *moved,
                      double limit, double h, double enough, double least, ptrdiff_t n) {
-    if (ob_count_known(x, mean, deviation, inverse, weights, moved, limit, h, n) != 0)
-        for (ptrdiff_t i = 0; i < n; ++i)
-            if (x[i] == x[i] && !(deviation[i] > 0.0))
-                ob_count_first(x[i], mean + i, deviation + i, inverse + i, weights + i, moved + i, limit, h, enough,
-                               least);
+    ob_count_known(x, mean, deviation, inverse, weights, moved, limit, h, n);
+    for (ptrdiff_t i = 0; i < n; ++i)
+        if (!(deviation[i] > 0.0) && x[i] == x[i])
+            ob_count_first(x[i], mean + i, deviation + i, inverse + i, weights + i, moved + i, limit, h, enough, least);
 }
 
 /* Columns that are not centred, of a row that may be sparse (`index`, or NULL): s is the root mean square of the values

@@ -2,9 +2,10 @@
 
 A value x of a column becomes z = (x - mean) / deviation, clipped to [-LIMIT, LIMIT], and 0 in a column of which no
 deviation is known. Mean and deviation are those of the values so far, except that absurd ones count as LIMIT deviations
-and that a column that has moved is learned anew: see `ops/standardize.h`. Outliers are searched in values that are not clipped, where a column that has been
-constant is only centred. For sparse rows, which centring would make dense, the mean is taken to be 0; a row then costs
-O(nonzeros). The result does not depend on whether rows are stored dense or sparse.
+and that a column that has moved is learned anew: see `ops/standardize.h`. Outliers are searched in values that are not
+clipped, where a column that has been constant is only centred. For sparse rows, which centring would make dense, the
+mean is taken to be 0; a row then costs O(nonzeros). The result does not depend on whether rows are stored dense or
+sparse.
 
 Learners that keep sums of rows need values whose units do not move: not `scaled`, columns are only limited, to mean +-
 LIMIT deviations.
