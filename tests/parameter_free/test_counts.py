@@ -117,3 +117,14 @@ def test_combinations_make_implicit_second_order_steps(loss):
         mixer.learn(s[np.newaxis], np.array([target]))
     for coef, (A, b) in zip(mixer.stack.coef, state, strict=True):
         assert_allclose(coef, np.linalg.solve(A, b), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss, first, later", [("poisson", 2.0, 0.0), ("gamma", 1e-9, 1.0), ("tweedie", 5.0, 1e4)])
+@pytest.mark.parametrize("n", [2, 30])
+def test_equal_targets_say_nothing_about_the_size_of_losses(loss, first, later, n):
+    """The losses of predictions that do not depend on members are 0, and no unit for the combinations."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.r_[np.full(n, first), np.where(np.arange(60 - n) % 3 == 1, first, later)]
+    model = ParameterFreeRegressor(loss=loss, random_features=0, thresholds=False).partial_fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.cumulative_loss_ <= model.cumulative_losses_.min() + model.regret_bound_

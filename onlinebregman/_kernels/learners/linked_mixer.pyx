@@ -12,6 +12,7 @@ from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_cl
 
 cdef double GAIN = 3.0        # of the steps of the shift over those of the best shift of all rows, which lags behind
 cdef double SETTLED = 50.0    # equal targets above 0, before which experts are still on their way to the mean
+cdef double LEAST_UNIT = 1e3  # in rounding errors, see `stack`: losses of equal targets may all be 0
 
 
 @cython.final
@@ -66,7 +67,7 @@ cdef class LinkedMixer(CentredMixer):
         return self.loss.value(p, self.target)
 
     cdef double residual_unit(self) noexcept nogil:
-        return 0.0 if self.stack is None else self.stack.scale(1.0)
+        return 0.0 if self.stack is None else self.stack.scale(LEAST_UNIT)
 
     cdef bint learn_combinations(self, double m, double unit, double weight) noexcept nogil:
         """Ridge regression of a target z - g / h with the weight h is the implicit step on the loss.
@@ -78,13 +79,16 @@ cdef class LinkedMixer(CentredMixer):
         cdef double z, q, h, share
         for j in range(self.stack.n if unit > 0 else 0):
             z = m + unit * self.stack.ridge(j, x, x + n, &share)
-            q = 1.0 / share - 1.0
+            q = max(1.0 / share - 1.0, 0.0)
             z -= q * line_step(self.loss, z, q, weight, self.target)
             h = max(self.loss.curvature(z, self.target), LEAST_CURVATURE)
             z -= self.loss.derivative(z, self.target) / h
+            if not isfinite(z) or h == INFINITY:  # it had gone to where the loss overflows
+                self.stack.restart(j)
+                continue
             if not self.stack.learn(j, x, (z - m) / unit, weight * h, x + n):
                 return False
-        if self.known.weight > 0:
+        if self.known.lo < self.known.hi:  # predictions depend on the experts
             self.stack.residuals.weight += weight
             self.stack.residuals.squares += 2.0 * weight * self.cost_of(m)
         return True

@@ -124,10 +124,15 @@ cdef class Stack(Undoable):
             solve_factor(&self.factors[j, 0], self.n_experts, 1, &self.b[j, 0])
             for k in range(self.n_experts):
                 if not fabs(self.b[j, k]) < LARGEST:
-                    start_factor(&self.factors[j, 0], self.n_experts, 1, ALPHA[j])
-                    memset(&self.b[j, 0], 0, self.n_experts * sizeof(double))
+                    self.restart(j)
                     return True
         return isfinite(buffer[self.n_experts]) and weight > 0
+
+    cdef void restart(self, Py_ssize_t j) noexcept nogil:
+        """Let a combination start again, as the mixture."""
+        start_factor(&self.factors[j, 0], self.n_experts, 1, ALPHA[j])
+        if self.b.shape[0]:
+            memset(&self.b[j, 0], 0, self.n_experts * sizeof(double))
 
     cdef void hold(self) noexcept nogil:
         """See `Hedge.hold`; the unit of the residuals stays as it is, too."""
