@@ -398,7 +398,7 @@ NOT_SAVED |= {
     "Snapshot",
     "TableView",
 }
-NOT_SAVED |= {"ColumnBlocks", "Columns", "Transaction", "Undoable", "Validated", "Workspaces"}
+NOT_SAVED |= {"Centre", "ColumnBlocks", "Columns", "Transaction", "Undoable", "Validated", "Workspaces"}
 
 
 def test_no_compiled_class_is_left_out():

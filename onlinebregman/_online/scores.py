@@ -124,4 +124,10 @@ class Scores(NamedTuple):
         if root is not None and learner.centred:
             steps |= {"center": learner.mean, "base": learner.target_mean}
             return cls(np.atleast_2d(learner.coef), np.zeros(learner.n_scores), **steps)
-        return cls(np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept), **steps)
+        coef, intercept = np.atleast_2d(learner.coef), np.atleast_1d(learner.intercept)
+        centre = getattr(learners[0], "centre", None)
+        if centre is not None:  # of rows that the learner centres itself
+            mean, limit = centre.limits
+            steps |= {"mean": mean, "inverse": np.ones(len(mean)), "limit": limit, "allow_nan": centre.allow_nan}
+            intercept = intercept + coef @ mean
+        return cls(coef, intercept, **steps)

@@ -13,6 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
+from .._kernels.rows.standardizer import Standardizer
 from .._online.estimator import SHUFFLED, CountsLossMixin, Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
@@ -59,7 +60,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         "forgetting": [Interval(Real, 0, 1, closed="right")],
         "fit_intercept": ["boolean"],
         "penalize_intercept": ["boolean"],
-        "standardize": ["boolean"],
+        "standardize": ["boolean", StrOptions({"auto"})],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         **SHUFFLED,
@@ -71,6 +72,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
     _adds_up = True
     alpha: float
     penalize_intercept: bool
+    fit_intercept: bool
     random_features: int
     gamma: float | None
     random_state: RandomState
@@ -78,6 +80,23 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
     @property
     def _adapts(self) -> bool:
         return self.forgetting == 1
+
+    @property
+    def _centred(self) -> bool:
+        """Whether the learner itself centres rows, as long as it is one of second order."""
+        return self.standardize == "auto" and self.fit_intercept and not self.random_features
+
+    @property
+    def _standardizes(self) -> bool:
+        return self.standardize is True or self._centred
+
+    def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
+        return None if self.standardize == "auto" else super()._make_standardizer(n_features, centred)
+
+    def _standardizer(self) -> Any:
+        learner = self._fitted_learner()
+        first = getattr(learner, "learners", [learner])[0]
+        return getattr(first, "centre", None) or (first if getattr(first, "scaled", False) else super()._standardizer())
 
     def _features(self, n_features: int) -> FourierFeatures | None:
         """Features drawn for the kernel, with omega ~ N(0, 2 gamma I) and b uniform."""

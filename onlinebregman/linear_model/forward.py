@@ -6,7 +6,7 @@ Second-order steps extend it to the other matching losses, such as that of Poiss
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,11 +66,13 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         losses the prediction is always the link of X @ coef_ + intercept_.
     {forgetting, fit_intercept, penalize_intercept}
     standardize : bool or "auto"
-        True: penalise each weight in units of its column, and not the intercept: sums are about the means of the rows,
-        and `alpha` is times the variance of the column, which it follows up to a factor of two. A column that was
-        constant so far has no weight. With another loss, and with `random_features`, rows are standardised online: (x -
-        mean) / deviation, with the weighted mean and standard deviation of the rows learned before, clipped to [-5, 5].
-        False: columns should have mean 0 and similar variances. "auto": True for the squared loss, False for others.
+        "auto", for the squared loss: penalise each weight in units of its column, and not the intercept: sums are about
+        the means of the rows, and `alpha` is times the variance of the column, which it follows up to a factor of two.
+        A column that was constant so far has no weight. For other losses: rows are differences from the means of the
+        columns, as in `ForwardClassifier`. Values far outside of a column are limited. True: the same for the squared
+        loss; for others, and with `random_features`, rows are standardised online: (x - mean) / deviation, with the
+        weighted mean and standard deviation of the rows learned before, clipped to [-5, 5]. False: columns should have
+        mean 0 and similar variances. With another loss "auto" is False if there are random features or no intercept.
         Read when learning starts.
     {random_features, gamma}
     {shuffle, random_state, warm_start, handle_new_features}
@@ -243,7 +245,6 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         **ForwardEstimator._parameter_constraints,
         "loss": [StrOptions({"squared_error", "log_loss", "poisson", "gamma", "tweedie"}), Loss],
         "forward": ["boolean"],
-        "standardize": ["boolean", StrOptions({"auto"})],
     }
 
     _learns_residuals = False  # whether a mixture subtracts the mean of all targets so far
@@ -435,20 +436,22 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
             )
         else:
             least = self._intercept_alpha()
-            learner = MatchingLearner(n_features, make_loss(loss), self.alpha, self.fit_intercept, features, least)
+            start = n_features, make_loss(loss), self.alpha, self.fit_intercept, features, least
+            learner = MatchingLearner(*start, self._centred, self._allow_nan)
         learner.map_by(row_map)
         self._learned_loss, self._learner = loss, learner
 
+    @property
+    def _standardizes(self) -> bool:
+        return bool(self.standardize) if resolve_loss(self.loss) == SquaredLoss() else super()._standardizes
+
     def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
         """For the squared loss columns keep their units, as the learner itself moves with them."""
-        squared = resolve_loss(self.loss) == SquaredLoss()
-        if squared and self.standardize and not self.random_features:
-            return Standardizer(n_features, True, allow_nan=self._allow_nan, scaled=False, strict=self._allow_nan)
-        return None if self.standardize == "auto" and not squared else super()._make_standardizer(n_features, centred)
-
-    def _standardizer(self) -> Any:
-        learner = self._fitted_learner()
-        return learner if getattr(learner, "scaled", False) else super()._standardizer()
+        if not (self.standardize and resolve_loss(self.loss) == SquaredLoss()):
+            return super()._make_standardizer(n_features, centred)
+        waves = self.random_features > 0
+        nan = self._allow_nan
+        return Standardizer(n_features, centred or not waves, allow_nan=nan, scaled=waves, strict=nan)
 
     def _configure(self) -> None:
         if isinstance(self._learner, ForwardLearner):

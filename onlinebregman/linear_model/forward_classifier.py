@@ -46,7 +46,14 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     radius : float
         For update="aioli": the norm of the weights (`coef_` and `intercept_` together) up to which the losses are
         approximated from below, and `regret_bound` holds.
-    {alpha, forgetting, fit_intercept, penalize_intercept, standardize, random_features, gamma}
+    {alpha, forgetting, fit_intercept, penalize_intercept}
+    standardize : bool or "auto"
+        "auto": rows are differences from the means of the columns, in units of the data, so that columns of any mean
+        are learned, as well as those whose level moves; values beyond five deviations count as five, see Notes. True:
+        columns are also divided by their deviations, (x - mean) / deviation of the rows learned before; weights do not
+        follow when these change. False: columns are learned as they are, and should have mean 0. With update="aioli",
+        random features or fit_intercept=False "auto" is False. Read when learning starts.
+    {random_features, gamma}
     {shuffle, handle_unknown, random_state, warm_start, handle_new_features}
 
     Attributes
@@ -89,6 +96,13 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     The log loss of rows of one class has no minimum over intercepts. So with penalize_intercept=False their penalty has
     min(alpha, 1e-4) in place of alpha: a prior standard deviation of 100.
 
+    With standardize="auto" x is (1, z), z the difference from a centre c that the means of the columns are near. It
+    moves when a mean is off by more than a deviation, and when the number of rows has doubled. Moving it from c to c +
+    m is exact, w.z + b = w.(z - m) + (b + w.m), for the matrix as well; the penalty of the intercept moves along. If a
+    column jumps (several values far outside, one after the other), the level of the scores may have moved with it or
+    not, and the variance of b is raised by (w.m)^2, so that the next rows decide. A value whose column has no deviation
+    yet is left out if it is more than 5 sqrt(alpha) from c.
+
     A^-1 is kept as triangular factors that each row updates ([3]_): it stays positive definite for any rows, and
     features of very different scales are no problem. Time and memory are O(n_features^2) per row, for all classes
     together, and O(n_features) per class for a prediction, or O(n_features^2) with update="aioli". With forgetting,
@@ -130,7 +144,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     >>> X = (X - 8) / 8
     >>> model = ForwardClassifier(random_state=0).fit(X[:900], y[:900])
     >>> print(f"{model.score(X[900:], y[900:]):.2f}, log loss before learning {model.cumulative_loss_ / model.t_:.2f}")
-    0.93, log loss before learning 0.29
+    0.93, log loss before learning 0.28
 
     One row at a time:
 
@@ -164,7 +178,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         forgetting: float = 1.0,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | Literal["auto"] = "auto",
         random_features: int = 0,
         gamma: float | None = None,
         handle_unknown: Literal["error", "add"] = "error",
@@ -276,6 +290,10 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
             raise ValueError("handle_unknown must be 'error' with update='aioli', which is for two classes; got 'add'.")
         return self._check_labels(call, X, y, sample_weight, classes)
 
+    @property
+    def _centred(self) -> bool:
+        return self.update == "implicit" and super()._centred
+
     def _begin(self, data: Examples) -> None:
         row_map, n_features = self._begin_map(data.X)
         n_classes = 2 if self._multilabel else len(self.classes_)
@@ -288,8 +306,9 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         scale = 0.5 if improper else 1.0  # of the penalty on the difference of both classes' weights
         start = n_features, n_classes, scale * self.alpha, self.fit_intercept
         others = self._features(n_features), scale * self._intercept_alpha()
-        kind, more = (AioliLearner, self.radius) if improper else (SoftmaxLearner, self._separate)
-        learners = [kind(*start, *others, more) for _ in (self.classes_ if self._multilabel else (1,))]
+        more = (self.radius,) if improper else (self._separate, self._centred, self._allow_nan)
+        kind = AioliLearner if improper else SoftmaxLearner
+        learners = [kind(*start, *others, *more) for _ in (self.classes_ if self._multilabel else (1,))]
         self._learner = MultiLearner(learners) if self._multilabel else learners[0]
         self._learner.map_by(row_map)
 

@@ -282,6 +282,8 @@ def _bets(learner: Any) -> Array | None:
 
 def _learned_values(scores: Scores, z: Array, bets: Array | None) -> tuple[Array, Array]:
     """The values that weights are multiplied with, and the divisor of each row's score, of shape (n_rows, 1, 1)."""
+    if scores.mean is not None:
+        z = np.where(np.isnan(z), 0.0, z - scores.mean) if scores.allow_nan else z - scores.mean
     if bets is not None:  # smaller ones on values beyond the largest
         used = scores.coef[0] != 0
         pull, squares, largest, unit = bets[:, used]

@@ -36,7 +36,7 @@ def test_a_late_class_starts_at_its_prior(gamma, first):
     X, y = some_rows(60, 3, 5)
     y = np.where(np.arange(60) < 15, np.array(first)[np.arange(60) % len(first)], y)
     replica, begun = Replica(4, 5, 1.0, gamma), set(first)
-    model = ForwardClassifier(forgetting=gamma, handle_unknown="add")
+    model = ForwardClassifier(standardize=False, forgetting=gamma, handle_unknown="add")
     for i, x in enumerate(np.c_[X, np.ones(60)]):
         begun.add(int(y[i]))
         classes = sorted(begun)
@@ -159,10 +159,10 @@ def test_a_free_intercept_has_a_tiny_penalty(k):
     replica.A[-1, -1] = 1e-4
     for x, label in zip(np.c_[X, np.ones(60)], y, strict=True):
         replica.learn(x, label)
-    model = ForwardClassifier(alpha=2.0, penalize_intercept=False).fit(X, y)
+    model = ForwardClassifier(standardize=False, alpha=2.0, penalize_intercept=False).fit(X, y)
     assert_allclose(weights_of(model), replica.weights, rtol=1e-8, atol=1e-9)
-    tiny = ForwardClassifier(alpha=1e-6, penalize_intercept=False).fit(X, y)
-    assert_array_equal(tiny.coef_, ForwardClassifier(alpha=1e-6).fit(X, y).coef_)
+    tiny = ForwardClassifier(standardize=False, alpha=1e-6, penalize_intercept=False).fit(X, y)
+    assert_array_equal(tiny.coef_, ForwardClassifier(standardize=False, alpha=1e-6).fit(X, y).coef_)
 
 
 @pytest.mark.parametrize("penalised", [False, True])

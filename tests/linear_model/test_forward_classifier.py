@@ -43,7 +43,7 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, k, alpha, gamma, fit_inter
     weights = np.random.default_rng(seed).choice([0.1, 1.0, 7.3], size=len(y)) if weighted else np.ones(len(y))
     rows = np.c_[X, np.full(len(y), float(fit_intercept))]
     replica = Replica(d + 1, k, alpha, gamma, odds=fit_intercept)
-    model = ForwardClassifier(alpha=alpha, forgetting=gamma, fit_intercept=fit_intercept)
+    model = ForwardClassifier(standardize=False, alpha=alpha, forgetting=gamma, fit_intercept=fit_intercept)
     for i, x in enumerate(rows):
         if i:
             assert_allclose(model.predict_proba(X[i : i + 1])[0], softmax(replica.scores(x)), rtol=1e-10, atol=1e-12)
@@ -79,7 +79,9 @@ def test_many_classes_fill_registers_or_not():
         replica = Replica(7, k, 1.0, 1.0)
         for x, label in zip(np.c_[X, np.ones(len(y))], y, strict=True):
             replica.learn(x, label)
-        assert_allclose(weights_of(ForwardClassifier().fit(X, y)), replica.weights, rtol=1e-9, atol=1e-11)
+        assert_allclose(
+            weights_of(ForwardClassifier(standardize=False).fit(X, y)), replica.weights, rtol=1e-9, atol=1e-11
+        )
 
 
 def test_two_classes_have_one_row_of_weights():
@@ -95,7 +97,7 @@ def test_two_classes_have_one_row_of_weights():
 
 def test_scores_and_probabilities_of_several_classes():
     X, y = some_rows(50, 3, 5)
-    model = ForwardClassifier().fit(X, y)
+    model = ForwardClassifier(standardize=False).fit(X, y)
     assert model.coef_.shape == (5, 3) and model.intercept_.shape == (5,)
     scores = X @ model.coef_.T + model.intercept_
     assert_allclose(model.decision_function(X), scores, rtol=1e-11, atol=1e-13)
@@ -161,7 +163,7 @@ def test_a_weight_multiplies_the_loss_of_its_row():
 
 def test_forgetting_may_change_in_mid_stream():
     X, y = some_rows()
-    model, replica = ForwardClassifier(), Replica(5, 3, 1.0, 1.0)
+    model, replica = ForwardClassifier(standardize=False), Replica(5, 3, 1.0, 1.0)
     for i, (x, label) in enumerate(zip(np.c_[X, np.ones(len(y))], y, strict=True)):
         model.forgetting = replica.gamma = 1.0 if i < 30 else 0.9
         model.partial_fit(X[i : i + 1], y[i : i + 1], classes=None if i else range(3))
@@ -254,7 +256,7 @@ def test_the_unit_of_the_features_goes_with_alpha():
 )
 def test_rows_that_overflow_are_refused(k, row, weight, unchanged):
     X, y = some_rows(20, 2, k)
-    model = ForwardClassifier(alpha=1e-3).fit(X, y)
+    model = ForwardClassifier(standardize=False, alpha=1e-3).fit(X, y)
     for form in (np.array, sparse.csr_array):
         rows = form(np.vstack([X[:3], [row], X[:2]]))
         message = "Row 3 .* cannot be learned: the squares of its numbers, times its weight, overflow; scale features"
@@ -267,7 +269,10 @@ def test_rows_that_overflow_are_refused(k, row, weight, unchanged):
 def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchanged, state):
     """The step of the metric for a row is applied with the next row, which may be refused before or after that."""
     X, y = some_rows(20, 9, k)
-    model, other = (ForwardClassifier(forgetting=0.99).partial_fit(form(X[:2]), y[:2], classes=range(k)) for _ in "ab")
+    model, other = (
+        ForwardClassifier(standardize=False, forgetting=0.99).partial_fit(form(X[:2]), y[:2], classes=range(k))
+        for _ in "ab"
+    )
     for i in range(2, 20):
         for bad in ([1e200] * 9, [1e308] * 9):
             with unchanged(model, "overflow"):
@@ -279,7 +284,11 @@ def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchan
 
 def test_a_row_that_a_member_refuses_is_learned_by_none(unchanged, state):
     X, y = some_rows(20, 3, 2)
-    members = [ForwardClassifier(), MirrorDescentClassifier(), ForwardClassifier(alpha=1e-3)]
+    members = [
+        ForwardClassifier(standardize=False),
+        MirrorDescentClassifier(),
+        ForwardClassifier(standardize=False, alpha=1e-3),
+    ]
     model, other = (ParameterFreeClassifier(members=members).partial_fit(X[:1], y[:1], classes=[0, 1]) for _ in "ab")
     for i in range(1, 20):
         with unchanged(model, "overflow"):
@@ -304,7 +313,7 @@ def test_a_metric_that_may_overflow_is_looked_at(k, state):
 
 def test_scores_that_overflow_are_refused():
     X, y = some_rows(50, 2, 3)
-    model = ForwardClassifier(alpha=1e-4).fit(X, y)
+    model = ForwardClassifier(standardize=False, alpha=1e-4).fit(X, y)
     for method in (model.predict, model.predict_proba, model.predict_log_proba, model.decision_function):
         with pytest.raises(ValueError, match=r"The score of row 1 \(largest feature 1.5e\+308\) is not finite; scale"):
             method([[1.0, 1.0], [1.5e308, -1.5e308]])
@@ -368,7 +377,7 @@ def test_errors_of_one_pass(load, most_errors, most_loss):
     X, y = load(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))
     X, y = X[order], y[order]
-    scaler, model, wrong = StandardScaler(), ForwardClassifier(), []
+    scaler, model, wrong = StandardScaler(), ForwardClassifier(standardize=False), []
     for i in range(len(y)):
         row = X[i : i + 1] - X[:1]
         scaled = np.clip(scaler.transform(row), -10, 10) if i else row

@@ -97,7 +97,12 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, loss, alpha, gamma, fit_in
     odds = fit_intercept and loss == "log_loss"
     replica = Replica(d + 1, FORMULAS[loss], alpha, gamma, alpha if penalized else min(alpha, 1e-4), odds)
     model = ForwardRegressor(
-        loss=loss, alpha=alpha, forgetting=gamma, fit_intercept=fit_intercept, penalize_intercept=penalized
+        standardize=False,
+        loss=loss,
+        alpha=alpha,
+        forgetting=gamma,
+        fit_intercept=fit_intercept,
+        penalize_intercept=penalized,
     )
     for i, x in enumerate(np.c_[X, np.full(len(y), float(fit_intercept))]):
         if i:
@@ -120,7 +125,7 @@ def test_a_smooth_loss_of_ones_own():
     replica = Replica(4, LogCoshLoss(), 1.0, 1.0)
     for x, target in zip(np.c_[X, np.ones(30)], y, strict=True):
         replica.learn(x, target)
-    model = ForwardRegressor(loss=LogCoshLoss()).fit(X, y)
+    model = ForwardRegressor(standardize=False, loss=LogCoshLoss()).fit(X, y)
     assert_allclose(np.r_[model.coef_, model.intercept_], replica.w, rtol=1e-8)
     assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-12)
 
@@ -139,7 +144,10 @@ def test_on_labels_it_is_the_classifier():
     X, _ = some_rows(80, 5)
     y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
     # of two classes w_1 = -w_0, and the penalty on their difference u is alpha |u|^2 / 4
-    pair, one = ForwardClassifier(alpha=2.0).fit(X, y), ForwardRegressor(loss="log_loss", alpha=1.0).fit(X, y)
+    pair, one = (
+        ForwardClassifier(standardize=False, alpha=2.0).fit(X, y),
+        ForwardRegressor(standardize=False, loss="log_loss", alpha=1.0).fit(X, y),
+    )
     assert_allclose(one.predict(X), pair.predict_proba(X)[:, 1], rtol=1e-3)
     assert one.cumulative_loss_ == pytest.approx(pair.cumulative_loss_, rel=1e-3)
 
@@ -286,7 +294,7 @@ def test_targets_that_the_loss_does_not_admit(unchanged, form):
 def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
     X, y = some_rows(10)
     for loss in LOSSES:
-        model = ForwardRegressor(loss=loss).partial_fit(X, np.minimum(y, 1))
+        model = ForwardRegressor(standardize=False, loss=loss).partial_fit(X, np.minimum(y, 1))
         for huge in (1e200, -1e308):
             bad = X.copy()
             bad[6, 3] = huge
@@ -294,7 +302,7 @@ def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
             for rows in (bad, bad.tolist(), sparse.csr_array(bad)):
                 with unchanged(model, said):
                     model.partial_fit(rows, np.minimum(y, 1))
-    model = ForwardRegressor(loss="poisson").fit(X, y)
+    model = ForwardRegressor(standardize=False, loss="poisson").fit(X, y)
     with pytest.raises(ValueError, match=r"The prediction for row 0 .* is not finite"):
         model.predict(1e9 * np.sign(model.coef_)[None])
 

@@ -41,8 +41,8 @@ def test_models_are_those_of_the_features(n_components, layout):
     assert model.regret_ <= model.regret_bound_
 
     labels = np.digitize(y, [-1.0, 1.0])
-    model = ForwardClassifier(random_features=n_components, random_state=0).fit(layout(X), labels)
-    alone = ForwardClassifier().fit(cosines(model, X), labels)
+    model = ForwardClassifier(standardize=False, random_features=n_components, random_state=0).fit(layout(X), labels)
+    alone = ForwardClassifier(standardize=False).fit(cosines(model, X), labels)
     assert_allclose(model.predict_proba(layout(X)), alone.predict_proba(cosines(model, X)), rtol=1e-9, atol=1e-12)
     assert_allclose(model.coef_, alone.coef_, rtol=1e-7, atol=1e-10)
     assert_allclose(model.intercept_, alone.intercept_, rtol=1e-7, atol=1e-10)

@@ -32,7 +32,7 @@ from onlinebregman import (
 from onlinebregman.constraints import Box
 
 MODELS = [
-    ForwardClassifier(),
+    ForwardClassifier(standardize=False),
     ImplicitGDRegressor(),
     ImplicitGDRegressor(average=5, fit_intercept=False),
     MirrorDescentRegressor(divergence="relative_entropy", signed=True, loss="huber"),

@@ -89,11 +89,11 @@ cdef class AioliLearner(SoftmaxLearner):
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Row image
-        cdef double* move = self.scale() + self.padded
+        cdef double* move = self.pivots() + self.padded
         row = mapped(self.features, row, scratch(work, 4), &image)
         self.score(row, scores)
         scores[0] = drawn_to_zero(scores[0], ob_leverage(
-            &self.memory[self.vectors()], move, move + self.padded, self.scale(), row.x, row.index, row.n,
+            &self.memory[self.vectors()], move, move + self.padded, self.pivots(), row.x, row.index, row.n,
             self.n_inputs if self.fit_intercept else -1, self.padded,
         ))
 

@@ -37,23 +37,29 @@ cdef class MatchingLearner(SecondOrderLearner):
         Features to learn instead of the values of the rows.
     intercept_alpha : float
         The entry of A for the intercept before the first row.
+    centred, allow_nan : bool, default=False
+        Whether rows are centred, and NaN in them is a missing value.
     """
 
     cdef readonly Loss loss
 
     def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, FourierFeatures features, intercept_alpha,
-                  state=None):
+                  *more):
+        cdef tuple flags = (*more, False, False)
         self.loss = loss
-        self.allocate(n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES, 2 if loss.logistic else 0)
+        self.allocate(
+            n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES, 2 if loss.logistic else 0,
+            flags[0] is True, flags[1] is True,
+        )
         self.chunkwise = not isinstance(loss, NumPyLoss)
 
     @property
     def coef(self):
-        return self.weight_rows()[0, :self.n_inputs].copy()
+        return self.weights_of_columns()[0]
 
     @property
     def intercept(self):
-        return float(self.weight_rows()[0, self.n_inputs] + self.log_odds()[0]) if self.fit_intercept else 0.0
+        return float(self.intercepts()[0])
 
     # --- a row --------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
+from onlinebregman._kernels.rows.centre cimport Centre
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row
 
@@ -14,12 +15,14 @@ cdef struct SecondOrderState:  # the state in addition to weights and metric
     double t                  # rows learned
     double loss               # cumulative loss of the predictions made before each row was learned
     double slack              # of the bound on the regret, where there is one
+    double prior              # how much of the prior is not forgotten
 
 
 cdef class SecondOrderLearner(AtomicLearner):
     cdef readonly double alpha, intercept_alpha  # A before the first row
     cdef readonly bint fit_intercept
     cdef readonly FourierFeatures features
+    cdef readonly Centre centre  # None: rows are learned as they are, or as features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
     cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: a multiple of four
     cdef Py_ssize_t score_length  # length of a vector of scores
@@ -37,7 +40,13 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef double gamma         # the forgetting factor
 
     cdef int allocate(self, n_features, alpha, fit_intercept, FourierFeatures features, intercept_alpha, Py_ssize_t m,
-                      Py_ssize_t score_length, Py_ssize_t n_counted) except -1
+                      Py_ssize_t score_length, Py_ssize_t n_counted, bint centred=*, bint allow_nan=*) except -1
+    cdef object weights_of_columns(self)
+    cdef object intercepts(self)
+    cdef const Row* image_of(self, const Row* row, Workspace* work, Row* image) noexcept nogil
+    cdef int count_columns(self, const double* x, double weight) noexcept nogil
+    cdef void move_centre(self) noexcept nogil
+    cdef void add_square(self, const double* x, Py_ssize_t n, double h) noexcept nogil
     cdef object counts(self)
     cdef object log_odds(self)
     cdef bint count(self, double y, const double* g, double weight) noexcept nogil
@@ -46,7 +55,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef object updated_memory(self)
     cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil
     cdef double* weights(self) noexcept nogil
-    cdef double* scale(self) noexcept nogil
+    cdef double* pivots(self) noexcept nogil
     cdef Py_ssize_t vector_stride(self) noexcept nogil
     cdef Py_ssize_t offset(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,

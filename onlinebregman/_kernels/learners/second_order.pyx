@@ -24,6 +24,11 @@ the weight of class c so far and g_c = p_c - y_c after the step, as ln (n_c + 2)
 Without it early rows, predicted as 1 / k, would hold the intercept of a rare class back: each has the curvature of
 hundreds of later ones. Where x says what the class is, g is small, and o stays.
 
+With a `Centre` c, rows are (1, z), z the differences of columns from c, so that no prediction depends on where a column
+stands. The intercept b comes first: then c moves to c + m by a change of the first row of U alone, as T U, with b' = b
++ w'm, for A^-1 -> T A^-1 T', T = [1 m'; 0 I]; the prior of b moves along. b + w'm is right if targets moved with the
+column, b if they did not. Where a column jumps nobody knows, so that the variance of b grows by the square of w'm.
+
 The columns of U are updated for one row while they are read for the next one, so that there is one pass over U for each
 row. The update for the last row of a call remains pending, and a call with one row can be undone without a copy of U.
 """
@@ -31,7 +36,7 @@ row. The update for the last row of a call remains pending, and a call with one 
 import numpy as np
 
 from libc.float cimport DBL_MIN
-from libc.math cimport NAN, fabs, isfinite, log1p
+from libc.math cimport NAN, fabs, isfinite, log1p, sqrt
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
@@ -42,6 +47,7 @@ from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
 from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
+from onlinebregman._kernels.rows.centre cimport Centre, filled
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -54,6 +60,8 @@ cdef double LARGEST = 1e10
 cdef double LEAST_CURVATURE = 1e-6
 # Added to the weight of each class.
 cdef double PSEUDO_COUNT = 2.0
+# A row of negative weight is not taken off if less than this part of its direction remains.
+cdef double LEAST_LEFT = 1e-6
 # Numbers below this do not overflow by rounding errors.
 cdef double FINITE = 1e300
 
@@ -78,11 +86,12 @@ cdef class SecondOrderLearner(AtomicLearner):
             raise TypeError("SecondOrderLearner must be created with the arguments of a subclass; got the base class")
 
     cdef int allocate(self, n_features, alpha, fit_intercept, FourierFeatures features, intercept_alpha, Py_ssize_t m,
-                      Py_ssize_t score_length, Py_ssize_t n_counted) except -1:
+                      Py_ssize_t score_length, Py_ssize_t n_counted, bint centred=False,
+                      bint allow_nan=False) except -1:
         """Called at the end of a constructor, with its arguments: weights for m scores.
 
         `score_length` is the length of a vector of scores, padding included. Without classes to count, or an intercept,
-        scores have no log odds.
+        scores have no log odds. `allow_nan`: whether NaN in centred rows is a missing value, which counts as the mean.
         """
         cdef Py_ssize_t j
         self.n_features, self.features, self.fit_intercept = n_features, features, fit_intercept
@@ -92,6 +101,10 @@ cdef class SecondOrderLearner(AtomicLearner):
             check_columns(self.features.n_features, self.n_features)
         if not (0 < self.n_inputs < LIMIT and 0 < m < LIMIT):
             raise ValueError(f"numbers of features and scores must be in [1, 2^30); got {self.n_inputs} and {m}")
+        if centred:
+            if not fit_intercept or features is not None:
+                raise ValueError("centred rows need an intercept, and no features")
+            self.centre = Centre(n_features, sqrt(self.alpha), allow_nan)
         self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
@@ -99,17 +112,20 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.spare = np.zeros(4 * self.vector_stride())
         self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
         for j in range(self.padded):
-            self.scale()[j] = 1.0 / self.alpha
+            self.pivots()[j] = 1.0 / self.alpha
             self.memory[self.vectors() + self.offset(j, j)] = 1.0
         if self.fit_intercept:
-            self.scale()[self.n_inputs] = 1.0 / self.intercept_alpha
+            self.pivots()[0 if centred else self.n_inputs] = 1.0 / self.intercept_alpha
         self.learned.add("memory", &self.memory[0], self.memory.nbytes)
+        self.state.prior = 1.0
         self.learned.add("state", &self.state, sizeof(self.state))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
         self.n_counted, self.slope = n_counted if self.fit_intercept else 0, 1.0
         self.tally = np.zeros(self.n_counted + self.m)
         if self.n_counted:
             self.learned.add("tally", &self.tally[0], self.tally.nbytes)
+        if centred:
+            self.learned.add("columns", &self.centre.memory[0], self.centre.memory.nbytes)
         return 0
 
     cdef dict learned_values(self):
@@ -121,15 +137,18 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef SecondOrderLearner wide = type(self)(n_features, *self.arguments[1:])
         cdef double[::1] memory = self.updated_memory()
         cdef Py_ssize_t j, k
-        cdef Py_ssize_t[::1] place = np.array([j if j < self.n_inputs else n_features for j in range(self.d)], np.intp)
+        cdef Py_ssize_t last = self.d if self.centre is not None else self.n_inputs
+        cdef Py_ssize_t[::1] place = np.array([j if j < last else n_features for j in range(self.d)], np.intp)
         wide.weight_rows()[:, place] = np.asarray(memory)[:self.m * self.d].reshape(self.m, self.d)
         for j in range(self.d):
-            wide.scale()[place[j]] = memory[self.m * self.d + j]
+            wide.pivots()[place[j]] = memory[self.m * self.d + j]
             for k in range(j + 1):
                 entry = memory[self.vectors() + self.offset(j, k)]
                 wide.memory[wide.vectors() + wide.offset(place[j], place[k])] = entry
         wide.state, wide.gamma = self.state, self.gamma
         wide.tally[:] = self.tally
+        if self.centre is not None:
+            wide.centre.widen(self.centre)
         wide.map_by(row_map)
         return wide
 
@@ -139,16 +158,16 @@ cdef class SecondOrderLearner(AtomicLearner):
         Each is a normal model of the weights with precision A_s: A = A_1 + sum (A_s - A_1), and likewise for A w.
         """
         cdef Py_ssize_t j, n = self.padded
-        cdef SecondOrderLearner learner
-        first, others = np.linalg.inv(self.covariance), [np.linalg.inv(each.covariance) for each in learners]
+        cdef SecondOrderLearner learner = type(self)(*self.arguments)
         before, after = self.state, [(<SecondOrderLearner> each).state for each in learners]
-        Aw = first @ self.weight_rows().T
-        Aw = Aw + sum(A @ (<SecondOrderLearner> each).weight_rows().T - Aw for A, each in zip(others, learners))
-        A = first + sum(other - first for other in others)
-        learner = type(self)(*self.arguments)
+        if self.centre is not None:
+            learner.centre.join(self.centre, [(<SecondOrderLearner> each).centre for each in learners])
+        first = self.natural(learner)
+        A, Aw = (part + sum(other - part for other in others) for part, *others in zip(
+            first, *[(<SecondOrderLearner> other).natural(learner) for other in learners], strict=True))
         learner.gamma = self.gamma
         learner.map_by(row_map)
-        learner.state = {name: value + sum(each[name] - value for each in after) for name, value in before.items()}
+        learner.state = {name: value + sum(run[name] - value for run in after) for name, value in before.items()}
         learner.weight_rows()[:] = np.linalg.solve(A, Aw).T
         tallies = [np.asarray((<SecondOrderLearner> each).tally) - self.tally for each in learners]
         shares = [tally[:self.n_counted].sum() for tally in tallies]
@@ -159,12 +178,22 @@ cdef class SecondOrderLearner(AtomicLearner):
         # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
         root = np.linalg.inv(np.linalg.cholesky(A)).T
         for j in range(self.d):
-            learner.scale()[j] = root[j, j] ** 2
+            learner.pivots()[j] = root[j, j] ** 2
             values = np.zeros(n)
             values[:self.d] = root[:, j] / root[j, j]
             for k in range(j + 1):
                 learner.memory[learner.vectors() + learner.offset(j, k)] = values[k]
         return learner
+
+    def natural(self, SecondOrderLearner joined):
+        """A and A w', about the centre of another learner."""
+        C, W = self.covariance, self.weight_rows()
+        if self.centre is not None:
+            T = np.eye(self.d)
+            T[0, 1:] = self.centre.used * (joined.centre.at - self.centre.at)
+            C, W = T @ C @ T.T, W @ T.T
+        A = np.linalg.inv(C)
+        return A, A @ W.T
 
     @property
     def t(self):
@@ -187,6 +216,18 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef object weight_rows(self):
         return np.asarray(self.memory)[:self.m * self.d].reshape(self.m, self.d)
+
+    cdef object weights_of_columns(self):
+        first = self.centre is not None
+        return self.weight_rows()[:, first:first + self.n_inputs].copy()
+
+    cdef object intercepts(self):
+        """Of each score, for rows as they are."""
+        if not self.fit_intercept:
+            return np.zeros(self.m)
+        if self.centre is None:
+            return self.weight_rows()[:, self.n_inputs] + self.log_odds()
+        return self.weight_rows()[:, 0] + self.log_odds() - self.weights_of_columns() @ self.centre.at
 
     cdef object counts(self):
         return np.asarray(self.tally)[:self.n_counted]
@@ -222,7 +263,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef double* weights(self) noexcept nogil:
         return &self.memory[0]
 
-    cdef double* scale(self) noexcept nogil:
+    cdef double* pivots(self) noexcept nogil:
         """D"""
         return &self.memory[self.m * self.d]
 
@@ -250,6 +291,75 @@ cdef class SecondOrderLearner(AtomicLearner):
         ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, buffer, buffer + length, n, False)
         memset(move, 0, 2 * n * sizeof(double))
 
+    # --- the centre of the rows -----------------------------------------------------------------------------------
+
+    cdef const Row* image_of(self, const Row* row, Workspace* work, Row* image) noexcept nogil:
+        """The row as it is learned, (1, z), or its features."""
+        cdef double* z = scratch(work, 4)
+        if self.centre is None:
+            return mapped(self.features, row, z, image)
+        self.centre.centre(filled(row, scratch(work, 0), self.n_inputs), z + 1)
+        z[0] = 1.0
+        image.x, image.index, image.n, image.number = z, NULL, self.d, row.number
+        return image
+
+    cdef int count_columns(self, const double* x, double weight) noexcept nogil:
+        """Count a row that was learned; the centre moves if it is time."""
+        self.state.prior *= self.gamma
+        if self.centre.count(x, weight):
+            if not self.backed_up:
+                return NEEDS_BACKUP
+            self.move_centre()
+        return LEARNED
+
+    cdef void move_centre(self) noexcept nogil:
+        cdef Py_ssize_t c, j, k
+        cdef double* w = self.weights()
+        cdef double* U = &self.memory[self.vectors()]
+        cdef double* x = &self.spare[3 * self.vector_stride()]  # (1, -m)
+        cdef double step, jump, variance = 0.0, prior = self.state.prior * self.intercept_alpha
+        self.apply_pending_step(&self.memory[0], &self.spare[0])
+        self.centre.move(x + 1)
+        for c in range(self.m):
+            jump = 0.0
+            for j in range(1, self.d):
+                step = w[c * self.d + j] * x[j]
+                w[c * self.d] -= step
+                jump += step if self.centre.jumps(j - 1, x[j]) else 0.0
+            variance += jump * jump
+        for j in range(1, self.d):
+            for k in range(1, j + 1):
+                U[self.offset(j, 0)] -= x[k] * U[self.offset(j, k)]
+        if variance > 0:
+            self.pivots()[0] += variance
+            self.state.prior = 0.0
+        if self.state.prior > 0:
+            self.centre.move_origin(x + 1)
+            x[0] = 1.0
+            self.add_square(x, 1, prior)
+            self.add_square(x, self.d, -prior)
+        memset(x, 0, self.d * sizeof(double))
+        self.apply_pending_step(&self.memory[0], &self.spare[0])
+
+    cdef void add_square(self, const double* x, Py_ssize_t n, double h) noexcept nogil:
+        """Add h (u.x)^2 / 2, x of n values, to what each row of weights minimises, if that is well conditioned."""
+        cdef Py_ssize_t c
+        cdef double* f = self.pivots() + self.padded
+        cdef double* gain = f + self.padded
+        cdef double* v = &self.spare[0]
+        cdef double* w
+        cdef double q
+        ob_turn(&self.memory[self.vectors()], f, gain, self.pivots(), x, NULL, n, -1, v, v + self.vector_stride(),
+                self.padded, False)
+        q = ob_dot(gain, f, self.padded)
+        if not h * q > LEAST_LEFT - 1.0:
+            memset(f, 0, 2 * self.padded * sizeof(double))
+            return
+        ob_bierman(self.pivots(), f, gain, v + self.vector_stride(), h, 1.0, LARGEST / self.alpha, self.padded)
+        for c in range(self.m):
+            w = self.weights() + c * self.d
+            ob_axpy(w, v, h / (1.0 + h * q) * ob_dot(w, x, n), self.d)
+
     # --- entry points -------------------------------------------------------------------------------------------
 
     def configure(self, *, double forgetting):
@@ -272,7 +382,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef int undo(self, Rows rows) except -1:
         AtomicLearner.undo(self, rows)
         if self.passed and not self.backed_up:
-            memset(self.scale() + self.padded, 0, 2 * self.padded * sizeof(double))
+            memset(self.pivots() + self.padded, 0, 2 * self.padded * sizeof(double))
         return 0
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
@@ -280,7 +390,7 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef int check_all(self) noexcept nogil:
         """Check that all vectors are finite, and U after the pending step: by a bound, or by applying the step."""
-        cdef double* move = self.scale() + self.padded
+        cdef double* move = self.pivots() + self.padded
         cdef double* gain = move + self.padded
         cdef double most
         if ob_nonfinite(&self.memory[0], self.vectors()):
@@ -301,25 +411,29 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        cdef double* f = self.scale() + self.padded  # U'x; before the pass over U: move, gain of the last row
+        cdef double* f = self.pivots() + self.padded  # U'x; before the pass over U: move, gain of the last row
         cdef double* gain = f + self.padded
         cdef double* v = scratch(work, 1)
         cdef double* buffer = v + self.vector_stride()
         cdef double* a = scratch(work, 2)
         cdef double h, q
         cdef Row image
+        cdef const Row* given = row
         cdef Py_ssize_t c
         cdef int status
         if weight == 0:
             for c in range(self.m if scores != NULL else 0):
                 scores[c] = NAN
             return LEARNED
-        row = mapped(self.features, row, scratch(work, 4), &image)
+        if self.centre is not None:
+            self.centre.begin(filled(given, scratch(work, 0), self.n_inputs))
+        row = self.image_of(row, work, &image)
         self.score(row, a)
         self.passed = True
         self.size = ob_turn(
-            &self.memory[self.vectors()], f, gain, self.scale(), row.x, row.index, row.n,
-            self.n_inputs if self.fit_intercept else -1, v, buffer, self.padded, not self.backed_up,
+            &self.memory[self.vectors()], f, gain, self.pivots(), row.x, row.index, row.n,
+            self.n_inputs if self.fit_intercept and self.centre is None else -1, v, buffer, self.padded,
+            not self.backed_up,
         )
         q = ob_dot(gain, f, self.padded)
         self.foresee(row, q, a)
@@ -330,20 +444,22 @@ cdef class SecondOrderLearner(AtomicLearner):
         if status != LEARNED:
             return status
         if not ob_bierman(
-            self.scale(), f, gain, buffer, weight * h, self.gamma, LARGEST / self.alpha, self.padded
+            self.pivots(), f, gain, buffer, weight * h, self.gamma, LARGEST / self.alpha, self.padded
         ) >= DBL_MIN:
             return OVERFLOWED
         if self.n_counted and not self.count(y[0], a, weight):
             return OVERFLOWED
         self.move(v, a, weight)
-        return LEARNED
+        if self.centre is None:
+            return LEARNED
+        return self.count_columns(filled(given, scratch(work, 0), self.n_inputs), weight)
 
     cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
-        return max(self.score_length, 0 if self.features is None else self.n_inputs)
+        return max(self.score_length, 0 if self.centre is None and self.features is None else self.d)
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Row image
-        self.score(mapped(self.features, row, scratch(work, 4), &image), scores)
+        self.score(self.image_of(row, work, &image), scores)
 
     cdef void score(self, const Row* row, double* a) noexcept nogil:
         """a = W x + o"""
@@ -358,7 +474,7 @@ cdef class SecondOrderLearner(AtomicLearner):
             a[c] = ob_dot(w, row.x, row.n) if row.index == NULL else ob_sparse_dot(w, row.index, row.x, row.n)
             w += self.d
             c += 1
-        if self.fit_intercept:
+        if self.fit_intercept and self.centre is None:
             for c in range(self.m):
                 a[c] += self.weights()[c * self.d + self.n_inputs]
         for c in range(self.m if n else 0):

@@ -42,16 +42,20 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         The entry of A for the intercept before the first row.
     separate : bool, default=False
         Whether two classes have a row of weights each, like any other number of classes.
+    centred, allow_nan : bool, default=False
+        Whether rows are centred, and NaN in them is a missing value.
     """
 
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, FourierFeatures features, intercept_alpha, *more):
+        cdef bint plain = type(self) is SoftmaxLearner
+        cdef tuple flags = (*more, False, False, False) if plain else (False, False, False)
         if n_classes < 1:
             raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
         self.n_classes, self.n_lanes = n_classes, (n_classes + LANES - 1) // LANES * LANES
-        self.halved = n_classes == 2 and not (type(self) is SoftmaxLearner and len(more) and more[0] is True)
+        self.halved = n_classes == 2 and flags[0] is not True
         self.allocate(
             n_features, alpha, fit_intercept, features, intercept_alpha, 1 if self.halved else n_classes, self.n_lanes,
-            n_classes if type(self) is SoftmaxLearner else 0,
+            n_classes if plain else 0, flags[1] is True, flags[2] is True,
         )
         self.slope = 2.0 if self.halved else 1.0
 
@@ -73,6 +77,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
             learner.weight_rows()[numbers] = np.vstack([-0.5 * weights, 0.5 * weights]) if self.halved else weights
         np.asarray(learner.memory)[learner.m * learner.d:] = self.memory[length:]
         learner.state = self.state
+        if self.centre is not None:
+            learner.centre.memory[:] = self.centre.memory
         if self.n_counted:
             learner.counts()[numbers] = self.counts()
         if self.n_counted and not learner.halved:
@@ -82,11 +88,11 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     @property
     def coef(self):
-        return self.weight_rows()[:, :self.n_inputs].copy()
+        return self.weights_of_columns()
 
     @property
     def intercept(self):
-        return self.weight_rows()[:, self.n_inputs] + self.log_odds() if self.fit_intercept else np.zeros(self.m)
+        return self.intercepts()
 
     # --- a row --------------------------------------------------------------------------------------------------
 

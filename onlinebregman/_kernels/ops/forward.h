@@ -66,6 +66,23 @@ OB_CLONES static void ob_centre(double *restrict z, const double *restrict mean,
         z[i] = (z[i] - mean[i]) * (prior[i] > 0.0 ? 1.0 : 0.0);
 }
 
+/* z = x - centre, x limited to mean +- limit s. A value more than twice as far counts as the mean if others just were,
+ * as the column may have `moved`; and so does NaN, with `missing` added. Where s is not known (> 0), z is 0 if it were
+ * more than `most`. */
+OB_CLONES static void ob_centre_limited(double *restrict z, const double *restrict x, const double *restrict centre,
+                                        const double *restrict mean, const double *restrict deviation,
+                                        const double *restrict moved, double limit, double most, double missing,
+                                        ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const int known = deviation[i] > 0.0, present = x[i] == x[i];
+        const double far = known ? limit * deviation[i] : HUGE_VAL, low = mean[i] - far, high = mean[i] + far;
+        const int doubted = known && moved[i] > 0.0 && fabs(x[i] - mean[i]) > 2.0 * far;
+        const double value = present && !doubted ? x[i] : mean[i], raised = value < low ? low : value;
+        const double u = (raised > high ? high : raised) - centre[i];
+        z[i] = (known || fabs(u) <= most ? u : 0.0) + (present ? 0.0 * x[i] : missing);
+    }
+}
+
 /* The prior that a column should have, alpha times its variance; infinite if that overflows */
 OB_INLINE double ob_prior(double scatter, double mean, double alpha, double total) {
     const double least = (OB_CONSTANT * mean) * (OB_CONSTANT * mean) * total;

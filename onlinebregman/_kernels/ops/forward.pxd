@@ -6,6 +6,9 @@ cdef extern from "ops/forward.h":
                     Py_ssize_t n) noexcept nogil
     bint ob_differs(const double* z, const double* mean, const double* prior, Py_ssize_t n) noexcept nogil
     void ob_centre(double* z, const double* mean, const double* prior, Py_ssize_t n) noexcept nogil
+    void ob_centre_limited(double* z, const double* x, const double* centre, const double* mean,
+                           const double* deviation, const double* moved, double limit, double most, double missing,
+                           Py_ssize_t n) noexcept nogil
     double ob_prior(double scatter, double mean, double alpha, double total) noexcept nogil
     bint ob_centre_and_count(double* z, double* mean, double* scatter, double* prior, double gamma, double share,
                              double h, double alpha, double total, bint fixed, Py_ssize_t n) noexcept nogil

@@ -1,0 +1,165 @@
+"""Rows as differences from a centre, which stays for many rows: of learners that can move their weights along with it.
+
+A column is centred at its first value, then at its mean (see `ops/standardize.h`) whenever it moves: when the weight of
+the rows has doubled, or the mean is off by more than a deviation. Values far from the mean are limited. While no
+deviation is known, those are left out that the prior of the weight would make much of, 0 in place of them. As long as
+all values of a column were left out, nothing is known about its weight, and its centre may be anywhere.
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, NAN, fabs, isfinite
+from libc.string cimport memset
+
+from onlinebregman._kernels.ops.forward cimport ob_centre_limited
+from onlinebregman._kernels.ops.row cimport ob_scatter
+from onlinebregman._kernels.ops.standardize cimport ob_count
+
+cdef enum:
+    CENTRE, ORIGIN, USED, DEVIATION, INVERSE, MEAN, WEIGHT, MOVED, BLOCKS
+
+# As in `standardizer`: the limit in deviations; after how many values a column of two has a deviation; rounding errors.
+cdef double LIMIT = 5.0
+cdef double ENOUGH = 8.0
+cdef double LEAST = 1e-14
+
+
+cdef const double* scattered(const Row* row, double* buffer, Py_ssize_t n) noexcept nogil:
+    memset(buffer, 0, n * sizeof(double))
+    ob_scatter(buffer, row.x, row.index, row.n)
+    return buffer
+
+
+@cython.final
+cdef class Centre:
+    """Statistics of the columns, which the learner declares as a field.
+
+    Parameters
+    ----------
+    n_features : int
+    unit : float
+        The size of values that the prior of the weights makes little of.
+    allow_nan : bool
+        Whether NaN is a missing value, which counts as the mean.
+    """
+
+    def __cinit__(self, n_features, double unit, bint allow_nan):
+        self.n, self.most, self.allow_nan = n_features, LIMIT * unit, allow_nan
+        self.memory = np.zeros(BLOCKS * self.n + 2)
+
+    cdef object blocks(self):
+        return np.asarray(self.memory)[:-2].reshape(BLOCKS, self.n)
+
+    @property
+    def at(self):
+        """Where columns are centred."""
+        return self.blocks()[CENTRE].copy()
+
+    @property
+    def used(self):
+        """Whether a row was not at the centre."""
+        return self.blocks()[USED] > 0
+
+    @property
+    def mean(self):
+        return self.blocks()[MEAN].copy()
+
+    @property
+    def scale(self):
+        """Deviations of the columns, 1 for constant ones."""
+        deviation = np.abs(self.blocks()[DEVIATION])
+        return np.where(deviation > 0, deviation, 1.0)
+
+    @property
+    def n_samples_seen(self):
+        """Total weight of the rows."""
+        return self.memory[self.memory.shape[0] - 2]
+
+    @property
+    def limits(self):
+        """(m, l): values are limited to m +- l."""
+        blocks = self.blocks()
+        known = blocks[DEVIATION] > 0
+        return np.where(known, blocks[MEAN], blocks[CENTRE]), np.where(known, LIMIT * blocks[DEVIATION], INFINITY)
+
+    def widen(self, Centre narrow):
+        """Take the statistics of the first columns; the others were 0."""
+        self.blocks()[:, :narrow.n] = narrow.blocks()
+        self.blocks()[WEIGHT, narrow.n:] = narrow.n_samples_seen
+        np.asarray(self.memory)[-2:] = narrow.memory[-2:]
+
+    def join(self, Centre start, centres):
+        """Take the statistics of all rows that were counted, each from `start` on."""
+        parts = np.array([(<Centre> each).blocks() for each in centres])
+        weights = parts[:, WEIGHT]
+        shares = weights / np.maximum(weights.sum(0), 1e-300)
+        mean = (shares * parts[:, MEAN]).sum(0)
+        deviation = np.sqrt((shares * (parts[:, DEVIATION] ** 2 + (parts[:, MEAN] - mean) ** 2)).sum(0))
+        inverse = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+        weight = np.maximum(weights.sum(0) - (len(weights) - 1) * start.blocks()[WEIGHT], weights.max(0))
+        self.blocks()[:] = mean, mean, parts[:, USED].max(0), deviation, inverse, mean, weight, 0.0 * mean
+        rows = sum(each.n_samples_seen - start.n_samples_seen for each in centres) + start.n_samples_seen
+        np.asarray(self.memory)[-2:] = rows
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    cdef void begin(self, const double* x) noexcept nogil:
+        """Centre columns at their first value, and note which are learned from this row."""
+        cdef Py_ssize_t j, n = self.n
+        cdef double* at = &self.memory[0]
+        cdef double away
+        for j in range(n):
+            if at[WEIGHT * n + j] == 0 and isfinite(x[j]):
+                at[j] = at[ORIGIN * n + j] = x[j]
+            away = fabs((x[j] if x[j] == x[j] else at[MEAN * n + j]) - at[j])
+            at[USED * n + j] += away > 0 and (at[DEVIATION * n + j] > 0 or away <= self.most)
+
+    cdef void centre(self, const double* x, double* z) noexcept nogil:
+        cdef double* at = &self.memory[0]
+        ob_centre_limited(
+            z, x, at, at + MEAN * self.n, at + DEVIATION * self.n, at + MOVED * self.n, LIMIT, self.most,
+            0.0 if self.allow_nan else NAN, self.n,
+        )
+
+    cdef bint count(self, const double* x, double weight) noexcept nogil:
+        """Add a row to the statistics; whether it is time to move."""
+        cdef Py_ssize_t j, n = self.n
+        cdef double* at = &self.memory[0]
+        cdef double* rows = at + BLOCKS * n  # their weight; what it was when the centre last moved
+        cdef bint off
+        rows[0] += weight
+        off = rows[0] >= 2.0 * rows[1]
+        ob_count(
+            x, at + MEAN * n, at + DEVIATION * n, at + INVERSE * n, at + WEIGHT * n, at + MOVED * n, LIMIT, weight,
+            ENOUGH, LEAST, n,
+        )
+        for j in range(n):
+            off |= at[DEVIATION * n + j] > 0 and fabs(at[MEAN * n + j] - at[j]) > at[DEVIATION * n + j]
+        return off
+
+    cdef void move(self, double* z) noexcept nogil:
+        """Move the centre to the means, and compute what the former centre is as a row."""
+        cdef Py_ssize_t j, n = self.n
+        cdef double* at = &self.memory[0]
+        at[BLOCKS * n + 1] = at[BLOCKS * n]
+        for j in range(n):
+            z[j] = 0.0
+            if at[DEVIATION * n + j] >= 0:  # otherwise one of its two values may be absurd
+                if at[USED * n + j] > 0:
+                    z[j] = at[j] - at[MEAN * n + j]
+                else:
+                    at[ORIGIN * n + j] = at[MEAN * n + j]
+                at[j] = at[MEAN * n + j]
+
+    cdef void move_origin(self, double* z) noexcept nogil:
+        """The same for the origin of the prior, which moves to the centre."""
+        cdef Py_ssize_t j, n = self.n
+        cdef double* at = &self.memory[0]
+        for j in range(n):
+            z[j] = at[ORIGIN * n + j] - at[j]
+            at[ORIGIN * n + j] = at[j]
+
+    cdef bint jumps(self, Py_ssize_t j, double move) noexcept nogil:
+        """Whether this move of a column is far, by its new deviation."""
+        return fabs(move) > LIMIT * self.memory[DEVIATION * self.n + j] > 0
