@@ -277,7 +277,14 @@ def learned():
     """The same for the learned state of an estimator, without its parameters and attributes that only `fit` sets."""
 
     def learned(estimator, *, without=()):
-        skip = {*estimator.get_params(deep=False), "n_iter_", "loss_curve_", "validation_scores_", *without}
+        skip = {
+            *estimator.get_params(deep=False),
+            "n_iter_",
+            "loss_curve_",
+            "validation_scores_",
+            "_started_with",
+            *without,
+        }
         return State({key: value for key, value in vars(estimator).items() if key not in skip})
 
     return learned

@@ -17,9 +17,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,8 +30,8 @@ from .._kernels.learners.transaction import Validated
 from .._kernels.rows.table import permutation
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
-from .docs import DocumentedMixin
 from .held_out import HeldOut
+from .parameters import ParametersMixin, by_parameter
 from .types import RandomState
 from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite, warn_caller
 
@@ -74,13 +74,12 @@ class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
 
-class LifeCycleMixin(DocumentedMixin):
+class LifeCycleMixin(ParametersMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
     # Why models of shards cannot be mixed into one, for the error message of `_merged`
+    _early_stopping: Any = False
     _unmergeable = "its state is more than weights and sums over rows"
-    _parameter_constraints: dict = {}  # by which scikit-learn validates parameters
-    _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
     _parallel = False  # whether this is a mixed model, for which there are no bounds
     _takes_sparse = False  # whether rows may be sparse
@@ -94,14 +93,6 @@ class LifeCycleMixin(DocumentedMixin):
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):  # it may not have all parameters of its bases
-            code = cls.__init__.__code__
-            own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            rules = cls._parameter_constraints
-            cls._parameter_constraints = {name: rules[name] for name in rules if name in own}
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = self._takes_sparse
@@ -113,17 +104,6 @@ class LifeCycleMixin(DocumentedMixin):
     def _fitted_learner(self) -> Any:
         return fitted(self, vars(self).get("_learner"))
 
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Those of scikit-learn, which reads the signature again for each validation, clone and copy."""
-        return super()._get_param_names()  # type: ignore[misc]
-
-    def _set_arguments(self, arguments: dict[str, Any]) -> None:
-        """Set the arguments of a constructor, given by its `locals()`, as attributes."""
-        del arguments["self"]
-        vars(self).update(arguments)
-
     def _fit(
         self, *given, check: Callable | None = None, begin: Callable | None = None, learn: Callable | None = None
     ) -> Self:
@@ -132,9 +112,10 @@ class LifeCycleMixin(DocumentedMixin):
         With `begin`, which takes the place of `_begin`, it does not continue with a fitted model.
         """
         with all_or_nothing(self):
-            warm = begin is None and getattr(self, "warm_start", False) and self.__sklearn_is_fitted__()
+            warm = begin is None and self._warm_start and self.__sklearn_is_fitted__()
             call = Call(first=not warm, partial=False)
             if warm:
+                self._check_kept()
                 given = (self._by_name(given[0], True), *given[1:])
             data = (check or self._check)(call, *given)
             self._prepare(data, call, begin=begin)
@@ -179,6 +160,7 @@ class LifeCycleMixin(DocumentedMixin):
             if changed:
                 validate_parameters(self)
             if not call.first:
+                self._check_kept() if changed else None
                 given = (self._by_name(given[0], True), *given[1:])
             data = (check or self._check)(call, *given)
             if not call.first:
@@ -217,11 +199,12 @@ class LifeCycleMixin(DocumentedMixin):
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""
         if call.first:
             (begin or self._begin)(data)
+            self._keep_parameters()
         else:
             self._go_on(data, call)
         if changed:
             self._configure()
-            valid = None if getattr(self, "early_stopping", False) else self  # partial_fit must see that and refuse
+            valid = None if self._early_stopping else self  # partial_fit must see that and refuse
             named = "feature_names_in_" in vars(self) or not self._reads_numbers
             self._validated = Validated(valid, self._parameters_of_calls(), named)
 
@@ -239,12 +222,6 @@ class LifeCycleMixin(DocumentedMixin):
     def _learning_in_place(self, data) -> Iterable:
         """Further estimators that a call changes in place, depending on the data."""
         return ()
-
-    @classmethod
-    def _parameters_of_calls(cls) -> tuple[str, ...]:
-        """Names of the parameters that each call reads; the others are read when learning starts."""
-        own = cls._get_param_names()
-        return tuple(name for name in getattr(cls, "_read_at_each_call", own) if name in own)
 
     def _parameters_are_valid(self) -> bool:
         """Whether the parameters of calls have not changed since they were last validated."""
@@ -414,28 +391,28 @@ class EpochEstimator(OnlineEstimator):
     tol: float | None
     n_iter_no_change: int
     verbose: int
-    early_stopping: bool | Literal["best"] = False  # of estimators without this parameter
+    _warm_start = by_parameter("warm_start")
     validation_fraction: float
 
     def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
-        if self.early_stopping:
+        if self._early_stopping:
             validate_parameters(self)
             raise ValueError(
                 "early_stopping should be False with partial_fit, which learns all rows, once; got "
-                f"{self.early_stopping!r}."
+                f"{self._early_stopping!r}."
             )
         return super()._validate_and_learn(*given, check=check, learn=learn)
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
         rows = held_out = None
-        if self.early_stopping:
+        if self._early_stopping:
             held_out = HeldOut(data, self.validation_fraction, self.random_state, allow_nan=self._allow_nan)
             rows = held_out.learned
         orders = self._orders(len(data), rows)
         self.loss_curve_: list[float] = []
         scores: list[float] = []
-        if hasattr(self, "validation_fraction"):  # a parameter, like `early_stopping`
+        if "validation_fraction" in self._get_param_names():  # like `early_stopping`
             self.validation_scores_ = None if held_out is None else scores
         tol = self.tol if held_out is not None else self._tolerance(data)
         best, stale, kept = np.inf, 0, None
@@ -458,7 +435,7 @@ class EpochEstimator(OnlineEstimator):
                 loss = loss if self.tol is None else self._objective(loss)
             else:
                 loss = -scores[-1]
-                if self.early_stopping == "best" and loss < best:
+                if self._early_stopping == "best" and loss < best:
                     kept = copy.deepcopy(self._learner)
             stale = 0 if tol is None or loss < best - tol else stale + 1
             best = min(best, loss)

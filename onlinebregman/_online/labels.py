@@ -158,7 +158,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     _fewest_classes = 2
     handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    _class_weight: Any = None
     _takes_indicators = False  # whether rows may have several labels, the columns of an indicator matrix
     _multilabel = False  # whether they have
     classes_: np.ndarray
@@ -230,7 +230,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
                 f"{y[row, column : column + 1].tolist()[0]!r} at row {row}, column {column}. For outputs of several "
                 "classes each use sklearn.multioutput.MultiOutputClassifier."
             )
-        if self.class_weight is not None or self.handle_unknown == "add":
+        if self._class_weight is not None or self.handle_unknown == "add":
             raise ValueError(
                 "y should be 1d with class_weight or handle_unknown='add', which are for classes that exclude each "
                 "other; set class_weight=None and handle_unknown='error' for an indicator matrix of several labels."
@@ -303,7 +303,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         if self._multilabel:
             return Examples(X, self._class_targets(self._check_indicators(y, classes, call)), weights)
         codes, new = self._numbers_and_new(y, classes, call, weights)
-        if self.class_weight is not None:
+        if self._class_weight is not None:
             of_rows = self._class_weights(codes, weights, call.partial, new).take(codes)
             of_rows = of_rows if weights is None else of_rows * weights
             weights = check_weights(of_rows, len(y), allow_all_zero=call.partial)
@@ -351,13 +351,15 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     ) -> np.ndarray:
         """The weight of each class, and each new one, according to `class_weight`."""
         n_classes = len(self.classes_) + len(new)
-        if self.class_weight != "balanced":
-            if self.handle_unknown == "add" and isinstance(self.class_weight, dict):  # it may list labels still to come
-                weights = np.array([self.class_weight.get(label, 1.0) for label in [*self.classes_.tolist(), *new]])
+        if self._class_weight != "balanced":
+            if self.handle_unknown == "add" and isinstance(
+                self._class_weight, dict
+            ):  # it may list labels still to come
+                weights = np.array([self._class_weight.get(label, 1.0) for label in [*self.classes_.tolist(), *new]])
             else:
-                weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+                weights = compute_class_weight(self._class_weight, classes=self.classes_, y=self.classes_)
             if not ((weights >= 0) & (weights < np.inf)).all():
-                raise ValueError(f"class_weight must have finite weights >= 0; got {self.class_weight}.")
+                raise ValueError(f"class_weight must have finite weights >= 0; got {self._class_weight}.")
             return weights
         if partial:
             raise ValueError(
@@ -371,7 +373,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def _plain_targets(self, y) -> np.ndarray | None:
         """The learner's targets if the labels need no validation; None otherwise."""
-        if self.class_weight is not None:
+        if self._class_weight is not None:
             return None
         if self._multilabel:
             if type(y) is not np.ndarray or y.shape[1:] != self.classes_.shape or y.dtype.kind not in "biuf":
@@ -390,7 +392,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        exclusive = self.class_weight is not None or self.handle_unknown == "add"
+        exclusive = self._class_weight is not None or self.handle_unknown == "add"
         tags.classifier_tags.multi_label = self._takes_indicators and not exclusive
         return tags
 

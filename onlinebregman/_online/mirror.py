@@ -22,6 +22,7 @@ from .comparators import Comparators
 from .compiled import make_geometry, make_loss
 from .estimator import CountsLossMixin, Examples
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
+from .parameters import by_parameter
 from .start import starting_weights
 from .validation import Overflow, a_number, too_large
 
@@ -36,12 +37,16 @@ class MirrorMixin(CountsLossMixin):
     # Attributes of the estimators that inherit from this class
     init: Any
     _start: Any  # of linear models: the parameters that are read when learning starts
-    update: Any
     learning_rate: Any
     eta0: float
-    power_t: float
     get_params: Any
     _learner_type: type[Learner] = Learner
+    # Settings that are parameters of some estimators; the others have no public attribute of this name
+    _update, _power_t = by_parameter("update"), by_parameter("power_t")
+    _fit_intercept: Any = False
+    _average: Any = False
+    _track_regret: Any = False
+    _intercept_scaling: float = 1.0
     _signed = False  # whether w+ and w- are learned, with w = w+ - w-
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
@@ -90,12 +95,12 @@ class MirrorMixin(CountsLossMixin):
 
     def _configure(self) -> None:
         self._learner.configure(
-            update=self.update,
+            update=self._update,
             schedule=self._schedule(),
-            fit_intercept=getattr(self, "fit_intercept", False),
-            average=getattr(self, "average", False),
-            track_regret=getattr(self, "track_regret", False),
-            intercept_scaling=getattr(self, "intercept_scaling", 1.0),
+            fit_intercept=self._fit_intercept,
+            average=self._average,
+            track_regret=self._track_regret,
+            intercept_scaling=self._intercept_scaling,
         )
 
     # --- mixing models that learned in parallel ---------------------------------------------------------------------
@@ -105,7 +110,7 @@ class MirrorMixin(CountsLossMixin):
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """See `LifeCycleMixin._merged`: theta = sum share_s theta_s with theta_s = f(w_s)."""
-        if getattr(self, "track_regret", False) and self._divergence.adaptive:
+        if self._track_regret and self._divergence.adaptive:
             raise TypeError(
                 f"{type(self).__name__} cannot be mixed with track_regret=True and {self._divergence!r}, since the "
                 "certificates of several shards have a mean in one divergence only, and each row changes this one; use "
@@ -279,7 +284,7 @@ class MirrorMixin(CountsLossMixin):
     def _schedule(self) -> Schedule:
         """The learning rates."""
         learning_rate, eta0 = self._rate()
-        return resolve_schedule(learning_rate, eta0, self.power_t, self._strength())
+        return resolve_schedule(learning_rate, eta0, self._power_t, self._strength())
 
     def _strength(self) -> float | None:
         """The strength of the penalty, for learning_rate="optimal"; None for estimators without these rates."""
@@ -315,7 +320,7 @@ class MirrorMixin(CountsLossMixin):
         own = self.get_params(deep=False)  # the message names only parameters that this estimator has
         rate, eta0 = self._rate() if "learning_rate" in own else (None, own.get("eta0"))
         by_eta0 = "eta0" in own and not isinstance(rate, Schedule) and rate not in ("theory", "optimal")
-        settings = [f"update={self.update!r}"] if "update" in own else []
+        settings = [f"update={self._update!r}"] if "update" in own else []
         remedies = ["scale features and targets (sklearn.preprocessing.StandardScaler)"]
         if by_eta0 or rate is not None:
             settings.append(f"eta0={eta0:g}" if by_eta0 else f"learning_rate={rate!r}")

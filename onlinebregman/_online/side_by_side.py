@@ -86,6 +86,7 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
                 estimator._begin_classes()
             estimator._begin(data)
             estimator._configure()
+            estimator._keep_parameters()
             estimator._validated = Validated()  # of arrays: the names of features are this estimator's
         self._bind_learners(self._make_mixer())
 

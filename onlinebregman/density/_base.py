@@ -77,6 +77,7 @@ class OnlineDensity(Density, LearnsRows, CountsLossMixin, OnlineEstimator):
     the state of the stream.
     """
 
+    _read_at_each_call = ()
     _learner: DensityLearner
     _refused: str  # error message for a row that cannot be learned, with a remedy
 

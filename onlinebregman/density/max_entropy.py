@@ -147,6 +147,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
+    _read_at_each_call = ("alpha", "solver", "scaling", "max_iter", "tol")
 
     domain_: np.ndarray
     _index: tuple[np.ndarray, RowIndex] | None  # of the domain, and the domain that it was built from

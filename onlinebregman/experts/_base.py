@@ -292,7 +292,7 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         known, self._experts_learner = self._experts_learner, None
         if not (self._ready and all(map(_is_compiled, experts))):
             return
-        if any(getattr(expert, "class_weight", None) is not None for expert in experts):
+        if any(getattr(expert, "_class_weight", None) is not None for expert in experts):
             return
         if not all(now.predictive and now.n_scores == 1 for now in learners):
             return

@@ -45,8 +45,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         "handle_unknown": [StrOptions({"error", "add"})],
     }
 
-    strategy = "average"
-    loss = "log_loss"
+    _strategy, _loss_parameter = "average", "log_loss"
     _forecast_method = "predict_proba"
     _fast_learner = "_experts_learner"
 
@@ -94,7 +93,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         return Forecasts(X, y, weights, codes, new, targets=codes)
 
     def _begin(self, data: Forecasts) -> None:
-        self._learned_loss, self._column_classes = self.loss, self.classes_
+        self._learned_loss, self._column_classes = self._loss_parameter, self.classes_
         super()._begin(data)
 
     def _recoded(self, data: Forecasts, start: int, codes: Array) -> Forecasts:
@@ -108,9 +107,9 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         return BrierMixer(mixer.hedge, mixer.gradient, len(self.classes_)) if isinstance(mixer, BrierMixer) else mixer
 
     def _make_mixer(self, hedge: Hedge) -> BrierMixer | LogMixer:
-        if self.loss == "brier":
-            return BrierMixer(hedge, self.strategy == "eg", len(self.classes_))
-        return LogMixer(hedge, self.strategy == "eg", False)
+        if self._loss_parameter == "brier":
+            return BrierMixer(hedge, self._strategy == "eg", len(self.classes_))
+        return LogMixer(hedge, self._strategy == "eg", False)
 
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts, order: Array | None) -> None:
         n_rows, codes = len(data), data.targets

@@ -52,6 +52,8 @@ class WeighsExperts(WeightsMixin):
 
     _parameter_constraints: dict = {"history": [Interval(Integral, 0, None, closed="left")]}
 
+    _read_at_each_call: tuple[str, ...] = ("history", "delayed", "handle_unknown")
+
     history: int
 
     @read_only

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._classifier import MixtureClassifier
@@ -81,6 +82,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],
         "n_rows": [Interval(Integral, 1, None, closed="left"), None],
     }
+    _strategy, _loss_parameter = by_parameter("strategy"), by_parameter("loss")
 
     def __init__(
         self,

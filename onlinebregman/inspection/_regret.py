@@ -374,7 +374,7 @@ def _losses_of(model, X, y, coef, intercept) -> Array:
         losses = logsumexp(scores, axis=1, keepdims=True) - np.take_along_axis(scores, codes[:, np.newaxis], axis=1)
     else:
         losses = model._learned_loss.value(scores, model._class_targets(codes))
-    if model.class_weight is not None:
+    if model._class_weight is not None:
         losses = losses * model._class_weights(codes, None, True).take(codes)[:, np.newaxis]
     return losses
 

@@ -216,7 +216,7 @@ class LossBoundsMixin(MirrorMixin):
         schedule = self._schedule()
         # of other rates nothing is known, except that they are not taken for constant ones
         scale, power = (schedule.scale, schedule.power) if schedule.is_power_law else (0.0, np.inf)
-        now = LearnedWith(self.update, scale, power, self._scaled, bounds)
+        now = LearnedWith(self._update, scale, power, self._scaled, bounds)
         if len(self._learned_with) < 2 and now not in self._learned_with:  # with two there is no bound
             self._learned_with += (now,)
 
@@ -225,7 +225,7 @@ class LossBoundsMixin(MirrorMixin):
             return super()._schedule()
         if self.init is not None:
             raise ValueError("learning_rate='theory' requires init=None.")
-        return Constant(self._theory(self.update, self.data_bounds).eta0)
+        return Constant(self._theory(self._update, self.data_bounds).eta0)
 
     def _theory(self, update: str, data_bounds: dict[str, float] | None) -> TheoryRate:
         return theory_rate(

@@ -156,6 +156,7 @@ class DefiniteBoost(KernelLearner):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
     }
+    _read_at_each_call = ("projection", "selection", "max_iter", "tol", "verbose")
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.examples import LearnsTargets
 from .._online.factors import factor
 from .._online.mirror import MirrorMixin
+from .._online.parameters import by_parameter
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, check_rows, check_symmetric, check_weights, dense, read_only
@@ -33,7 +34,7 @@ _NO_LIMIT = 1e100
 class MatrixBurgMirrorMixin(MirrorMixin):
     """Mirror map of the LogDet potential on 0 < W < I; the rate of explicit steps is limited so that W stays inside."""
 
-    update = "gradient"
+    _update = "gradient"
 
     def _mirror_map(self, n_features: int | None) -> LogDet:
         return LogDet()
@@ -140,6 +141,7 @@ class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTarget
         "track_regret": ["boolean"],
     }
     _read_at_each_call = ("eta0", "track_regret")
+    _track_regret = by_parameter("track_regret")
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from .._online.estimator import Call, EpochEstimator
 from .._online.examples import LearnsTargets
 from .._online.merging import total
 from .._online.mirror import MirrorMixin
+from .._online.parameters import by_parameter
 from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
@@ -36,11 +37,11 @@ class VonNeumannMirrorMixin(MirrorMixin):
         The divergence of the estimator.
     """
 
-    trace: float | None
+    _trace: float | None
     _divergence: VonNeumann
 
     def _mirror_map(self, n_features: int | None) -> VonNeumann:
-        return VonNeumann(trace=self.trace)
+        return VonNeumann(trace=self._trace)
 
     def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
         return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)
@@ -170,7 +171,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
     True
     """
 
-    trace: float = 1.0  # of W
+    _trace = 1.0  # of W
+    _track_regret = by_parameter("track_regret")
     _parameter_constraints: dict = {
         **KernelLearner._parameter_constraints,
         **EpochEstimator._epoch_constraints,

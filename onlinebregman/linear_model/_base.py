@@ -17,6 +17,7 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._online.compiled import make_geometry
 from .._online.estimator import EpochEstimator, Examples
 from .._online.merging import merged_standardizer
+from .._online.parameters import by_parameter
 from .._online.regret import ParameterHistory
 from .._online.start import check_start, starting_weights
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
@@ -132,6 +133,11 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     average: bool | int
     track_regret: bool
     warm_start: bool
+    _init = by_parameter("init")
+    _fit_intercept = by_parameter("fit_intercept")
+    _average = by_parameter("average")
+    _track_regret = by_parameter("track_regret")
+    _early_stopping = by_parameter("early_stopping")
     _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
     _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
@@ -143,10 +149,10 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         terms = self._current_theory()
         if terms is not None:
             return self._theory(terms).schedule
-        return Constant(self._rate()[1] / self._slowdown) if self.learning_rate == "adaptive" else super()._schedule()
+        return Constant(self._rate()[1] / self._slowdown) if self._rate()[0] == "adaptive" else super()._schedule()
 
     def _lower_rate(self) -> bool:
-        if self.learning_rate != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
+        if self._rate()[0] != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
             return False
         self._slowdown *= _SLOWDOWN
         self._configure()
@@ -161,10 +167,10 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
             return loss + sum(penalty.value(part.position[0]) for part in _parts(self._learner))
 
     def _current_theory(self) -> _Theory | None:
-        if self.learning_rate != "theory":
+        if self._rate()[0] != "theory":
             return None
         bounds, upper = dict(self.data_bounds or {}), self._upper_bound()
-        return _Theory(self.update, self.fit_intercept, bounds, upper, self._n_weights)
+        return _Theory(self._update, self._fit_intercept, bounds, upper, self._n_weights)
 
     def _upper_bound(self) -> float:
         """A bound on all weights, infinite if there is none."""
@@ -247,7 +253,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         (n, kind), constraint = self._outputs(data), self._constraint()
         self._terms = self._tracked = ParameterHistory()
         if coef is None:
-            init = None if self.init is None else np.array(self.init, dtype=np.float64)
+            init = None if self._init is None else np.array(self._init, dtype=np.float64)
             start = _StartingPoint(self._signed, init, constraint)
         else:
             rows = check_start(coef, "coef_init", (n, n_weights))
@@ -270,7 +276,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     def _terms_of_bounds(self) -> dict[str, Any]:
         """The current values of what bounds on all rows depend on; see `ParameterHistory`."""
-        return {"theory": self._current_theory(), "average": bool(self.average)}
+        return {"theory": self._current_theory(), "average": bool(self._average)}
 
     @read_only
     def coef_(self) -> np.ndarray:
@@ -327,7 +333,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     @property
     def _adapts(self) -> bool:
-        return self._divergence.adaptive and self.init is None
+        return self._divergence.adaptive and self._init is None
 
     def _take_from(self, twin: Any, wider: Any) -> None:
         super()._take_from(twin, wider)
@@ -355,9 +361,9 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
 
     def _check_start(self) -> None:
         """Check that learning can start from given weights and intercepts."""
-        if self.thresholds is not None:
+        if self._thresholds is not None:
             raise ValueError(
-                f"coef_init and intercept_init cannot be used with thresholds={self.thresholds!r}, as a new run makes "
+                f"coef_init and intercept_init cannot be used with thresholds={self._thresholds!r}, as a new run makes "
                 "new bins; use warm_start=True to go on with a model."
             )
         if self._standardizes:
@@ -372,9 +378,9 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         return self._learner.n_features
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
-        if self.thresholds is not None:
+        if self._thresholds is not None:
             raise TypeError(
-                f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self.thresholds!r}, as "
+                f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self._thresholds!r}, as "
                 "each has its own bins."
             )
         mixed = super()._merged(parts, fractions)

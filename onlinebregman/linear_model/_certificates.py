@@ -28,7 +28,7 @@ class CertifiedMixin(MirrorMixin):
 
     def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
         """The current values of what determines the comparators of regret certificates; see `ParameterHistory`."""
-        held = None if self.fit_intercept else tuple(part.position[1] for part in _parts(learner))
+        held = None if self._fit_intercept else tuple(part.position[1] for part in _parts(learner))
         return {"held_intercept": held, "fraction": 1.0}
 
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> Any:

@@ -15,6 +15,7 @@ from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights
 from .._online.labels import one_against_rest
+from .._online.parameters import by_parameter
 from .._online.types import MatrixLike
 from .._sklearn_compat import StrOptions, available_if
 from ._base import OnlineLinearModel
@@ -55,7 +56,8 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
         "handle_unknown": [StrOptions({"error", "add"})],
     }
     class_weight: dict[Any, float] | Literal["balanced"] | None
-    multi_class: Literal["ovr", "multinomial"] = "ovr"  # of estimators without this parameter
+    _class_weight = by_parameter("class_weight")
+    _multi_class: Literal["ovr", "multinomial"] = "ovr"
     _takes_indicators = True
 
     _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight", "handle_unknown")
@@ -154,13 +156,13 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
         return make(n_weights, data, coef)
 
     def _configure(self) -> None:
-        if self.multi_class == "multinomial" and not self._learned_loss.sigmoid:
+        if self._multi_class == "multinomial" and not self._learned_loss.sigmoid:
             raise ValueError(
                 "multi_class='multinomial' requires loss='log_loss', of the softmax of all scores; got "
                 f"{self._learned_loss!r}. Use multi_class='ovr'."
             )
-        if self._joint and (self.update == "importance" or self.learning_rate == "theory"):
-            what, instead = ("update", "implicit") if self.update == "importance" else ("learning_rate", "auto")
+        if self._joint and (self._update == "importance" or self._rate()[0] == "theory"):
+            what, instead = ("update", "implicit") if self._update == "importance" else ("learning_rate", "auto")
             raise ValueError(
                 f"multi_class='multinomial' has no {what}={getattr(self, what)!r}, which is for losses of one score; "
                 f"use {what}={instead!r}, or multi_class='ovr'."
@@ -172,11 +174,11 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label &= self.multi_class != "multinomial"
+        tags.classifier_tags.multi_label &= self._multi_class != "multinomial"
         return tags
 
     def _begin_classes(self) -> None:
-        self._separate, self._multinomial = self.handle_unknown == "add", self.multi_class == "multinomial"
+        self._separate, self._multinomial = self.handle_unknown == "add", self._multi_class == "multinomial"
         super()._begin_classes()
 
     def _take_from(self, twin: Any, wider: Any) -> None:
@@ -204,7 +206,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
         labels the rows are the targets where they are absent, and where they are present.
         """
         if self._multilabel:
-            if self.multi_class == "multinomial":
+            if self._multi_class == "multinomial":
                 raise ValueError(
                     "y should be 1d with multi_class='multinomial', one loss of classes that exclude each other; use "
                     "'ovr' for an indicator matrix of several labels."

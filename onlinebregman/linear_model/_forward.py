@@ -16,6 +16,7 @@ from .._kernels.rows.fourier import FourierFeatures
 from .._kernels.rows.standardizer import Standardizer
 from .._online.estimator import SHUFFLED, CountsLossMixin, Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
+from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._row_map import MapsRows
@@ -70,6 +71,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
 
     _remedy: str  # for the error message of a row that overflows
     _adds_up = True
+    _warm_start, _standardizes = by_parameter("warm_start"), by_parameter("standardize")
     alpha: float
     penalize_intercept: bool
     fit_intercept: bool

@@ -12,8 +12,6 @@ from .._online.start import starting_weights
 from .._online.types import MatrixLike
 from .._online.validation import a_number, check_rows, read_only
 from ..losses import HingeLoss, Loss
-from ..schedules import LearningRate
-from ._base import Update
 from ._classifier import OnlineLinearClassifier
 
 
@@ -26,10 +24,10 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         Mistakes of each learner; each caused a step.
     """
 
-    update: Update = "explicit"
-    learning_rate: LearningRate = "constant"
-    power_t: float = 0.5
-    data_bounds: None = None
+    _update, _power_t, _track_regret = "explicit", 0.5, False
+
+    def _rate(self) -> tuple[str, float]:
+        return "constant", self.eta0
 
     def _loss(self) -> Loss:
         return HingeLoss(margin=0.0)

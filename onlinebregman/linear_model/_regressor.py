@@ -46,14 +46,15 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Regr
         Intercept.
     """
 
-    loss: str | Loss = "squared_error"  # of estimators without this parameter
+    _loss_parameter: str | Loss = "squared_error"
     _sorted = False  # whether predictions are several quantiles, in ascending order
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        named = self._loss_parameter
+        loss = LOSSES.get(named) if isinstance(named, str) else named
         tags.target_tags.multi_output = len(getattr(loss, "parts", (loss,))) == 1
-        tags.target_tags.positive_only = has_positive_targets(self.loss)
+        tags.target_tags.positive_only = has_positive_targets(named)
         return tags
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:

@@ -54,8 +54,8 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
         With `standardize`, the total weight of the rows learned.
     """
 
-    standardize: bool | Literal["auto"] = False
-    thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
+    _standardizes: Any = False  # what the parameter `standardize` stands for
+    _thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
     _sklearn_form = _onnx_form = "linear"
     _takes_sparse = True
     _allow_nan: bool
@@ -69,11 +69,6 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
         """Whether each weight has a rate of its own, for rare indicators as well, and the model starts at 0."""
         raise NotImplementedError
 
-    @property
-    def _standardizes(self) -> bool:
-        """What `standardize` stands for."""
-        return bool(self.standardize)
-
     def _begin_map(self, X) -> tuple[RowMap | None, int]:
         """The map of rows like these, with which learning starts, and the number of columns that are learned."""
         row_map = self._make_row_map(X)
@@ -82,11 +77,11 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     def _make_row_map(self, X) -> RowMap | None:
         """A map; None: rows are learned as they are."""
         n, allow_nan = X.shape[1], self._allow_nan
-        if isinstance(self.thresholds, str):  # an array would be compared with a name element by element
-            pairs = parts_of_pairs(n, PAIRS, 1, 0)[0] if self.thresholds == "pairwise" and n > 1 else ()
+        if isinstance(self._thresholds, str):  # an array would be compared with a name element by element
+            pairs = parts_of_pairs(n, PAIRS, 1, 0)[0] if self._thresholds == "pairwise" and n > 1 else ()
             return ThresholdMap(n, pairs, allow_nan=allow_nan)
-        if self.thresholds is not None:
-            return ThresholdMap(n, _checked_pairs(self.thresholds, n), singles=False, allow_nan=allow_nan)
+        if self._thresholds is not None:
+            return ThresholdMap(n, _checked_pairs(self._thresholds, n), singles=False, allow_nan=allow_nan)
         if self._categorical is None and not self._n_missing:
             return self._make_standardizer(n, not issparse(X))
         mask, n_indicators = self._categorical or (np.zeros(n, dtype=bool), 0)

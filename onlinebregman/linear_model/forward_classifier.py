@@ -162,7 +162,7 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         "handle_unknown": [StrOptions({"error", "add"})],
     }
 
-    _read_at_each_call = ("forgetting", "handle_unknown", "class_weight", "handle_new_features")
+    _read_at_each_call = ("forgetting", "handle_unknown", "handle_new_features")
     _is_softmax = True
     _takes_indicators = True
     _separate = False  # whether two classes have a row of weights each, as those of a mixture that may get more classes

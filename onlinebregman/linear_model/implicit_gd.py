@@ -7,6 +7,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
 from ..schedules import LearningRate, Schedule
@@ -90,6 +91,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
     """
 
     _parameter_constraints: dict = {**OnlineLinearRegressor._parameter_constraints, "standardize": ["boolean"]}
+    _standardizes = by_parameter("standardize")
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.mirror import MirrorMixin
+from .._online.parameters import by_parameter
 from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
@@ -122,8 +123,10 @@ class ParametricMirrorMixin(MirrorMixin):
     standardize: bool | Literal["auto"]
     init: Any
     _falling_rate: float  # default eta0 of a decreasing rate
-    intercept_scaling: float = 1.0  # of estimators without this parameter
-    n_jobs: int | None = None  # likewise
+    _loss_parameter = by_parameter("loss")
+    _thresholds = by_parameter("thresholds")
+    _intercept_scaling = by_parameter("intercept_scaling")
+    _n_jobs = by_parameter("n_jobs")
     _at_each_call = ("penalty", "alpha", "l1_ratio", "intercept_scaling", "n_jobs")
 
     @property
@@ -136,7 +139,7 @@ class ParametricMirrorMixin(MirrorMixin):
             return self.standardize
         divergence: Any = DIVERGENCES[self.divergence] if isinstance(self.divergence, str) else self.divergence
         of_columns = self.penalty is not None or self.constraint is not None or self.init is not None
-        return divergence.scale_free and not (of_columns or self.track_regret or self._given_start)
+        return divergence.scale_free and not (of_columns or self._track_regret or self._given_start)
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
         return resolve_divergence(self.divergence, n_features)
@@ -147,29 +150,26 @@ class ParametricMirrorMixin(MirrorMixin):
     def _penalty(self) -> Penalty | None:
         return resolve_penalty(self.penalty, self.alpha, self.l1_ratio)
 
+    def _read_at_start(self) -> dict[str, Any]:
+        return super()._read_at_start() | {"penalty": self._penalty()}  # by `penalty`, `alpha` and `l1_ratio`
+
     def _configure(self) -> None:
-        if self._penalty() != self._learned_penalty:
-            raise ValueError(
-                f"The penalty must be {self._learned_penalty!r}, as when learning started; got {self._penalty()!r}. "
-                "Set penalty, alpha and l1_ratio back, or fit again (with warm_start=False, and init=coef_ to "
-                "continue)."
-            )
         self._check_certified()
         self._check_aggressive()
         super()._configure()
         if isinstance(self._learner, MultiLearner):
-            self._learner.n_jobs = self.n_jobs
+            self._learner.n_jobs = self._n_jobs
 
     def _check_certified(self) -> None:
         """Check that certificates are not asked for of steps that have none."""
-        penalty, scaling = self._learned_penalty, self.intercept_scaling
+        penalty, scaling = self._learned_penalty, self._intercept_scaling
         if scaling != 1 and self._divergence.adaptive:
             raise ValueError(
                 f"intercept_scaling must be 1 with {self._divergence!r}, which adapts the rate of the intercept; got "
                 f"{scaling}."
             )
-        certified = "track_regret=True" if self.track_regret else "learning_rate='theory'"
-        if not (self.track_regret or self.learning_rate == "theory"):
+        certified = "track_regret=True" if self._track_regret else "learning_rate='theory'"
+        if not (self._track_regret or self.learning_rate == "theory"):
             return
         if penalty is not None and penalty.explicit:
             raise ValueError(
@@ -194,10 +194,10 @@ class ParametricMirrorMixin(MirrorMixin):
                 f"'hinge', 'absolute_error' or 'epsilon_insensitive'; got {self._divergence!r} and {loss!r}. Implicit "
                 "steps at a constant rate are passive-aggressive in any divergence and loss."
             )
-        if self.update != "explicit":
+        if self._update != "explicit":
             raise ValueError(
                 f"learning_rate='pa1' or 'pa2' requires update='explicit', for which these are the rates; got "
-                f"{self.update!r}. Implicit steps on the loss are PA-I at the constant rate C, those on its square "
+                f"{self._update!r}. Implicit steps on the loss are PA-I at the constant rate C, those on its square "
                 "PA-II: set learning_rate='constant'."
             )
 
@@ -416,6 +416,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
         "loss": [StrOptions(set(loss_names("classification"))), Loss],
         "multi_class": [StrOptions({"ovr", "multinomial"})],
     }
+    _multi_class = by_parameter("multi_class")
     _falling_rate = 1.0
     _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call)
 

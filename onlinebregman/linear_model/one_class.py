@@ -106,9 +106,9 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
     }
-    data_bounds: None = None
-    fit_intercept: bool = True
-    track_regret: bool = False
+    _fit_intercept, _track_regret, _early_stopping = True, False, False
+    _intercept_scaling, _n_jobs = 1.0, None
+    _thresholds, _standardizes = None, False
     nu: float
     _intercept_init = "offset_init"
 

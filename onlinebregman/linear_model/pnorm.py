@@ -8,6 +8,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from .._online.mirror import MirrorMixin
+from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import PNorm
@@ -32,6 +33,7 @@ class PNormMirrorMixin(MirrorMixin):
     """
 
     p: float | Literal["auto"]
+    _standardizes = by_parameter("standardize")
 
     def _mirror_map(self, n_features: int | None) -> PNorm:
         return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)

@@ -13,6 +13,7 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._online.compiled import make_loss
 from .._online.estimator import EpochEstimator, Examples
 from .._online.mirror import MirrorMixin
+from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
 from .._sklearn_compat import StrOptions
@@ -34,13 +35,10 @@ class ScaleInvariantMixin(MirrorMixin):
         w_i = sign(theta) min(abs(theta), 1) / (2 sqrt(S + M^2)) W,    theta = G / sqrt(S + M^2).
     """
 
-    update: Any = "explicit"
-    learning_rate: Any = "constant"
-    eta0: float = 1.0
-    power_t: float = 0.5
-    data_bounds: Any = None
-    init: Any = None
-    track_regret: bool = False
+    _update, _power_t = "explicit", 0.5
+    _init = None
+    _track_regret = False
+    _standardizes = by_parameter("standardize")
     fit_intercept: bool
     average: Any
     n_features_in_: int
@@ -52,6 +50,9 @@ class ScaleInvariantMixin(MirrorMixin):
 
     def _loss(self) -> Loss:
         return resolve_loss(self.loss)
+
+    def _rate(self) -> tuple[str, float]:
+        return "constant", 1.0
 
     def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
         """Weights of any sign, 0 at the start."""
@@ -356,7 +357,7 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
         return weights
 
     def _heaviest(self) -> float:
-        return 1.0 if self.class_weight is None else self._largest_class_weight
+        return 1.0 if self._class_weight is None else self._largest_class_weight
 
     if TYPE_CHECKING:  # the methods of the mixin, for several learners
 

@@ -17,6 +17,7 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.examples import LearnsTargets
 from .._online.merging import total
+from .._online.parameters import by_parameter
 from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -112,8 +113,17 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         "track_regret": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "scale_eta", "learning_rate", "power_t", "track_regret")
+    _read_at_each_call: tuple[str, ...] = (
+        "loss",
+        "eta0",
+        "scale_eta",
+        "learning_rate",
+        "power_t",
+        "track_regret",
+        *MahalanobisTransformer._read_at_each_call,
+    )
 
+    _track_regret = by_parameter("track_regret")
     _maxima, _of_first = ("_largest_target",), ("_sampler", "_labels")
 
     prior: Prior

@@ -68,6 +68,7 @@ class MahalanobisTransformer(
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "preprocessor": ["array-like", callable, None],
     }
+    _read_at_each_call: tuple[str, ...] = ("n_components", "preprocessor")
     preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None
 
     _takes_sparse = True

@@ -88,6 +88,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         "n_jobs": N_JOBS,
         **SHUFFLED,
     }
+    _read_at_each_call = ("n_neighbors", "weights", "algorithm", "window_size", "n_jobs", "handle_unknown")
     _takes_sparse = True
     _sklearn_form = "neighbors"
     _search: type[KNeighborsClassifier | KNeighborsRegressor]  # finds neighbours, and predicts by them

@@ -121,6 +121,10 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
         "random_state": ["random_state"],
     }
+    _read_at_each_call = (
+        *MahalanobisTransformer._read_at_each_call, "similar", "dissimilar", "n_impostors", "projection", "max_iter",
+        "tol",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class LogDetMirrorMixin(MirrorMixin):
         The divergence of the estimator.
     """
 
-    update = "implicit"  # the only step that keeps W positive definite for all data
+    _update = "implicit"  # the only step that keeps W positive definite for all data
 
     def _mirror_map(self, n_features: int | None) -> LogDet:
         return LogDet()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.learners.learner import Learner
+from .._online.parameters import by_parameter
 from .._online.threads import few_threads
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
@@ -108,6 +109,7 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         "update": [StrOptions({"implicit", "explicit"})],
     }
 
+    _trace = by_parameter("trace")
     _read_at_each_call = (*OnlineMetricLearner._read_at_each_call, "update")
 
     def __init__(

@@ -193,7 +193,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         if self.members is None:
             return self.standardize
         return all(
-            getattr(member, "_standardizes", False) or getattr(member, "thresholds", None) is not None
+            getattr(member, "_standardizes", False) or getattr(member, "_thresholds", None) is not None
             for member in self.members
         )
 

@@ -14,6 +14,7 @@ from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsLabels
+from .._online.parameters import by_parameter
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
@@ -79,7 +80,8 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "handle_unknown": [StrOptions({"error", "add"})],
     }
-    _read_at_each_call = (*ParameterFree._read_at_each_call, "handle_unknown")
+    _read_at_each_call = (*ParameterFree._read_at_each_call, "handle_unknown", "class_weight")
+    _class_weight = by_parameter("class_weight")
     _kinds = (OnlineLinearClassifier, ForwardClassifier)
     _takes_indicators = True
 

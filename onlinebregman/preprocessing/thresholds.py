@@ -97,7 +97,7 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
         "sparse_output": ["boolean"],
         **SHUFFLED,
     }
-    _read_at_each_call = ()
+    _read_at_each_call = ("sparse_output",)
     _allow_nan = True
     _unmergeable = "its bins follow the values of one stream"
 

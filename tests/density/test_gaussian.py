@@ -135,9 +135,11 @@ def test_diagonal_is_a_full_model_of_each_feature(seed, forward, k):
     assert model.t_ == 30
 
 
-def test_the_covariance_type_is_read_when_learning_starts():
+def test_the_covariance_type_is_read_when_learning_starts(unchanged):
     model = OnlineGaussian(covariance_type="diag").fit(draw()).set_params(covariance_type="full")
-    assert model.partial_fit(draw()).covariance_.shape == (3,)
+    with unchanged(model, "covariance_type='full' cannot take effect in mid-stream"):
+        model.partial_fit(draw())
+    assert model.covariance_.shape == (3,)
     assert model.fit(draw()).covariance_.shape == (3, 3)
 
 

@@ -11,7 +11,7 @@ cdef int check_idle(bint busy) except -1
 
 cdef class Validated:
     cdef tuple names, values  # of the parameters; no values in a copy
-    cdef list dicts           # names and copies of those that are dictionaries, which may change in place
+    cdef list contents        # what may change in place in the values, and copies of it
     cdef bint named           # whether names of features have to be compared
 
     cpdef bint are_those_of(self, dict attributes)

@@ -41,15 +41,13 @@ cdef class Validated:
     def __init__(self, estimator=None, tuple names=(), bint named=False):
         self.names, self.named = names, named
         self.values = None if estimator is None else tuple([getattr(estimator, name) for name in names])
-        self.dicts = []
-        if estimator is not None:
-            self.dicts = [(name, value.copy()) for name, value in zip(names, self.values) if isinstance(value, dict)]
+        self.contents = [(now, now.copy()) for value in self.values or () for now in contents(value)]
 
     def __reduce__(self):
         return Validated, (None, (), self.named)
 
     cpdef bint are_those_of(self, dict attributes):
-        """Whether the attributes of an estimator are these very objects, and dictionaries have not changed since."""
+        """Whether the attributes of an estimator are these very objects, whose contents have not changed since."""
         cdef PyObject* value  # a borrowed reference, of which only the address is read
         cdef Py_ssize_t k
         if self.values is None:
@@ -60,10 +58,25 @@ cdef class Validated:
                 value = <PyObject*> None  # as in the class, for estimators without this parameter
             if value != <PyObject*> self.values[k]:
                 return False
-        for name, content in self.dicts:
-            if attributes.get(name) != content:
-                return False
+        try:
+            for now, before in self.contents:
+                if now != before:
+                    return False
+        except ValueError:  # arrays have been replaced, whose comparison is no truth value
+            return False
         return True
+
+
+def contents(value):
+    """What may change in place in the value of a parameter: dictionaries, components, and lists of these."""
+    if isinstance(value, dict):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        found = [each for part in value for each in contents(part)]
+        return found + [value] * (len(found) > 0 and isinstance(value, list))
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return [vars(value), *(each for part in value.get_params(deep=False).values() for each in contents(part))]
+    return []
 
 
 cdef Validated validated(dict attributes):

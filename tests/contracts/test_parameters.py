@@ -1,0 +1,196 @@
+"""Contracts of parameters: which may change in mid-stream, and that nothing else changes a model."""
+
+import copy
+import inspect
+import pickle
+from numbers import Integral
+
+import numpy as np
+import pytest
+from conftest import public_estimators
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from onlinebregman import (
+    ExpertMixtureRegressor,
+    ImplicitGDRegressor,
+    LearningRatePath,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
+    MirrorDescentRegressor,
+    ParameterFreeRegressor,
+    PNormRegressor,
+)
+from onlinebregman._online.parameters import OF_FIT
+from onlinebregman.constraints import L2Ball
+from onlinebregman.losses import HuberLoss
+from onlinebregman.penalties import L1
+
+WITH_VARIANTS = False
+
+# Values of parameters whose rules do not list any
+OTHERS = {
+    "bounds": (0.5, 2.0),
+    "categorical_features": [0],
+    "constraint": L2Ball(0.7),
+    "data_bounds": {"y": (-50.0, 50.0)},
+    "domain": np.eye(4),
+    "estimator": PNormRegressor(),
+    "estimators": [("p_norm", PNormRegressor())],
+    "eta0s": [0.1, 0.2],
+    "features": LogDetMetricLearner(),
+    "init": 0.25,
+    "members": [PNormRegressor()],
+    "metric_learner": [LogDetMetricLearner(eta0=0.25)],
+    "penalty": L1(0.25),
+    "preprocessor": np.eye(4),
+    "prior": np.full(4, 0.25),
+    "prior_mean": 0.25,
+    "verbose": 0,
+}
+NAMES = sorted({name for cls in public_estimators() for name in cls._get_param_names()})
+
+
+def another(estimator, name):
+    """A valid value of a parameter other than its own."""
+    value = getattr(estimator, name)
+    if name == "init" and estimator._parameter_constraints[name] == ["array-like", None]:  # of a kernel
+        return np.eye(6) / 6
+    if name in OTHERS:
+        return OTHERS[name]
+    for rule in estimator._parameter_constraints[name]:
+        options = []
+        if isinstance(rule, StrOptions):
+            options = sorted(rule.options)
+        elif isinstance(rule, str) and rule == "boolean":
+            options = [not value]
+        elif isinstance(rule, Interval):
+            options = [number for number in (3, 2) if rule.type is Integral] or [0.25, 3.0]
+            options = [number for number in options if rule.is_satisfied_by(number)]
+        for option in options:
+            if option != value:
+                return option
+    raise NotImplementedError(f"give another value of {name} in OTHERS")
+
+
+def kept_parameters(estimator):
+    """Names of the parameters that are read when learning starts."""
+    changing = getattr(estimator, "_read_at_each_call", estimator.get_params())
+    return [name for name in estimator.get_params(deep=False) if name not in (*changing, *OF_FIT)]
+
+
+@pytest.mark.parametrize("start", [lambda model: model, copy.copy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_what_is_read_when_learning_starts_cannot_change_in_mid_stream(
+    estimator, rows, learn, learned, unchanged, start
+):
+    X, y = rows
+    model = start(learn(clone(estimator), X[:20], y[:20]))
+    whole = learned(learn(learn(clone(estimator), X[:20], y[:20]), X[20:], y[20:]))
+    for name in kept_parameters(estimator):
+        before, value = getattr(model, name), another(estimator, name)
+        model.set_params(**{name: value})
+        with unchanged(model, rf"(?s){name}=.* cannot take effect in mid-stream: .* with {name}=.*Set it back, or"):
+            learn(model, X[20:], y[20:])
+        model.set_params(**{name: before})
+    assert learned(learn(model, X[20:], y[20:])) == whole
+
+
+def test_fit_begins_anew_with_other_parameters(estimator, rows):
+    X, y = rows
+    for name in kept_parameters(estimator):
+        if name in OTHERS or name == "strategy":  # not for all rows, or only together with others
+            continue
+        model = clone(estimator).fit(X, y).set_params(**{name: another(estimator, name)})
+        try:
+            clone(model).fit(X, y)
+        except ValueError:  # nor are these
+            continue
+        model.fit(X, y)
+
+
+def test_other_parameters_may_change_in_mid_stream(estimator, rows, learn):
+    X, y = rows
+    for name in set(estimator.get_params(deep=False)) - {*kept_parameters(estimator), *OTHERS}:
+        model = learn(clone(estimator), X[:20], y[:20])
+        if name == "random_state":
+            continue
+        try:
+            learn(model.set_params(**{name: another(estimator, name)}), X[20:], y[20:])
+        except ValueError as error:  # a value that does not suit the others
+            assert "mid-stream" not in str(error)
+
+
+def test_nothing_but_parameters_changes_a_model(estimator, rows, learn, learned, output):
+    X, y = rows
+    own = set(estimator.get_params(deep=False))
+    for name in dir(type(estimator)):
+        value = inspect.getattr_static(type(estimator), name)
+        assert name.startswith("_") or name in own or callable(value) or hasattr(value, "__get__"), name
+    plain, marked = clone(estimator), clone(estimator)
+    for name in NAMES:
+        if name not in own and not isinstance(getattr(type(marked), name, None), property):
+            assert not hasattr(type(marked), name)
+            for value in ("explicit", 7.0) if name != "estimators" else ():
+                setattr(marked, name, value)
+    for model in (plain, marked):
+        learn(learn(model, X[:20], y[:20]), X[20:], y[20:])
+    assert learned(marked, without=NAMES) == learned(plain)
+    assert output(marked, X).keys() == output(plain, X).keys()
+    for name, values in output(marked, X).items():
+        assert values.tobytes() == output(plain, X)[name].tobytes()
+    if "max_iter" in own:
+        plain, marked = (model.set_params(max_iter=2, tol=estimator.tol and 1e3) for model in (plain, marked))
+    assert learned(marked.fit(X, y), without=NAMES) == learned(plain.fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        (LearningRatePath(ImplicitGDRegressor()), lambda model: model.set_params(estimator__update="explicit")),
+        (LearningRatePath(ImplicitGDRegressor()), lambda model: setattr(model.estimator, "init", 1.0)),
+        (ParameterFreeRegressor(members=[ImplicitGDRegressor()]), lambda model: model.members.append(PNormRegressor())),
+        (
+            ParameterFreeRegressor(members=[ImplicitGDRegressor()]),
+            lambda model: setattr(model.members[0], "average", True),
+        ),
+        (ExpertMixtureRegressor([("a", ImplicitGDRegressor())]), lambda model: model.set_params(a__eta0=0.125)),
+        (ExpertMixtureRegressor([("a", ImplicitGDRegressor())]), lambda model: model.set_params(a=PNormRegressor())),
+    ],
+)
+def test_components_cannot_change_in_mid_stream(model, change, unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 3)), rng.normal(size=9)
+    model = clone(model).partial_fit(X, y).partial_fit(X[:1], y[:1])
+    change(model)
+    for each in (model, pickle.loads(pickle.dumps(model))):
+        with unchanged(each, "cannot take effect in mid-stream"):
+            each.partial_fit(X[:1], y[:1])
+
+
+def test_members_of_mixtures_have_the_parameters_with_which_they_started(unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 3)), rng.normal(size=9)
+    path = LearningRatePath(MirrorDescentRegressor()).fit(X, y)
+    member = path.best_estimator_.set_params(loss=HuberLoss())
+    with unchanged(member, r"loss=HuberLoss\(.*mid-stream: this MirrorDescentRegressor .*loss='squared_error'"):
+        member.partial_fit(X, y)
+
+
+def test_a_warm_start_does_not_change_them_either(unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 3)), rng.normal(size=9)
+    model = MirrorDescentRegressor(warm_start=True, tol=None, max_iter=2).fit(X, y).set_params(loss="huber", max_iter=3)
+    with unchanged(model, "learn anew by fit with warm_start=False"):
+        model.fit(X, y)
+    assert model.set_params(warm_start=False).fit(X, y).n_iter_ == 3
+
+
+def test_an_invalid_value_is_refused_in_mid_stream_too(unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9, 3)), rng.integers(2, size=9)
+    model = MirrorDescentRegressor().partial_fit(X, y).set_params(loss="zzz")
+    with unchanged(model, "The 'loss' parameter of MirrorDescentRegressor must be"):
+        model.partial_fit(X, y)
+    neighbours = MetricKNeighborsClassifier().partial_fit(X, y, classes=[0, 1])
+    with unchanged(neighbours.set_params(metric_learner=["euclidean"]), "metric_learner=.*mid-stream"):
+        neighbours.partial_fit(X, y)
