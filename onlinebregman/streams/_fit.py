@@ -60,8 +60,7 @@ def fit_stream(
         of DuckDB have. Or tuples (X, y), (X, y, sample_weight) or (X, None), as of `ArrayBatches`. A path is read by
         `FileFrames`. A source is an object that knows its positions: `read(position)` returns an iterator of tuples
         (position behind it, batch), from the first batch on for the position None; positions are whatever `save_model`
-        writes, such as offsets of a log, and `identity` is a text that tells it from other sources. The next batches
-        are read in a thread while one is learned.
+        writes, such as offsets of a log, and `identity` is a text that tells it from other sources.
     target : str or int, default=None
         Name or number of the column of targets in frames; negative numbers count from the last column. The other
         columns are X. None: frames have no targets.
@@ -89,7 +88,7 @@ def fit_stream(
     trusted : iterable of classes, default=()
         See :func:`~onlinebregman.persistence.load_model`.
     prefetch : int, default=2
-        Number of batches to read ahead. 0, and from standard input: none, without a thread.
+        Number of batches to read ahead. 0, and from generators and standard input: none, without a thread.
     verbose : bool, default=False
         Print rows, scores and seconds to standard error, each time the number of rows has doubled.
 
@@ -146,8 +145,8 @@ def fit_stream(
     if isinstance(stream, str | os.PathLike):
         stream = FileFrames(stream)
     source = _rest(stream, target, course, path)
-    if getattr(stream, "path", None) == "-":  # standard input
-        prefetch = 0  # an error or Ctrl-C would have to wait for the thread, which waits for input
+    # An error or Ctrl-C would have to wait for a thread that waits for input; connections may be bound to their thread.
+    prefetch = 0 if getattr(stream, "path", None) == "-" or isinstance(stream, Generator) else prefetch
     with closing(_ahead(source, prefetch) if prefetch else source) as rest:
         for position, batch in rest:
             X, y, weights = (*batch, None)[:3]
@@ -286,7 +285,7 @@ def _as_tuple(batch: Any, target: str | int | None, number: int) -> tuple[Any, .
         if target is not None:
             raise ValueError(f"Batch {number} is a tuple, and target is for frames. Leave it out.")
         return batch
-    if hasattr(batch, "to_pandas") and not _is_frame(batch):  # of pyarrow
+    if not _is_frame(batch) and (hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__")):
         batch = frame_of_arrow(batch)
     if not _is_frame(batch):
         said = (
@@ -359,9 +358,10 @@ def _bits_of_column(values: np.ndarray) -> np.ndarray:
 
 
 def _bits_of_value(value: Any) -> float:
-    if is_missing(value):
-        return np.nan
-    return float(zlib.crc32(value.encode()) if isinstance(value, str) else value)
+    try:  # a part of a file may have numbers where others have their texts
+        return np.nan if is_missing(value) else float({"True": 1, "False": 0}.get(value, value))
+    except (TypeError, ValueError, OverflowError):
+        return float(zlib.crc32(str(value).encode()))
 
 
 def _ahead(source: Generator[Any, None, None], size: int) -> Generator[Any, None, None]:

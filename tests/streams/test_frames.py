@@ -141,9 +141,13 @@ def test_types_do_not_depend_on_how_a_file_is_cut(tmp_path):
         fit_stream(learn, FileFrames(tmp_path / "rows.csv", batch_size=size), target="y").estimator
         for size in (1, 13, 50)
     ]
-    expected = ParameterFreeRegressor(random_features=4, random_state=0)
-    frame = pd.read_csv(tmp_path / "rows.csv", float_precision=None)
-    expected.partial_fit(frame.drop(columns="y"), frame["y"])
+    frame = pd.read_csv(tmp_path / "rows.csv")
+    expected = ParameterFreeRegressor(random_features=4, random_state=0).partial_fit(
+        frame.drop(columns="y"), frame["y"]
+    )
+    settings = {"target": "y", "checkpoint": tmp_path / "model.zip"}  # of chunks, one of which has numbers for texts
+    fit_stream(learn, list(pd.read_csv(tmp_path / "rows.csv", chunksize=10))[:4], **settings)
+    models.append(fit_stream(learn, tmp_path / "rows.csv", **settings).estimator)
     for model in models:
         assert model.categories_ == expected.categories_ and model.cumulative_loss_ == expected.cumulative_loss_
 
