@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from .._kernels.matrices.reservoir import Percentiles
-from .._kernels.matrices.sampler import RandomPairs, targets_and_rates
+from .._kernels.matrices.sampler import MOST_PER_ROW, RandomPairs, targets_and_rates
 from .._online.compiled import make_loss
 from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
 from .._online.examples import LearnsTargets
@@ -69,7 +69,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         Margin of triplets and quadruplets, a squared distance. None: the median squared distance in the prior metric
         between the rows that should be closer, from a running sample of the stream.
     pairs_per_row : int
-        Pairs or triplets drawn for each labelled row.
+        Pairs or triplets drawn for each labelled row, at most 2^20.
     memory_size : int
         Number of rows stored for each class, or, with `sampling="targets"`, of all: a uniform sample of those seen.
     warm_start : bool
@@ -108,7 +108,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         "sampling": [StrOptions(set(SAMPLERS))],
         "bounds": ["array-like", None],
         "margin": [Interval(Real, 0, None, closed="neither"), None],
-        "pairs_per_row": [Interval(Integral, 1, 2**62, closed="left")],
+        "pairs_per_row": [Interval(Integral, 1, MOST_PER_ROW, closed="both")],
         "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
         "track_regret": ["boolean"],
     }

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.aioli import AioliLearner
 from onlinebregman._kernels.learners.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.learners.forward import ForwardLearner
@@ -342,6 +343,9 @@ FORGED = {
     "weights of other combinations": lambda: Stack(2, None, 0.0, Hedge(2)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
     "proximal steps without stamps": lambda: _with_state(EuclideanGeometry, l1=1.0),
+    "a unit below zero": lambda: PNormGeometry(
+        np.ones(3), 3.0, True, PNormGeometry(np.ones(3), 3.0).get_state() | {"unit": -1.0}
+    ),
     "numbers that are none": lambda: _with_state(EuclideanGeometry, clock=np.nan),
     "numbers of another kind": lambda: Stack(2, None, 0.0, None, {"factors": np.full((2, 5), -1)}),
     "far more features": lambda: ForwardLearner(

@@ -111,6 +111,8 @@ cdef class PNormGeometry(Geometry):
 
     def set_state(self, state):
         super().set_state(state)
+        if not (0 < self.unit < INFINITY and self.total >= 0):
+            raise ValueError(f"unit must be positive, and total 0 or more; got {self.unit} and {self.total}")
         self.raise_powers()
 
     @property

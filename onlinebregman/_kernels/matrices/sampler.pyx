@@ -14,6 +14,8 @@ from onlinebregman._kernels.matrices.instances cimport signed_target, is_collaps
 from onlinebregman._kernels.matrices.reservoir cimport CAPACITY, RATE_SUM, RATES, Percentiles, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 
+MOST_PER_ROW = 1 << 20  # instances of a row: more would take minutes
+
 cdef enum:
     BLOCK_SIZE = 128  # instances that are made before they are learned, for geometries that look ahead
     DISTANCES = 4     # to stored rows, that each row which forms random pairs adds to the sample for the bounds
@@ -55,9 +57,10 @@ cdef class Sampler(Reservoir):
         self.prior = None if prior is None else np.array(prior, dtype=np.float64)
         if self.prior is not None and not self.prior.shape[0] == self.prior.shape[1] == n_features:
             raise ValueError(f"prior must have shape ({n_features}, {n_features}); got {np.shape(self.prior)}")
-        if per_row < 1 or n_rows < 0 or n_collapsed < 0 or bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
+        if not 1 <= per_row <= MOST_PER_ROW or n_rows < 0 or n_collapsed < 0 or bounds.found.shape[0] != 2 or \
+                margins.found.shape[0] != 1:
             raise ValueError(
-                "per_row must be 1 or more, n_rows and n_collapsed 0 or more, with two bounds and one margin; got "
+                f"per_row must be from 1 to {MOST_PER_ROW}, n_rows and n_collapsed 0 or more, with two bounds and one margin; got "
                 f"{per_row}, {n_rows}, {n_collapsed}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
             )
         self.instances, self.difference, self.image = None, np.empty(n_features), np.empty(n_features)

@@ -102,7 +102,7 @@ def find_rows(points, const uint64_t[::1] keys, const Py_ssize_t[::1] order, row
                 else:
                     high = middle
             x = row_of(&view.table, i, &buffers[0, 0])
-            while low < n and keys[low] == sought[i]:  # different points may have the same hash value
+            while low < n and keys[low] == sought[i] and 0 <= order[low] < n:  # points may share a hash value
                 point = row_of(&domain.table, order[low], &buffers[1, 0])
                 j = 0
                 while j < d and x[j] == point[j]:
