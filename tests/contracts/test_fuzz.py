@@ -400,6 +400,19 @@ def _with_state(cls, **changes):
     return cls(np.ones(3), state=cls(np.ones(3)).get_state() | changes)
 
 
+def test_averages_that_a_file_begins():
+    """Without the sums of its geometry they crashed."""
+    kind, (geometry, loss, state) = _learner(np.ones(3)).__reduce__()
+    learner = kind(geometry, loss, {**state, "settings": {**state["settings"], "average_from": 0.0}})
+    assert learner.learn(SQUARE, np.ones(3)) is None and learner.predict(SQUARE).shape == (3,)
+
+
+def test_the_loss_of_a_mixture_is_that_of_its_mixer():
+    mixture = MixtureLearner([_learner(np.ones(3))], CentredMixer(Hedge(1), SquaredLoss(), None, None))
+    mixture.learn(SQUARE, np.arange(3.0))
+    assert mixture.cumulative_loss == mixture.mixer.cumulative_loss > 0
+
+
 def _mixer(**fields):
     kind, (*arguments, state) = AggregatingMixer(Hedge(2), 0.0, 1.0).__reduce__()
     return kind(*arguments, {**state, "fields": state["fields"] | fields})

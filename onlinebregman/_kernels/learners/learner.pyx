@@ -139,6 +139,8 @@ cdef class Learner(AtomicLearner):
             self.check_rule()
             if self.run.averaged != 0 and not geometry.averaging:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
+            if self.settings.average_from < INFINITY and not geometry.averaging:
+                geometry.start_averaging()
         if type(geometry) in ABSTRACT:
             raise TypeError(f"the geometry of a learner must not be an abstract class; got {type(geometry).__name__}")
 

@@ -60,8 +60,8 @@ cdef class Sampler(Reservoir):
         if not 1 <= per_row <= MOST_PER_ROW or n_rows < 0 or n_collapsed < 0 or bounds.found.shape[0] != 2 or \
                 margins.found.shape[0] != 1:
             raise ValueError(
-                f"per_row must be from 1 to {MOST_PER_ROW}, n_rows and n_collapsed 0 or more, with two bounds and one margin; got "
-                f"{per_row}, {n_rows}, {n_collapsed}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
+                f"per_row must be from 1 to {MOST_PER_ROW}, n_rows and n_collapsed 0 or more, with two bounds and one "
+                f"margin; got {per_row}, {n_rows}, {n_collapsed}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
             )
         self.instances, self.difference, self.image = None, np.empty(n_features), np.empty(n_features)
 
