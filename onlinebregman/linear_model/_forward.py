@@ -71,7 +71,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
 
     _remedy: str  # for the error message of a row that overflows
     _adds_up = True
-    _warm_start, _standardizes = by_parameter("warm_start"), by_parameter("standardize")
+    _warm_start = by_parameter("warm_start")
     alpha: float
     penalize_intercept: bool
     fit_intercept: bool

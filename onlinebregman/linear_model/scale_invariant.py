@@ -38,6 +38,7 @@ class ScaleInvariantMixin(MirrorMixin):
     _update, _power_t = "explicit", 0.5
     _init = None
     _track_regret = False
+    _loss_parameter = by_parameter("loss")
     _standardizes = by_parameter("standardize")
     fit_intercept: bool
     average: Any

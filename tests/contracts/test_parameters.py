@@ -194,3 +194,10 @@ def test_an_invalid_value_is_refused_in_mid_stream_too(unchanged):
     neighbours = MetricKNeighborsClassifier().partial_fit(X, y, classes=[0, 1])
     with unchanged(neighbours.set_params(metric_learner=["euclidean"]), "metric_learner=.*mid-stream"):
         neighbours.partial_fit(X, y)
+
+
+def test_settings_of_base_classes_are_those_of_the_parameters(estimator):
+    for name in estimator.get_params(deep=False):
+        setting = {"loss": "_loss_parameter", "standardize": "_standardizes"}.get(name, f"_{name}")
+        value = inspect.getattr_static(type(estimator), setting, property())
+        assert callable(value) or isinstance(value, property), f"{setting} is {value!r}, whatever {name} is"
