@@ -171,7 +171,7 @@ def merged_standardizer(start: Standardizer | None, parts: Sequence[Standardizer
     kind, (n_features, centred, _, _, *options) = start.__reduce__()
 
     def moments(each: Standardizer) -> Moments:
-        deviations, _, means, weights = each.__reduce__()[1][2].reshape(4, -1)
+        deviations, _, means, weights, _ = each.__reduce__()[1][2].reshape(5, -1)
         return Moments(weights, means, weights * deviations**2)
 
     before, after = moments(start), [moments(part) for part in parts]
@@ -185,4 +185,4 @@ def merged_standardizer(start: Standardizer | None, parts: Sequence[Standardizer
     units = deviations * (1.0 if centred else np.sqrt(weights))
     inverses = np.divide(1.0, units, out=np.zeros_like(units), where=deviations > _LEAST * abs(means))
     weight = float(total(start.n_samples_seen, [part.n_samples_seen for part in parts]))
-    return kind(n_features, centred, np.r_[deviations, inverses, means, weights], weight, *options)
+    return kind(n_features, centred, np.r_[deviations, inverses, means, weights, 0.0 * weights], weight, *options)

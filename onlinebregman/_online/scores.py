@@ -85,7 +85,7 @@ class Scores(NamedTuple):
             raise ValueError(f"The {type(row_map).__name__} of the model's rows cannot be converted.")
         ones = np.ones(row_map.n_features)
         if not row_map.scaled:  # columns are only limited: z = x - mean, and its image is z + mean
-            deviation, _, mean, weights = row_map.__reduce__()[1][2].reshape(4, -1)
+            deviation, _, mean, weights, _ = row_map.__reduce__()[1][2].reshape(5, -1)
             reach = np.where(deviation > 0, row_map.limit * deviation, -deviation)
             reach[weights == 0] = np.inf
             mean, reach = np.r_[mean, more], np.r_[reach, more + np.inf]
