@@ -154,8 +154,6 @@ class FileFrames:
             while group := list(itertools.islice(records, self.batch_size)):
                 yield self._typed(self._parsed(group))
 
-    # --- what a file has ----------------------------------------------------------------------------------------------
-
     def _lines(self) -> Generator[tuple[int, str], None, None]:
         """The lines of a text file, with their numbers."""
         with ExitStack() as stack:
@@ -190,7 +188,10 @@ class FileFrames:
         number, text, width = next(records, (0, "", 0))
         if not width:
             return
-        names: list[Any] = next(csv.reader(io.StringIO(text, newline=""), delimiter=self.sep))
+        quoted = '"' in text  # which `csv` has read before
+        names: list[Any] = (
+            next(csv.reader([text], delimiter=self.sep)) if quoted else text.rstrip("\r\n").split(self.sep)
+        )
         if self.header is False:
             names, records = list(range(width)), itertools.chain([(number, text, width)], records)
         else:
@@ -239,8 +240,6 @@ class FileFrames:
                 if not self.kinds_:
                     self._find_kinds(frame)
                 yield self._typed(frame)
-
-    # --- its columns --------------------------------------------------------------------------------------------------
 
     def _choose(self, names: Sequence[Any]) -> None:
         where = str(self.path)
@@ -293,7 +292,7 @@ class FileFrames:
         return row
 
     def _find_kinds(self, frame: Any) -> None:
-        """The kinds of columns by the first rows, and the numbers of their categories."""
+        """Kinds of columns and numbers of categories."""
         self.kinds_ = {name: self._given.get(name) or self._kind(frame[name]) for name in self.names_}
         kept = [name for name, kind in self.kinds_.items() if kind in (BOOLEANS, CATEGORIES)]
         self.n_categories_ = {name: frame[name].nunique() for name in kept}
