@@ -2,16 +2,57 @@
 
 from __future__ import annotations
 
+import inspect
+from abc import ABCMeta
 from collections.abc import Mapping
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 
-class ParametricObject:
-    """An object whose attributes are its parameters; two are equal if their types and parameters are."""
+class _Freezing(ABCMeta):
+    """Objects cannot change once their constructor has returned."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        made.__setstate__(vars(made))
+        return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor, for `help` and `inspect`."""
+        own = cls.__init__ is not object.__init__  # type: ignore[misc]
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:] if own else []  # type: ignore[misc]
+        return inspect.Signature(parameters)
+
+
+class ParametricObject(metaclass=_Freezing):
+    """An object whose attributes are its parameters, which cannot change: models read them at different times.
+
+    Two are equal, and have the same hash, if their types and parameters are. Arrays are kept as read-only copies.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_frozen")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update({name: _read_only(value) for name, value in state.items()})
+        object.__setattr__(self, "_frozen", True)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, "_frozen") and name != "__class__":
+            self._refuse_change(name)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        self._refuse_change(name)
+
+    def _refuse_change(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name} of {self!r} cannot change; make a new {type(self).__name__}.")
 
     def _parameters(self) -> Mapping[str, Any]:
         """What repr shows."""
@@ -28,7 +69,7 @@ class ParametricObject:
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
     def __hash__(self) -> int:
-        return hash((type(self), tuple(sorted(vars(self)))))
+        return hash((type(self), *((name, _hashable(value)) for name, value in sorted(vars(self).items()))))
 
 
 class ForDivergences(ParametricObject):
@@ -42,6 +83,23 @@ class ForDivergences(ParametricObject):
                 "SeparableDivergence do."
             )
         return getattr(divergence, method)(*arguments)
+
+
+def _read_only(value: Any) -> Any:
+    """The value; of an array that could be written to, a copy that cannot."""
+    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+        return value
+    value = value.copy()
+    value.flags.writeable = False
+    return value
+
+
+def _hashable(value: Any) -> Any:
+    """What is equal for equal parameters, and has a hash."""
+    if isinstance(value, list | tuple | np.ndarray):
+        parts = value.tolist() if isinstance(value, np.ndarray) else value
+        return tuple(map(_hashable, parts)) if isinstance(parts, list | tuple) else parts
+    return value if getattr(value, "__hash__", None) is not None else None
 
 
 def spell(value: object) -> str:
