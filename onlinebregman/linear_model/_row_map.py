@@ -29,14 +29,14 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
     ----------
     standardize : bool or "auto"
         Standardise rows online: learn and predict (x - mean) / deviation, with the weighted mean and standard deviation
-        of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. Values beyond five
-        deviations also count as five in mean and deviation, so that an absurd value leaves the column usable; several
-        in a row, as after a change of its level, start both anew. If learning starts with sparse rows, columns are not
-        centred but only divided by their root mean square, for all subsequent rows, dense or sparse. Everything that
-        concerns weights (penalty, `init`, constraints, bounds, certificates) refers to standardised columns, except for
-        `coef_` and `intercept_`, which are in units of the data. "auto": True for models that promise that rows need
-        not be scaled, unless something given is about weights of the columns as they are: `penalty`, `constraint`,
-        `init`, `coef_init`, `intercept_init` or `track_regret`. Read when learning starts.
+        of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. Values beyond 200
+        deviations count as five in mean and deviation, so that an absurd value leaves the column usable; eight in a row
+        beyond ten, as after a change of its level, start both anew. If learning starts with sparse rows, columns are
+        not centred but only divided by their root mean square, for all subsequent rows, dense or sparse. Everything
+        that concerns weights (penalty, `init`, constraints, bounds, certificates) refers to standardised columns,
+        except for `coef_` and `intercept_`, which are in units of the data. "auto": True for models that promise that
+        rows need not be scaled, unless something given is about weights of the columns as they are: `penalty`,
+        `constraint`, `init`, `coef_init`, `intercept_init` or `track_regret`. Read when learning starts.
     thresholds : {"no_interactions", "pairwise"} or array-like of shape (n_pairs, 2) or None
         Learn, instead of the columns, indicators of their bins ("no_interactions"), also of the bins of up to 64 pairs
         of columns ("pairwise"), or only those of the given pairs of column numbers: the model is a sum of step
