@@ -218,10 +218,11 @@ def progressive(model, X, y, asked, skip=20):
     return np.mean(hits, axis=0), np.mean(widths, axis=0)
 
 
-def assert_within_chance(shares, asked, n):
-    """Shares of n targets differ from those that were asked for by what chance explains, and a small constant."""
-    asked = np.array(asked)
-    assert (np.abs(shares - asked) <= np.maximum((4 + 1.5 * np.sqrt(asked * (1 - asked) * n)) / n, 0.005)).all()
+def assert_within_chance(shares, asked, n, missed=0.0):
+    """Shares of n targets differ from those that were asked for by what chance explains, and by what may be missed."""
+    excess, deviation = np.array(asked) - shares, np.sqrt(np.multiply(asked, 1.0 - np.array(asked)) * n)
+    chance = np.maximum((4 + 1.5 * deviation) / n, 0.005)
+    assert (excess <= chance + missed / n).all() and (excess >= -chance).all()
 
 
 @pytest.mark.parametrize("noise", ["jumps", "heavy tails", "drift"])
@@ -233,7 +234,8 @@ def test_coverage_under_drift(noise):
     y = (w * X).sum(axis=1) + e * (np.where(t // 750 % 2, 5.0, 0.5) if noise == "jumps" else 1.0)
     asked = [0.5, 0.9, 0.99]
     found, widths = progressive(ParameterFreeRegressor(random_features=0), X, y, asked)
-    assert_within_chance(found, asked, n - 20)
+    # a radius that has to grow tenfold, twice, does so within as many misses, see the bound above
+    assert_within_chance(found, asked, n - 20, missed=2 * np.log(10) / RATE if noise == "jumps" else 0.0)
     if noise == "jumps":  # no fixed width is as narrow: that of the true errors has to be that of the louder half
         assert widths[1] < 0.8 * 2 * np.quantile(np.abs(y - X.sum(axis=1)), 0.9)
 
