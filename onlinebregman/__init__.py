@@ -1,6 +1,8 @@
 """Online learning with Bregman divergences, as scikit-learn estimators."""
 
-from importlib.metadata import version
+import importlib as _importlib
+from importlib import metadata as _metadata
+from types import ModuleType as _ModuleType
 
 from . import _kernels  # noqa: F401  # imported first: it raises a clear error if nothing is compiled
 from .density import DensityOutlierDetector, MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
@@ -35,7 +37,7 @@ from .model_selection import LearningRateMixture, LearningRatePath
 from .parameter_free import ParameterFreeClassifier, ParameterFreeRegressor
 from .preprocessing import ThresholdFeatures
 
-__version__ = version(__name__)
+__version__ = _metadata.version(__name__)
 
 __all__ = [
     "BayesMixture",
@@ -77,3 +79,15 @@ __all__ = [
     "VonNeumannMetricLearner",
     "WinnowClassifier",
 ]
+
+_IMPORTED_WHEN_USED = ("dask", "datasets", "inspection", "persistence", "pipeline", "river", "streams")
+
+
+def __getattr__(name: str) -> _ModuleType:
+    if name in _IMPORTED_WHEN_USED:
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_IMPORTED_WHEN_USED})

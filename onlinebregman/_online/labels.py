@@ -259,7 +259,10 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit; give all class labels.")
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit; give all class labels, or "
+                "set handle_unknown='add' to add each class with its first row."
+            )
         if not partial:
             check_classification_targets(y)
         self.classes_ = check_classes(classes) if partial else finite_labels(np.unique(y))

@@ -8,15 +8,17 @@ from numbers import Integral
 import numpy as np
 import pytest
 from conftest import public_estimators
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils._param_validation import Interval, StrOptions
 
+import onlinebregman
 from onlinebregman import (
     ExpertMixtureRegressor,
     ImplicitGDRegressor,
     LearningRatePath,
     LogDetMetricLearner,
     MetricKNeighborsClassifier,
+    MirrorDescentClassifier,
     MirrorDescentRegressor,
     ParameterFreeRegressor,
     PNormRegressor,
@@ -201,3 +203,25 @@ def test_settings_of_base_classes_are_those_of_the_parameters(estimator):
         setting = {"loss": "_loss_parameter", "standardize": "_standardizes"}.get(name, f"_{name}")
         value = inspect.getattr_static(type(estimator), setting, property())
         assert callable(value) or isinstance(value, property), f"{setting} is {value!r}, whatever {name} is"
+
+
+def test_the_third_argument_of_partial_fit_is_that_of_scikit_learn(estimator):
+    kinds = inspect.Parameter
+    given = inspect.signature(estimator.partial_fit).parameters.values()
+    by_place = [each.name for each in given if each.kind is kinds.POSITIONAL_OR_KEYWORD][2:]
+    if type(estimator).__name__ == "DefiniteBoost":  # whose bounds have a sense, in place of weights
+        assert by_place == ["sense"]
+    elif is_classifier(estimator) and by_place:
+        assert by_place in (["classes", "sample_weight"], ["classes"])
+    else:
+        assert by_place in (["sample_weight"], [])
+
+
+def test_modules_are_there_and_nothing_leaks():
+    assert onlinebregman.streams.fit_stream and onlinebregman.persistence.save_model
+    assert not hasattr(onlinebregman, "version") and "streams" in dir(onlinebregman)
+
+
+def test_the_message_for_missing_classes_names_both_remedies():
+    with pytest.raises(ValueError, match="give all class labels, or set handle_unknown='add'"):
+        MirrorDescentClassifier().partial_fit(np.eye(2), [0, 1])
