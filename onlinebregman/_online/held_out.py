@@ -28,6 +28,11 @@ class HeldOut:
         splitter = split(test_size=fraction, random_state=random_state)
         rows, self._rows = next(splitter.split(np.zeros((len(examples), 1)), examples.classes))
         self.learned = np.sort(rows)
+        if examples.weights is not None and not examples.weights[rows].any():
+            raise ValueError(
+                "early_stopping holds out all rows of positive sample weight, so that none is left to learn; use "
+                "another random_state, or a smaller validation_fraction."
+            )
         self._examples = examples.take(self._rows)
         if self._examples.weights is not None and not self._examples.weights.any():
             raise ValueError(

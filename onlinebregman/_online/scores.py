@@ -82,7 +82,10 @@ class Scores(NamedTuple):
             missing = row_map.columns[row_map.n_features :]
             scores, row_map, more = scores._replace(missing=missing), row_map.standardizer, np.zeros(len(missing))
         if not isinstance(row_map, Standardizer):
-            raise ValueError(f"The {type(row_map).__name__} of the model's rows cannot be converted.")
+            raise ValueError(
+                "Models of rows with categories (categorical_features) cannot be converted; encode the categories as "
+                "numbers before the model, for example with sklearn.preprocessing.OneHotEncoder."
+            )
         ones = np.ones(row_map.n_features)
         if not row_map.scaled:  # columns are only limited: z = x - mean, and its image is z + mean
             deviation, _, mean, weights, _ = row_map.__reduce__()[1][2].reshape(5, -1)
