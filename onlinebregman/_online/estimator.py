@@ -129,6 +129,10 @@ class LifeCycleMixin(ParametersMixin):
         """
         own = self.__dict__  # in less time than by `vars`
         learner = own.get(self._fast_learner)
+        if learner is not None and type(classes) in (list, np.ndarray) and "classes_" in own:
+            given = classes if type(classes) is list else classes.tolist()
+            if {*map(type, given)} <= {int, str} and given == own["classes_"].tolist():  # as at every call of a stream
+                classes = None
         if learner is not None and classes is None:
             convert = self._plain_targets
             targets = y if convert is None else convert(y)

@@ -225,3 +225,16 @@ def test_modules_are_there_and_nothing_leaks():
 def test_the_message_for_missing_classes_names_both_remedies():
     with pytest.raises(ValueError, match="give all class labels, or set handle_unknown='add'"):
         MirrorDescentClassifier().partial_fit(np.eye(2), [0, 1])
+
+
+@pytest.mark.only(where=is_classifier)
+@pytest.mark.parametrize("kind", [list, np.asarray])
+def test_the_known_classes_at_every_call_change_nothing(estimator, rows, learn, learned, kind, monkeypatch):
+    X, y = rows
+    X, whole = np.ascontiguousarray(X), learn(learn(clone(estimator), X[:20], y[:20]), X[20:], y[20:])
+    model, classes = learn(clone(estimator), X[:20], y[:20]), kind(np.unique(y).tolist())
+    with monkeypatch.context() as patch:
+        if isinstance(model, MirrorDescentClassifier):  # they need no validation
+            patch.setattr(MirrorDescentClassifier, "_check", None)
+        model.partial_fit(X[20:], y[20:], classes=classes)
+    assert learned(model) == learned(whole)
