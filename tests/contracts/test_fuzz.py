@@ -220,8 +220,8 @@ def test_kernels_of_pairs_keep_the_callers_pairs():
         (ForwardRegressor(), {"forgetting": 0.5}, 1e300),
         (ForwardRegressor(standardize=False), {"forward": False}, 1.0),
         (ForwardRegressor(standardize=False), {"forgetting": 0.5}, 1.0),
-        (ForwardRegressor(loss="poisson"), {"forgetting": 0.5}, 1.0),
-        (ForwardClassifier(), {"forgetting": 0.5}, 1.0),
+        (ForwardRegressor(loss="poisson", standardize=False), {"forgetting": 0.5}, 1.0),
+        (ForwardClassifier(standardize=False), {"forgetting": 0.5}, 1.0),
     ],
 )
 def test_parameters_of_a_refused_call_are_not_stored(model, changed, target, state):

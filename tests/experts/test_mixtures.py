@@ -129,7 +129,7 @@ def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed,
     for t in range(60):
         if t:
             forecasts[t] = [model.predict(X[t : t + 1])[0] for model in compiled.estimators_]
-        compiled.partial_fit(X[t : t + 1], y[t : t + 1], weights[t : t + 1])
+        compiled.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1])
     mixer = MeanMixer(Hedge(n_rates), make_loss(resolve_loss(loss)), False, None, None)
     mixer.learn(forecasts, y, weights)
     assert_allclose(mixer.expert_losses, compiled.cumulative_losses_, rtol=1e-12)

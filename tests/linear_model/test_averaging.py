@@ -168,7 +168,7 @@ def test_a_path_ranks_and_a_mixture_mixes_by_what_is_predicted():
     alone = [clone(base).set_params(eta0=eta0).partial_fit(X, y).cumulative_loss_ for eta0 in path.eta0s_]
     assert_allclose(path.cumulative_losses_, alone, rtol=1e-12)
     mixture, loss = LearningRateMixture(base, eta0s=5), 0.0
-    mixture.partial_fit(X[:1], y[:1], [0.0])
+    mixture.partial_fit(X[:1], y[:1], sample_weight=[0.0])
     for i in range(200):
         loss += (mixture.predict(X[i : i + 1])[0] - y[i]) ** 2 / 2
         mixture.partial_fit(X[i : i + 1], y[i : i + 1])
@@ -193,6 +193,6 @@ def test_the_bound_of_a_mixture_on_streams_against_it(seed, loss, average):
         x = rng.normal(size=(1, 2)) * rng.choice([0.1, 1.0, 3.0])
         a = mixture.predict(x)[0] if i else 0.0
         y = max(rng.normal(), 0.0) if loss == "poisson" else -np.sign(a) * rng.choice([0.1, 1.0, 10.0])
-        mixture.partial_fit(x, [y], [rng.choice([0.0, 0.5, 1.0, 4.0])])
+        mixture.partial_fit(x, [y], sample_weight=[rng.choice([0.0, 0.5, 1.0, 4.0])])
         assert mixture.cumulative_loss_ <= mixture.loss_bound_ * (1 + 1e-10)
     assert_allclose(mixture.cumulative_losses_, mixture._learner.mixer.hedge.expert_losses, rtol=1e-9)

@@ -82,7 +82,8 @@ def test_the_loss_is_read_when_learning_starts(learned):
     expected, twice = model.predict_proba(X), learned(copy.deepcopy(model).partial_fit(X, y))
     model.set_params(loss="hinge")
     assert_array_equal(model.predict_proba(X), expected)
-    assert learned(model.partial_fit(X, y)) == twice
+    with pytest.raises(ValueError, match="loss='hinge' cannot take effect in mid-stream"):
+        model.partial_fit(X, y)
     assert learned(model.fit(X, y)) == learned(clone(model).fit(X, y)) != twice
     model.set_params(loss="log_loss")
     assert not hasattr(model, "predict_proba")

@@ -80,7 +80,7 @@ def test_what_is_not_plain_takes_the_slow_path(model, no_validation):
         (X, y.astype(str).tolist()),
         (X.astype(bool), y),
         (X[:0], y[:0]),
-        (X, y, [0, 1, 2]),
+        (X, y, [0, 1, 2, 3]),
         (X, y, None, np.arange(60)),
         (X, y, None, 1.0),
         (np.where(X > 3, np.nan, X), y),

@@ -244,8 +244,8 @@ def test_the_loss_bound_of_exponentiated_gradient():
 def test_total_and_weights_are_read_when_learning_starts():
     X, y = some_rows()
     model = EGRegressor(weights="simplex", total=2.0).partial_fit(X, y)
-    model.set_params(total=1.0)
-    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"total=1\.0 cannot take effect in mid-stream"):
+        model.set_params(total=1.0).partial_fit(X, y)
     assert_allclose(model.coef_.sum(), 2.0, rtol=1e-12)
     assert_allclose(model.fit(X, y).coef_.sum(), 1.0, rtol=1e-12)
     assert_array_equal(model.set_params(weights="positive").fit(X, y).coef_ > 0, True)

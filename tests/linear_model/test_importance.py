@@ -266,7 +266,7 @@ class Counting:
     """Mixin that counts how often w(c) is computed."""
 
     def step(self, w, x, c):
-        self.count = vars(self).get("count", 0) + 1
+        vars(self)["count"] = vars(self).get("count", 0) + 1  # not by `setattr`: divergences cannot change
         return super().step(w, x, c)
 
 

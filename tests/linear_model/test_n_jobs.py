@@ -112,7 +112,7 @@ def test_rates_are_divided(Rates, kind, form, rows):
     found = []
     for n_jobs in (1, n_threads or 2):
         model = Rates(estimator, eta0s=np.geomspace(0.01, 10, 40), n_jobs=n_jobs).fit(X[:500], y[:500])
-        model = pickle.loads(pickle.dumps(model)).partial_fit(X, y, weights)
+        model = pickle.loads(pickle.dumps(model)).partial_fit(X, y, sample_weight=weights)
         assert len(model._learner.locksteps) == (n_jobs if n_jobs > 1 and n_threads else 0)
         learned = [number for each in model.estimators_ for number in each.coef_.ravel()]
         found.append([*learned, *model.cumulative_losses_, *model.predict(X[:9])])

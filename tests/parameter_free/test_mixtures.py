@@ -223,6 +223,8 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, st
     members = REGRESSORS if loss == "squared_error" else [MirrorDescentRegressor(loss=loss), *REGRESSORS]
     mixture = ParameterFreeRegressor(members=members, loss=loss, share=share, stacking=stacking)
     alone = [type(model)(**model.get_params()) for model in members]
+    for model in alone:
+        model._learns_residuals = True  # targets minus the mean of those before
     n = len(alone)
     hedge, top, stack, residuals = AdaHedge(n, share), AdaHedge(3, share), Combinations(n), []
     value = MirrorDescentRegressor(loss=loss)._loss().value

@@ -39,6 +39,7 @@ SAME = {  # parameters that scikit-learn's estimators do not have
     "init": None,
     "intercept_scaling": 1.0,
     "standardize": False,
+    "thresholds": None,
     "track_regret": False,
 }
 
