@@ -21,6 +21,8 @@ LEVELS = {"x86-64-v2": (), "x86-64-v3": ("avx2", "fma"), "x86-64-v4": ("avx512f"
 LEVELS["x86-64"] = ()  # without vectors of GNU C, as for other compilers
 C_ONLY = "".join(f"#include <{name}.h>\n" for name in ("float", "math", "stddef", "stdint", "stdlib", "string"))
 C_ONLY += "#undef __GNUC__\n"
+# They compute groups of eight, the last one with what follows the values; without vectors, groups are of one
+GROUPED = {"ob_secular", "ob_mean_square"}
 pytestmark = pytest.mark.exhaustive
 
 
@@ -156,7 +158,7 @@ def test_all_helpers_are_found():
 
 @pytest.mark.parametrize("function", list(functions()), ids=lambda function: function[1])
 def test_a_helper_gives_the_same_digits_on_every_instruction_set(libraries, function):
-    base, *others = libraries.values()
+    base, *others = (found for level, found in libraries.items() if level != "x86-64" or function[1] not in GROUPED)
     for n in LENGTHS:
         for seed in range(5):
             expected = call(base, *function, n, seed)
