@@ -116,7 +116,7 @@ def fit_stream(
     >>> from onlinebregman import ImplicitGDRegressor
     >>> from onlinebregman.streams import fit_stream
     >>> frame = pd.DataFrame(np.random.default_rng(0).normal(size=(5000, 2)), columns=["a", "b"])
-    >>> frame.assign(y=frame["a"] + 2.0 * frame["b"]).to_csv("measured.csv", index=False)
+    >>> frame.assign(y=frame["a"] + 2.0 * frame["b"]).round(3).to_csv("measured.csv", index=False)
     >>> chunks = pd.read_csv("measured.csv", chunksize=1000)
     >>> result = fit_stream(ImplicitGDRegressor(), chunks, target="y", checkpoint="model.zip")
     >>> result.n_rows, result.estimator.coef_.round(2)

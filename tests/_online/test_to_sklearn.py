@@ -60,6 +60,7 @@ def test_weights_can_be_read_and_learned_further():
     assert not np.array_equal(converted.partial_fit(X, LABELS).coef_, model.coef_)
 
 
+@clips
 def test_several_labels_of_data_frames():
     frame, several = pd.DataFrame(X, columns=list("abcd")), np.eye(3, dtype=int)[LABELS]
     model = ForwardClassifier().fit(frame, several)

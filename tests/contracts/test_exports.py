@@ -53,8 +53,12 @@ def has_form(estimator):
 
 
 def clips(estimator):
-    """Whether its values count as at most the largest so far, for which `MaxAbsScaler` has a parameter since 1.7."""
-    return estimator.get_params().get("divergence") in ("adagrad", "normalized_adagrad", "diagonal_newton")
+    """Whether values count as at most a limit, for which scikit-learn's `MaxAbsScaler` has a parameter since 1.7."""
+    return bool(estimator.get_params().get("standardize")) or estimator.get_params().get("divergence") in (
+        "adagrad",
+        "normalized_adagrad",
+        "diagonal_newton",
+    )
 
 
 def converts(estimator):

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from sklearn.utils.fixes import parse_version
 
 from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier
 
@@ -117,7 +119,8 @@ def test_exports_know_the_centre():
     session = onnxruntime.InferenceSession(model.to_onnx(dtype="float64").SerializeToString())
     _, _, probabilities = session.run(None, {session.get_inputs()[0].name: X})
     assert_allclose(probabilities, model.predict_proba(X), rtol=1e-9, atol=1e-12)
-    assert_allclose(model.to_sklearn().predict_proba(X), model.predict_proba(X), rtol=1e-9, atol=1e-12)
+    if parse_version(sklearn.__version__) >= parse_version("1.7"):  # which clips
+        assert_allclose(model.to_sklearn().predict_proba(X), model.predict_proba(X), rtol=1e-9, atol=1e-12)
 
 
 def test_members_with_a_centre_take_missing_values_and_are_explained():

@@ -12,12 +12,14 @@ import pandas as pd
 import polars as pl
 import pyarrow
 import pytest
+import sklearn
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import clone, is_regressor
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import d2_pinball_score, make_scorer, mean_squared_error, zero_one_loss
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
 from onlinebregman import (
     EGPortfolio,
@@ -308,7 +310,9 @@ def test_a_stream_of_another_container_is_the_same_stream(tmp_path):
     settings = {"checkpoint": tmp_path / "model.zip", "classes": ["u", "v"], "target": "t"}
     frames = pd.concat(stored(X, "frames")).reset_index(drop=True)
     frames.to_csv(tmp_path / "rows.csv", index=False)
-    ways = [frames[:40], pyarrow.table(frames[:80]), pl.DataFrame(frames[:120]).iter_slices(9)]
+    ways = [frames[:40], pyarrow.table(frames[:80])]
+    if parse_version(sklearn.__version__) >= parse_version("1.7"):  # older ones do not see the names of new polars
+        ways += [pl.DataFrame(frames[:120]).iter_slices(9)]
     ways += [pyarrow.table(frames[:160]).to_reader(11), tmp_path / "rows.csv"]
     for way in ways:
         found = fit_stream(ForwardClassifier(), way, **settings)

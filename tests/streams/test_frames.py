@@ -135,6 +135,7 @@ def test_files_without_their_packages_name_the_extra(monkeypatch, tmp_path):
 def test_types_do_not_depend_on_how_a_file_is_cut(tmp_path):
     rows = FRAME.assign(c=["7"] * 40 + ["x"] * 10, a=rng.normal(size=50), n=1.0)
     rows.loc[:20, "c"] = "u"
+    rows = rows.round(3)  # older readers of pandas round the last digits of longer numbers
     rows.to_csv(tmp_path / "rows.csv", index=False)
     learn = ParameterFreeRegressor(random_features=4, random_state=0)
     models = [
