@@ -17,6 +17,9 @@
 
 #include "vector.h"
 
+#define OB_LIMIT 5.0       /* deviations that values are limited to */
+#define OB_ENOUGH 8.0      /* values after which a column of two has a deviation, to scale by */
+#define OB_LEAST 1e-14     /* a column whose deviation is below this part of its mean is constant up to rounding */
 #define OB_ABSURD 40.0     /* limits */
 #define OB_BEYOND 2.0         /* limits */
 #define OB_MOVED 24.0      /* eight far values in a row */
@@ -103,13 +106,12 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
 OB_CLONES static void ob_count_known(const double *restrict x, double *restrict mean, double *restrict deviation,
                                      double *restrict inverse, double *restrict weights, double *restrict moved,
                                      double limit, double h, ptrdiff_t n) {
-    const double far = OB_BEYOND * limit, absurd = OB_ABSURD * limit;
+    const double far = OB_BEYOND * limit;
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double m = mean[i], s = deviation[i], one_by = inverse[i], e = moved[i], w = weights[i];
         const double counts = s > 0.0 ? x[i] == x[i] ? 1.0 : 0.0 : 0.0;
         const double d = counts > 0.0 ? x[i] - m : 0.0, u = d * one_by, size = fabs(u);
-        const double low = u < -limit ? -limit : u, clipped = low > limit ? limit : low;
-        const double c = size > absurd ? clipped : u, step = size > absurd ? clipped * s : d;
+        const double c = ob_counted(u, limit), step = u == c ? d : c * s;
         const double evidence = e + (size > far ? 3.0 : -1.0), kept = evidence > 0.0 ? evidence : 0.0;
         const double stays = evidence >= OB_MOVED ? 1.0 - counts : 1.0;
         const double total = w + counts * h, share = counts * h / (total > 0.0 ? total : 1.0);

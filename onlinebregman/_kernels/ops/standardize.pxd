@@ -1,4 +1,5 @@
 cdef extern from "ops/standardize.h":
+    const double OB_LIMIT, OB_ENOUGH, OB_LEAST
     void ob_standardize(double* z, const double* x, const double* mean, const double* inverse, double limit,
                         double missing, Py_ssize_t n) noexcept nogil
     void ob_limit(double* z, const double* x, const double* mean, const double* deviation, double limit,

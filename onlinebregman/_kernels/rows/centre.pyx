@@ -14,15 +14,10 @@ from libc.string cimport memset
 
 from onlinebregman._kernels.ops.forward cimport ob_centre_limited
 from onlinebregman._kernels.ops.row cimport ob_scatter
-from onlinebregman._kernels.ops.standardize cimport ob_count
+from onlinebregman._kernels.ops.standardize cimport OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_count
 
 cdef enum:
     CENTRE, ORIGIN, USED, DEVIATION, INVERSE, MEAN, WEIGHT, MOVED, BLOCKS
-
-# As in `standardizer`: the limit in deviations; after how many values a column of two has a deviation; rounding errors.
-cdef double LIMIT = 5.0
-cdef double ENOUGH = 8.0
-cdef double LEAST = 1e-14
 
 
 cdef const double* scattered(const Row* row, double* buffer, Py_ssize_t n) noexcept nogil:
@@ -45,7 +40,7 @@ cdef class Centre:
     """
 
     def __cinit__(self, n_features, double unit, bint allow_nan):
-        self.n, self.most, self.allow_nan = n_features, LIMIT * unit, allow_nan
+        self.n, self.most, self.allow_nan = n_features, OB_LIMIT * unit, allow_nan
         self.memory = np.zeros(BLOCKS * self.n + 2)
 
     cdef object blocks(self):
@@ -81,7 +76,7 @@ cdef class Centre:
         """(m, l): values are limited to m +- l."""
         blocks = self.blocks()
         known = blocks[DEVIATION] > 0
-        return np.where(known, blocks[MEAN], blocks[CENTRE]), np.where(known, LIMIT * blocks[DEVIATION], INFINITY)
+        return np.where(known, blocks[MEAN], blocks[CENTRE]), np.where(known, OB_LIMIT * blocks[DEVIATION], INFINITY)
 
     def widen(self, Centre narrow):
         """Take the statistics of the first columns; the others were 0."""
@@ -118,7 +113,7 @@ cdef class Centre:
     cdef void centre(self, const double* x, double* z) noexcept nogil:
         cdef double* at = &self.memory[0]
         ob_centre_limited(
-            z, x, at, at + MEAN * self.n, at + DEVIATION * self.n, at + MOVED * self.n, LIMIT, self.most,
+            z, x, at, at + MEAN * self.n, at + DEVIATION * self.n, at + MOVED * self.n, OB_LIMIT, self.most,
             0.0 if self.allow_nan else NAN, self.n,
         )
 
@@ -131,8 +126,8 @@ cdef class Centre:
         rows[0] += weight
         off = rows[0] >= 2.0 * rows[1]
         ob_count(
-            x, at + MEAN * n, at + DEVIATION * n, at + INVERSE * n, at + WEIGHT * n, at + MOVED * n, LIMIT, weight,
-            ENOUGH, LEAST, n,
+            x, at + MEAN * n, at + DEVIATION * n, at + INVERSE * n, at + WEIGHT * n, at + MOVED * n, OB_LIMIT, weight,
+            OB_ENOUGH, OB_LEAST, n,
         )
         for j in range(n):
             off |= at[DEVIATION * n + j] > 0 and fabs(at[MEAN * n + j] - at[j]) > at[DEVIATION * n + j]
@@ -162,4 +157,4 @@ cdef class Centre:
 
     cdef bint jumps(self, Py_ssize_t j, double move) noexcept nogil:
         """Whether this move of a column is far, by its new deviation."""
-        return fabs(move) > LIMIT * self.memory[DEVIATION * self.n + j] > 0
+        return fabs(move) > OB_LIMIT * self.memory[DEVIATION * self.n + j] > 0

@@ -1,14 +1,14 @@
 """Rows standardised online: centred and scaled by the statistics of the rows that were learned before.
 
-A value x of a column becomes z = (x - mean) / deviation, clipped to [-LIMIT, LIMIT], and 0 in a column of which no
-deviation is known. Mean and deviation are those of the values so far, except that absurd ones count as LIMIT deviations
+A value x of a column becomes z = (x - mean) / deviation, clipped to [-5, 5], and 0 in a column of which no
+deviation is known. Mean and deviation are those of the values so far, except that absurd ones count as five deviations
 and that a column that has moved is learned anew: see `ops/standardize.h`. Outliers are searched in values that are not
 clipped, where a column that has been constant is only centred. For sparse rows, which centring would make dense, the
 mean is taken to be 0; a row then costs O(nonzeros). The result does not depend on whether rows are stored dense or
 sparse.
 
 Learners that keep sums of rows need values whose units do not move: not `scaled`, columns are only limited, to mean +-
-LIMIT deviations.
+five deviations.
 
 With `allow_nan`, NaN in a dense row is a missing value: it becomes 0 (the mean, if not `scaled`) and does not count. A
 `strict` map only predicts rows in which values are missing of columns that have had some: it refuses to learn one,
@@ -23,8 +23,8 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.standardize cimport (
-    ob_centre_and_scale, ob_count, ob_limit, ob_root_of, ob_sparse_count, ob_sparse_standardize,
-    ob_standardize
+    OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_limit, ob_root_of, ob_sparse_count,
+    ob_sparse_standardize, ob_standardize
 )
 from onlinebregman._kernels.ops.fields import vector_of
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
@@ -32,12 +32,6 @@ from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_ma
 
 # Of each column: deviation, its inverse, mean, weight, and the evidence that it has moved.
 cdef Py_ssize_t N_STATISTICS = 5
-# Standardised values are clipped to this many deviations.
-cdef double LIMIT = 5.0
-# A column of two values has a deviation, to scale by, after this number of values.
-cdef double ENOUGH = 8.0
-# A column whose deviation is below this fraction of its mean is constant up to rounding.
-cdef double LEAST = 1e-14
 
 
 @cython.final
@@ -103,7 +97,7 @@ cdef class Standardizer(RowMap):
     @property
     def limit(self):
         """The number of deviations that standardised values are clipped to."""
-        return LIMIT
+        return OB_LIMIT
 
     @property
     def mean(self):
@@ -189,13 +183,13 @@ cdef class Standardizer(RowMap):
         cdef const double* mean = inverse + self.n_features
         cdef double missing = 0.0 if self.allow_nan else NAN
         if not self.centred:
-            ob_sparse_standardize(z, row.x, row.index, inverse, sqrt(self.weight), LIMIT, row.n)
+            ob_sparse_standardize(z, row.x, row.index, inverse, sqrt(self.weight), OB_LIMIT, row.n)
         elif not self.clipped:
             ob_centre_and_scale(z, row.x, mean, inverse, row.n)
         elif self.scaled:
-            ob_standardize(z, row.x, mean, inverse, LIMIT, missing, row.n)
+            ob_standardize(z, row.x, mean, inverse, OB_LIMIT, missing, row.n)
         else:
-            ob_limit(z, row.x, mean, deviation, LIMIT, missing, row.n)
+            ob_limit(z, row.x, mean, deviation, OB_LIMIT, missing, row.n)
 
     cdef void learn(self, const Row* row, double weight, double* z) noexcept nogil:
         """Standardise a row, then add it to the statistics."""
@@ -204,7 +198,7 @@ cdef class Standardizer(RowMap):
         cdef double* mean = inverse + self.n_features
         cdef double* weights = mean + self.n_features
         cdef double* moved = weights + self.n_features
-        cdef double limit = LIMIT if self.clipped else INFINITY
+        cdef double limit = OB_LIMIT if self.clipped else INFINITY
         cdef Py_ssize_t k
         self.standardize(row, z)
         if weight == 0:
@@ -215,13 +209,13 @@ cdef class Standardizer(RowMap):
                 z[k] = NAN if isnan(row.x[k]) and self.seen(k) else z[k]
         if self.centred:
             ob_count(row.x, mean, deviation, inverse, weights, moved, limit, weight,
-                     ENOUGH if self.scaled else INFINITY, LEAST, row.n)
+                     OB_ENOUGH if self.scaled else INFINITY, OB_LEAST, row.n)
             return
         if not self.complete:
             for k in range(row.n):
                 self.log[self.logged] = Change(row.index[k], deviation[row.index[k]], weights[row.index[k]])
                 self.logged += 1
-        ob_sparse_count(row.x, row.index, deviation, inverse, weights, LIMIT, weight, row.n)
+        ob_sparse_count(row.x, row.index, deviation, inverse, weights, OB_LIMIT, weight, row.n)
 
     cdef bint bounded(self) noexcept nogil:
         cdef Py_ssize_t k
