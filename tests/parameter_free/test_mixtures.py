@@ -260,6 +260,20 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, st
         assert_allclose(mixture.stacking_weights_, top.v, rtol=1e-6)
 
 
+def test_a_member_without_an_intercept_that_forgets_has_no_mean_of_targets():
+    """What the mixture subtracts moves no other mean of its own."""
+    X, y = targets()
+    member = ForwardRegressor(fit_intercept=False, forgetting=0.9)
+    mixture = ParameterFreeRegressor(members=[member], stacking=False)
+    for i in range(60):
+        x, before = X[i : i + 1], y[:i]
+        if i:
+            expected = np.clip(member.predict(x) + before.mean(), before.min(), before.max())
+            assert_allclose(mixture.predict(x), expected, rtol=1e-8)
+        member.partial_fit(x, y[i : i + 1] - (before.mean() if i > 1 else y[i]))
+        mixture.partial_fit(x, y[i : i + 1])
+
+
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, n_classes=st.integers(2, 4), share=st.sampled_from([0.0, 1e-3, 0.3]), noise=st.booleans())
 def test_the_loss_of_a_classifier_is_within_its_bound(seed, n_classes, share, noise):

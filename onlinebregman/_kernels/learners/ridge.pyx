@@ -236,11 +236,11 @@ cdef class RidgeLearner(AtomicLearner):
         cdef double* means = at + self.length + 1
         cdef double* targets = means + self.d
         cdef double n = self.gamma * means[-1], total = n + step.weight, share = 0.0, subtracted = 0.0, nu, left, change
+        self.state.weight += step.weight
         if self.fit_intercept:
             share = step.weight / total
-        self.state.weight += step.weight
-        if self.residuals:  # means of targets are differences from the mean that was subtracted, which has moved, too
-            subtracted = share if self.gamma == 1 else step.weight / self.state.weight
+            if self.residuals:  # means of targets are differences from the mean that was subtracted, which moved, too
+                subtracted = share if self.gamma == 1 else step.weight / self.state.weight
         nu = self.nu_of(n, step.weight)
         memcpy(target_means, targets, self.m * sizeof(double))
         if step.foreseen:
