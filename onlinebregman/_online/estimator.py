@@ -27,7 +27,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
-from .._kernels.rows.table import permutation
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
 from .copies import OwnCopyMixin
 from .held_out import HeldOut
@@ -286,7 +285,7 @@ class LifeCycleMixin(ParametersMixin):
         """The order in which each epoch of `fit` learns n examples, or those of these numbers; None: as they come."""
         rng = check_random_state(self.random_state) if self._shuffles() else None
         while True:
-            yield rows if rng is None else permutation(rng, n if rows is None else rows)
+            yield rows if rng is None else rng.permutation(n if rows is None else rows)
 
 
 class CountsLossMixin(LifeCycleMixin):

@@ -6,9 +6,6 @@ from functools import cached_property
 
 import numpy as np
 
-from .._kernels.learners.max_entropy import moments
-from .._kernels.rows.table import find_rows, row_keys
-
 _BLOCK = 65_536  # numbers processed at once, which fit into the cache
 
 
@@ -22,7 +19,27 @@ class RowIndex:
 
     def find(self, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Number of the first point that equals each row; -1 where there is none."""
-        return find_rows(points, self.keys, self.order, rows, row_keys(rows))
+        sought, found = row_keys(rows), np.full(len(rows), -1, dtype=np.intp)
+        at, left = np.searchsorted(self.keys, sought), np.arange(len(rows))
+        while left.size:  # points may share a hash value: look at the next one
+            left = left[at[left] < len(self.keys)]
+            left = left[self.keys[at[left]] == sought[left]]
+            numbers = self.order[at[left]]
+            same = (points[numbers] == rows[left]).all(axis=1)
+            found[left[same]] = numbers[same]
+            left = left[~same]
+            at[left] += 1
+        return found
+
+
+def row_keys(rows: np.ndarray) -> np.ndarray:
+    """A 64-bit hash value of each row, shape (n_rows,)."""
+    keys = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:
+        keys ^= (column + 0.0).astype(np.float64).view(np.uint64)  # -0.0 equals 0.0
+        keys *= np.uint64(0x9E3779B97F4A7C15)
+        keys ^= keys >> np.uint64(29)
+    return keys
 
 
 def distinct(rows: np.ndarray) -> np.ndarray:
@@ -88,7 +105,7 @@ class Features:
         return float(np.log(len(self.values) if self.support is None else self.support.sum()))
 
     def blocks(self):
-        """(slice, features minus their smallest values) over the whole domain; not divided by their ranges."""
+        """(slice, scaled features) over the whole domain."""
         for start in range(0, len(self.values), self._size):
             rows = slice(start, start + self._size)
             yield rows, self._block(rows)
@@ -96,29 +113,54 @@ class Features:
     @cached_property
     def largest_sum(self) -> float:
         """The largest sum of the scaled features of a point."""
-        return max(float((block @ self._per_span).max()) for _, block in self.blocks())
-
-    @property
-    def points(self) -> tuple:
-        """The first arguments of the compiled passes over the domain."""
-        return self.values, self.low, self._per_span, self.support
+        return max(float(block.sum(axis=1).max()) for _, block in self.blocks())
 
     def moments(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """ln Z, and the expectations of the scaled features, of q ~ exp(multipliers . features): one pass."""
-        return moments(*self.points, multipliers)
+        return self._moments(multipliers, covariance=False)[:2]
+
+    def moments_and_covariance(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """The same, and the covariance of the features, with n_features^2 operations per point."""
+        log_z, expected, squares = self._moments(multipliers, covariance=True)
+        return log_z, expected, squares - np.outer(expected, expected)
+
+    def _moments(self, multipliers: np.ndarray, *, covariance: bool) -> tuple[float, np.ndarray, np.ndarray]:
+        """ln Z, E_q[f] and E_q[f f'], relative to the largest exponent so far."""
+        top, mass, n = -np.inf, 0.0, len(multipliers)
+        expected, squares = np.zeros(n), np.zeros((n, n) if covariance else ())
+        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that diverge are refused by who asks
+            for rows, block in self.blocks():
+                exponents = block @ multipliers
+                if self.support is not None:
+                    exponents[~self.support[rows]] = -np.inf
+                peak = float(exponents.max())
+                if peak == -np.inf:
+                    continue
+                if not peak <= top:
+                    shrink = np.exp(top - peak)
+                    top, mass, expected, squares = peak, mass * shrink, expected * shrink, squares * shrink
+                q = np.exp(exponents - top)
+                mass += q.sum()
+                expected += q @ block
+                if covariance:
+                    block *= np.sqrt(q)[:, None]
+                    squares += block.T @ block
+        return top + float(np.log(mass)), expected / mass, squares / mass
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""
-        out, slopes = np.empty(len(points)), multipliers * self._per_span
+        out = np.empty(len(points))
         for start in range(0, len(points), self._size):
             some = points[start : start + self._size]
-            out[start : start + self._size] = self._block(some) @ slopes - log_z
+            out[start : start + self._size] = self._block(some) @ multipliers - log_z
         if self.support is not None:
             out[~self.support[points]] = -np.inf
         return out
 
     def _block(self, rows: slice | np.ndarray) -> np.ndarray:
-        return np.subtract(self.values[rows], self.low, dtype=np.float64)
+        block = np.subtract(self.values[rows], self.low, dtype=np.float64)
+        block *= self._per_span
+        return block
 
 
 def extremes(values: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
+from numpy.typing import ArrayLike
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
 
-from .._kernels.learners.max_entropy import newton as compiled_newton
-from .._kernels.learners.max_entropy import scaling_step
+from .._online.validation import is_finite
 from ._domain import Features
 
 Solution = tuple[np.ndarray, int, float, np.ndarray]  # multipliers, iterations, ln Z, and expectations
@@ -36,15 +37,43 @@ class Scaling:
 
     def step(self, expected: np.ndarray, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """The step of the multipliers, and a lower bound on the decrease of L: RE(Ehat || E) for alpha = 0."""
-        return scaling_step(self.C, self.empirical, self.alpha, expected, multipliers)
+        C, empirical, alpha = self.C, self.empirical, self.alpha
+        if alpha == 0:
+            step, gains = log_ratio(empirical, expected)
+            shift, gain = log_ratio(1 - empirical.sum() / C, 1 - expected.sum() / C)  # of the dummy feature
+            return (step - shift) / C, float(gains.sum() / C + gain)
+        now = C * multipliers
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up, down = np.log(np.maximum(empirical - alpha, 0.0) / expected), np.log((empirical + alpha) / expected)
+        step = np.where(now + up > 0, up, np.where(now + down < 0, down, -now))
+        step[~(expected > 0)] = 0.0
+        change = expected * np.expm1(step) - step * empirical + alpha * (np.abs(now + step) - np.abs(now))
+        return step / C, max(-float(change.sum()) / C, 0.0)
+
+    def loss(self, log_z: float, multipliers: np.ndarray) -> float:
+        """L of multipliers with this ln Z."""
+        return log_z - float(multipliers @ self.empirical) + self.alpha * float(np.abs(multipliers).sum())
+
+
+def log_ratio(empirical: ArrayLike, expected: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """ln(Ehat / E), and the parts Ehat ln(Ehat / E) - Ehat + E of a relative entropy; ln is 0 where one is not > 0."""
+    empirical, expected = np.asarray(empirical), np.asarray(expected)
+    difference = empirical - expected
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.log(empirical) - np.log(expected)
+        ratio = np.where(
+            np.abs(difference) < 0.5 * expected, np.log1p(difference / expected), far
+        )  # without cancellation
+    ratio = np.where((empirical > 0) & (expected > 0), ratio, 0.0)
+    return ratio, np.maximum(empirical * ratio - difference, 0.0)
 
 
 def better_start(features: Features, scaling: Scaling, start: np.ndarray) -> np.ndarray:
     """The warm start, or multipliers of 0 if their loss is smaller."""
     if not start.any():
         return start
-    loss = features.moments(start)[0] - start @ scaling.empirical + scaling.alpha * np.abs(start).sum()
-    return start if loss <= features.log_size else np.zeros_like(start)
+    worse = not scaling.loss(features.moments(start)[0], start) <= features.log_size
+    return np.zeros_like(start) if worse else start
 
 
 def iterative_scaling(
@@ -62,11 +91,50 @@ def iterative_scaling(
 
 
 def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
-    """Newton steps, whose Hessian is the covariance of the features, until the predicted decrease is at most `tol`."""
-    C, empirical, alpha = scaling.C, scaling.empirical, scaling.alpha
-    return compiled_newton(
-        *features.points, features.log_size, C, empirical, alpha, start, tol or 0.0, max_iter, _penalised_optimum
-    )
+    """Newton steps, whose Hessian is the covariance of the features, until the predicted decrease is at most `tol`.
+
+    A step that does not decrease the loss is halved; if that does not help, the Hessian is damped.
+    """
+    alpha, tol = scaling.alpha, tol or 0.0
+    now, damping, n_iter = better_start(features, scaling, start), 0.0, 0
+    log_z, expected, covariance = features.moments_and_covariance(now)
+    value = scaling.loss(log_z, now)
+    while n_iter < max_iter:
+        slope, widest = expected - scaling.empirical, covariance.diagonal().max()
+        R = _factorise(covariance, damping)
+        step = dpotrs(R, -slope)[0] if alpha == 0 else _penalised_optimum(now, slope, R, alpha) - now
+        decrease = -float(slope @ step + alpha * (np.abs(now + step) - np.abs(now)).sum())
+        if decrease <= 1e-15 * max(abs(value), 1.0):  # below the resolution of float64
+            break
+        n_iter += 1
+        part = 1.0
+        while part > 1e-3:
+            trial = now + part * step
+            tried = features.moments_and_covariance(trial)
+            if scaling.loss(tried[0], trial) <= value - 1e-4 * part * decrease:
+                break
+            part /= 2
+        else:
+            if damping > len(now):  # larger than any Hessian
+                return now, n_iter - 1, log_z, expected
+            damping = max(100 * damping, widest, 1e-6)
+            continue
+        now, (log_z, expected, covariance) = trial, tried
+        value = scaling.loss(log_z, now)
+        damping = damping / 10 if part == 1.0 else max(100 * damping, 1e-10 * widest)
+        # with a penalty and large multipliers the predicted decrease may be too large: scaling gives another bound
+        if decrease <= tol or (alpha > 0 and tol > 0 and scaling.step(expected, now)[1] <= 1e-5 * tol):
+            break
+    return now, n_iter, log_z, expected
+
+
+def _factorise(hessian: np.ndarray, damping: float) -> np.ndarray:
+    """R with R'R = H + damping; H is singular if features are dependent or constant."""
+    ridge = 1e-12 * hessian.diagonal().max() + 1e-15 + damping
+    R, failed = dpotrf(hessian + ridge * np.eye(len(hessian)))
+    if failed or not is_finite(R.diagonal()):
+        raise LinAlgError("the covariance of the features is not positive definite to float64; scale them")
+    return R
 
 
 def _penalised_optimum(multipliers: np.ndarray, slope: np.ndarray, R: np.ndarray, alpha: float) -> np.ndarray:

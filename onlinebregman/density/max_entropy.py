@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .._kernels.learners.max_entropy import observe
 from .._online.containers import unmasked
 from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
 from .._online.validation import (
@@ -36,6 +35,8 @@ from .._sklearn_compat import (
 from ._base import Density
 from ._domain import Features, RowIndex, distinct
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton
+
+_BLOCK = 4096  # observations that are added at once
 
 
 class MaxEntDensity(Density, OnlineEstimator):
@@ -383,9 +384,16 @@ class MaxEntDensity(Density, OnlineEstimator):
             points = self._points(X, self.domain_)
         if not self._weight:
             self._origin = self._values[points[0]].astype(np.float64)
-        self._seen, self._weight, self._observed = observe(
-            self._values, points, weights, self._origin, self._seen, self._weight, self._observed
-        )  # the mean minus the origin, to avoid cancellation
+        before, total = self._weight, np.zeros(self._values.shape[1])
+        for start in range(0, len(points), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            values = self._values[points[some]].astype(np.float64)
+            ends = values if self._seen is None else np.vstack([*self._seen, values])
+            self._seen = ends.min(axis=0), ends.max(axis=0)
+            self._weight += float(weights[some].sum())
+            with np.errstate(over="ignore", invalid="ignore"):
+                total += weights[some] @ (values - self._origin)  # minus the origin, to avoid cancellation
+        self._observed = (total if self._observed is None else before * self._observed + total) / self._weight
         self.empirical_expectations_: np.ndarray = self._origin + self._observed
         if not (self._weight < np.inf and is_finite(self.empirical_expectations_)):
             raise ValueError(

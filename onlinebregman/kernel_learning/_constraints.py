@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
-from .._kernels.matrices.constraints import conditions
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.validation import is_finite
 from ._instances import Array, Rows
@@ -98,7 +98,15 @@ class Constraints:
 
     def conditions(self, factor: Array, alpha: Array) -> Conditions:
         """`Conditions` of the constraints for multipliers alpha."""
-        return Conditions(*conditions(self._traces(factor), self.table, alpha, len(factor)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.values(factor) * len(factor) / self.spreads
+            multipliers = alpha * self.spreads
+            violations = np.where(self.equal, np.abs(values), values)
+            residuals = np.maximum(violations, -np.maximum(-multipliers, violations))  # one of both must be 0
+        worst, farthest = int(violations.argmax()), int(residuals.argmax())
+        same = violations[worst] >= residuals[farthest]
+        finite = is_finite(residuals) and isfinite(multipliers.sum())
+        return Conditions(values, violations, residuals, worst, worst if same else farthest, finite)
 
     def _traces(self, factor: Array) -> Array:
         """tr(W X_j) for all j."""

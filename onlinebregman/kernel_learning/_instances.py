@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._kernels.matrices.constraints import row_extremes, squared_lengths
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
 from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, laid_out
@@ -39,12 +38,13 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        if isinstance(self.data, np.ndarray):
-            return row_extremes(self.data)
         extremes = np.zeros((len(self), 2))
-        rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
         with np.errstate(over="ignore"):
-            extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
+            if isinstance(self.data, np.ndarray):
+                extremes[:, 1] = np.square(self.data, dtype=np.float64).sum(axis=1)
+            else:
+                rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
+                extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
         return extremes
 
     def configure(self, geometry: VonNeumannGeometry) -> None:
@@ -61,7 +61,7 @@ class Rows:
 
     def dot(self, factor: Array) -> Array:
         """tr(W X) for all of them, W = L L' with the given L."""
-        return squared_lengths(self.data @ factor)
+        return np.square(self.data @ factor).sum(axis=1)
 
     def dot_cached(self, factor: Array) -> Array:
         """The same for repeated calls: for very sparse rows, from cached z z' and the entries of W."""

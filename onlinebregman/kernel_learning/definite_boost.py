@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, log, log1p
 from numbers import Integral, Real
 from typing import Literal, Self
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from .._kernels.matrices.constraints import approximate_step
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, warn_caller
 from .._online.threads import few_threads
@@ -480,3 +479,20 @@ class DefiniteBoost(KernelLearner):
                 "constraints are infeasible.",
                 ConvergenceWarning,
             )
+
+
+def approximate_step(r: float, low: float, high: float, margin: float, lowest: float) -> tuple[float, float]:
+    """Step along C that minimises the bound behind Theorem 4.1, not below `lowest`, and the logarithm of that bound.
+
+    With r = tr(W C) and the eigenvalues of C in [low, high], tr exp(log W - step C) is at most
+
+        ((high - r) exp(-step low) + (r - low) exp(-step high)) / (high - low),
+
+    least at step = ln((1 - r / low) / (1 - r / high)) / (high - low). The interval is widened to hold 0 and r with a
+    `margin` inside it, which keeps both finite for constraints that no W, or only a singular one, satisfies.
+    """
+    margin = max(margin, 1e-12 * max(-low, high, abs(r)))  # bounds far beyond all eigenvalues
+    low, high = min(low, -margin, r - margin), max(high, margin, r + margin)
+    step = max((log1p(-r / low) - log1p(-r / high)) / (high - low), lowest)
+    log_factor = np.logaddexp(log(high - r) - step * low, log(r - low) - step * high) - log(high - low)
+    return step, float(log_factor)

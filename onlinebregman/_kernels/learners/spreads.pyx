@@ -15,7 +15,6 @@ from onlinebregman._kernels.learners.atomic cimport Block
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.matrices.constraints import row_extremes
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.arrays import all_finite
 
@@ -83,8 +82,7 @@ cdef class SpreadLearner(Learner):
             return False
         if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):
             return False
-        extremes = row_extremes(instances.data)
-        return learn(self, instances, rows, extremes, y, None, None, scaled) is None
+        return learn(self, instances, rows, instances.extremes, y, None, None, scaled) is None
 
     def learn_instances(self, instances, y, weights, order, bint scaled):
         """Learn instances in the given order. Returns None, or (reason, row, spread) if one cannot be learned.

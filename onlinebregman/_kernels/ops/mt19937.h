@@ -50,28 +50,4 @@ static inline double ob_next_uniform(ob_twister *state) {
     return (a * 67108864.0 + b) / 9007199254740992.0;
 }
 
-/* Shuffle n <= 2^32 numbers as RandomState.shuffle does: from the last one on, each is swapped with one up to it, drawn
- * by discarding words that are too large. Several are drawn at a time, so that no branch depends on a word, and memory
- * is prefetched. */
-static void ob_shuffle(ob_twister *state, ptrdiff_t *a, ptrdiff_t n) {
-    uint32_t other[256];
-    for (ptrdiff_t i = n - 1, most, drawn; i > 0; i -= most) {
-        uint32_t mask = (uint32_t)i; /* 2^m - 1, the same down to 2^(m - 1) */
-        for (int shift = 1; shift < 32; shift *= 2)
-            mask |= mask >> shift;
-        most = i - (ptrdiff_t)(mask >> 1) < 256 ? i - (ptrdiff_t)(mask >> 1) : 256;
-        for (drawn = 0; drawn < most;) {
-            other[drawn] = ob_next_word(state) & mask;
-            drawn += other[drawn] <= (uint32_t)(i - drawn);
-        }
-        for (ptrdiff_t k = 0; k < most; ++k)
-            OB_PREFETCH(a + other[k]);
-        for (ptrdiff_t k = 0; k < most; ++k) {
-            const ptrdiff_t value = a[other[k]];
-            a[other[k]] = a[i - k];
-            a[i - k] = value;
-        }
-    }
-}
-
 #endif

@@ -5,4 +5,3 @@ cdef extern from "ops/mt19937.h":
         uint32_t[624] key
         int32_t pos
     double ob_next_uniform(ob_twister* state) noexcept nogil
-    void ob_shuffle(ob_twister* state, Py_ssize_t* a, Py_ssize_t n) noexcept nogil

@@ -1,13 +1,14 @@
-"""The compiled passes, rounds and Newton's method of maximum entropy against NumPy."""
+"""Passes over a domain, rounds of scaling and Newton's method of maximum entropy, against features at once."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from onlinebregman._kernels.learners.max_entropy import moments, newton, observe, scaling_step
 from scipy.linalg import LinAlgError
 from scipy.special import logsumexp
 
-from onlinebregman import reference
+from onlinebregman import MaxEntDensity, reference
+from onlinebregman.density._domain import Features, RowIndex, row_keys
+from onlinebregman.density._scaling import Scaling, newton
 
 # --- the formulas -----------------------------------------------------------------------------------------------------
 
@@ -18,7 +19,8 @@ class Replica:
     def __init__(self, values, support=None):
         low, span = values.min(axis=0).astype(float), np.ptp(values.astype(float), axis=0)
         per_span = np.divide(1.0, span, out=np.zeros_like(span), where=span > 0)
-        self.arguments = values, low, per_span, support
+        self.features = Features(values, None)
+        self.features.support = support
         self.f = ((values - low) * per_span)[slice(None) if support is None else support]
 
     def derivatives(self, multipliers):
@@ -66,9 +68,11 @@ def test_moments(layout, dtype, n_points, limited):
         support[0] = True
     replica = Replica(np.array(values, order=None if layout == "every other" else layout), support)
     multipliers = np.array([3.0, -20.0, 0.0, 50.0])
-    log_z, expected = moments(*replica.arguments, multipliers)
+    log_z, expected = replica.features.moments(multipliers)
     assert_allclose(log_z, replica.derivatives(multipliers)[0], rtol=1e-12)
     assert_allclose(expected, replica.derivatives(multipliers)[1], rtol=1e-10)
+    covariance = replica.features.moments_and_covariance(multipliers)[2]
+    assert_allclose(covariance, replica.derivatives(multipliers)[2], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_points", [300, 40_000])
@@ -77,14 +81,15 @@ def test_newton(n_points, dtype):
     replica = Replica(of_values(n_points).astype(dtype))
     empirical = replica.f[np.argsort(replica.f[:, 3])[-50:]].mean(axis=0)
     expected, n_iter = replica.newton(empirical, 100, 1e-10)
-    found = newton(*replica.arguments, np.inf, 4.0, empirical, 0.0, np.zeros(4), 1e-10, 100, None)
+    scaling = Scaling(4.0, empirical, 0.0)
+    found = newton(replica.features, scaling, np.zeros(4), 1e-10, 100)
     assert_allclose(found[0], expected, rtol=1e-8)
     assert found[1] == n_iter > 3
     assert_allclose(found[2], replica.derivatives(found[0])[0], rtol=1e-12)
     assert_allclose(found[3], replica.derivatives(found[0])[1], rtol=1e-10)
-    far = newton(*replica.arguments, np.log(n_points), 4.0, empirical, 0.0, np.full(4, 1e3), 1e-10, 100, None)
+    far = newton(replica.features, scaling, np.full(4, 1e3), 1e-10, 100)
     assert_allclose(far[0], found[0], rtol=1e-12)  # a start worse than 0 is replaced by 0
-    assert newton(*replica.arguments, np.inf, 4.0, empirical, 0.0, np.zeros(4), 1e-10, 2, None)[1] == 2
+    assert newton(replica.features, scaling, np.zeros(4), 1e-10, 2)[1] == 2
 
 
 def test_a_round_of_scaling():
@@ -92,7 +97,7 @@ def test_a_round_of_scaling():
     for gap in (1.0, 1e-3, 1e-7):
         expected = rng.uniform(0.1, 0.9, size=5)
         empirical = expected * (1 + gap * rng.uniform(-0.9, 0.9, size=5))
-        step, fall = scaling_step(9.0, empirical, 0.0, expected, np.zeros(5))
+        step, fall = Scaling(9.0 / 1.01, empirical, 0.0).step(expected, np.zeros(5))
         assert_allclose(step, reference.scaling_step(empirical, expected, 9.0)[0], rtol=1e-14 / gap)
         assert_allclose(fall, reference.scaling_step(empirical, expected, 9.0)[1], rtol=1e-14 / gap)
 
@@ -107,43 +112,37 @@ def test_a_penalised_round_minimises_its_bound_and_says_by_how_much():
         penalty = alpha * C * (np.abs(multipliers + step) - np.abs(multipliers))
         return (expected * np.expm1(C * step) - C * step * empirical + penalty) / C
 
-    step, fall = scaling_step(C, empirical, alpha, expected, multipliers)
+    step, fall = Scaling(C / 1.01, empirical, alpha).step(expected, multipliers)
     assert_allclose(fall, -change(step).sum(), rtol=1e-12)
     for other in (step + 1e-4, step - 1e-4, np.zeros(50)):
         assert (change(step) <= change(other) + 1e-15).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_observations_add_up(dtype):
-    values, rng = np.asfortranarray(of_values().astype(dtype)), np.random.default_rng(0)
-    points, weights, origin = rng.integers(300, size=50), rng.uniform(size=50), values[7].astype(float)
-    seen, weight, mean = None, 0.0, None
+def test_observations_add_up():
+    values, rng = of_values(), np.random.default_rng(0)
+    points, weights = rng.integers(300, size=50), rng.uniform(size=50)
+    model = MaxEntDensity(values, alpha=0.1)
     for start, end in ((0, 1), (1, 20), (20, 50)):
-        seen, weight, mean = observe(values, points[start:end], weights[start:end], origin, seen, weight, mean)
-    assert_allclose(seen, [values[points].min(axis=0), values[points].max(axis=0)], rtol=0)
-    assert_allclose(weight, weights.sum(), rtol=1e-14)
-    assert_allclose(mean, weights @ (values[points] - origin) / weights.sum(), rtol=1e-11)
-    before = mean.copy()
-    assert observe(values, points[:3], weights[:3], origin, seen, weight, mean)[0] is seen  # no new extremes
-    assert (mean == before).all()
-    seen = None
-    for point, ends in (1, (1, 1)), (0, (0, 1)), (2, (0, 2)):  # only the smallest, or the largest, value changes
-        seen = observe(np.arange(3.0)[:, None], np.array([point]), np.ones(1), np.zeros(1), seen, 0.0, None)[0]
-        assert_allclose(np.ravel(seen), ends)
+        model.partial_fit(points[start:end], sample_weight=weights[start:end])
+    assert_allclose(model.empirical_expectations_, weights @ values[points] / weights.sum(), rtol=1e-12)
+    for end in (0, 2):  # an end of the range alone leaves it alone as support, until something else is seen
+        model = MaxEntDensity(np.arange(3.0)[:, None])
+        for point, support in (end, np.arange(3) == end), (end, np.arange(3) == end), (1, [1, 1, 1]):
+            assert_allclose(model.partial_fit([[point]]).probabilities_ > 0, support)
 
 
-def test_what_does_not_fit_is_refused():
-    values, low, per_span, _ = Replica(of_values()).arguments
-    with pytest.raises(ValueError, match="must have 3 columns"):
-        moments(values, low[:3], per_span[:3], None, np.zeros(3))
-    with pytest.raises(ValueError, match="must have 300 points"):
-        moments(values, low, per_span, np.ones(2, dtype=bool), np.zeros(4))
-    with pytest.raises(ValueError, match="must have 4 numbers"):
-        moments(values, low, per_span, None, np.zeros(3))
-    with pytest.raises(ValueError, match="must have 5 numbers"):
-        scaling_step(1.0, np.zeros(5), 0.0, np.zeros(4), np.zeros(5))
-    for points, weights in ([300], [1.0]), ([-1], [1.0]), ([1, 2], [1.0]):
-        with pytest.raises(ValueError, match=r"numbers of points must be below 300|one weight for each point"):
-            observe(values, np.array(points), np.array(weights), low, None, 0.0, None)
+def test_rows_are_found_by_their_hash_values(monkeypatch):
+    points = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0], [5.0, 5.0]])
+    rows = np.array([[5.0, 5.0], [-0.0, 3.0], [2.0, 1.0], [1.0, 2.0]], dtype=np.float32)
+    expected = [3, 1, -1, 0]  # the first of equal points
+    assert RowIndex(points).find(points, rows).tolist() == expected
+    assert len(set(row_keys(rows).tolist())) == 4
+    monkeypatch.setattr("onlinebregman.density._domain.row_keys", lambda rows: np.zeros(len(rows), np.uint64))
+    assert RowIndex(points).find(points, rows).tolist() == expected  # all share one value
+
+
+def test_a_covariance_that_is_not_finite_is_refused():
+    features = Features(of_values(), None)
+    features.low = features.low * np.nan
     with pytest.raises(LinAlgError, match="not positive definite"):
-        newton(values, low * np.nan, per_span, None, np.inf, 4.0, np.zeros(4), 0.0, np.zeros(4), 1e-10, 100, None)
+        newton(features, Scaling(4.0, np.zeros(4), 0.0), np.zeros(4), 1e-10, 100)
