@@ -150,8 +150,7 @@ def counts_of_texts():
     cython = dict.fromkeys([".pyx", ".pxd"], lambda text: len(code_of_cython(text)))
     contracts = ("Learner", "Geometry", "Settings", "RunState")
     return {
-        "python_lines": lines_of(PACKAGE, python),
-        "compiled_lines": lines_of(PACKAGE, {**cython, ".h": code_lines_of_c}),
+        "package_lines": lines_of(PACKAGE, {**python, **cython, ".h": code_lines_of_c}),
         "test_lines": lines_of(ROOT / "tests", python),
         "words_of_docs": words_of_docs(),
         "learner_methods": len(methods("Learner")),
