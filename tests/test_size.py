@@ -125,7 +125,7 @@ def print_calls():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
     y = X @ [1.0, 2.0, 3.0]
-    print(*calls_of(lambda: onlinebregman.MirrorDescentRegressor().fit(X, y)))
+    print(*calls_of(lambda: onlinebregman.MirrorDescentRegressor(random_state=0).fit(X, y)))
     print(*calls_of(lambda: onlinebregman.ParameterFreeClassifier().partial_fit(X, y > 0, classes=[False, True])))
 
 
