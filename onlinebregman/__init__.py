@@ -6,7 +6,7 @@ from types import ModuleType as _ModuleType
 
 from . import _kernels  # noqa: F401  # imported first: it raises a clear error if nothing is compiled
 from .density import DensityOutlierDetector, MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
-from .experts import BayesMixture, DensityMixture, EGPortfolio, ExpertMixtureClassifier, ExpertMixtureRegressor
+from .experts import BayesMixture, DensityMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
 from .linear_model import (
     BurgRegressor,
@@ -46,7 +46,6 @@ __all__ = [
     "DefiniteBoostMetricLearner",
     "DensityMixture",
     "DensityOutlierDetector",
-    "EGPortfolio",
     "EGRegressor",
     "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",

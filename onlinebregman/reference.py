@@ -481,11 +481,6 @@ def bayes_mixture(log_v: Array, log_p: Array, log_prior: Array, share: float = 0
     return np.logaddexp(np.log1p(-share) + log_v, np.log(share) + log_prior) if share else log_v
 
 
-def eg_portfolio(v: Array, x: Array, eta: float) -> Array:
-    """v_k' ~ v_k e^(eta x_k / v.x) for price relatives x: EG on the loss -ln v.x (Helmbold et al. 1998)."""
-    return softmax(np.log(v) + eta * x / (v @ x))
-
-
 class AdaHedge:
     """v_k ~ e^(-eta c_k) of the costs c so far at eta = ln K / gap (de Rooij et al. 2014), or at a fixed rate.
 

@@ -8,7 +8,6 @@ from scipy.special import xlogy
 from onlinebregman import (
     BayesMixture,
     DensityMixture,
-    EGPortfolio,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
     FrobeniusMetricLearner,
@@ -138,26 +137,6 @@ def density_mixtures(rng):
     size = np.abs(logs * weights[:, np.newaxis]).sum()
     for left, right, _ in compare_experts(mixture, -weights[:, np.newaxis] * logs):
         yield left, right, size
-
-
-@kind
-def portfolios(rng):
-    n, T, ratio = int(rng.integers(2, 6)), 40, float(rng.choice([0.01, 0.5, 0.9]))
-    theory = bool(rng.integers(2))
-    model = EGPortfolio("theory" if theory else 10 ** rng.uniform(-2, 1), data_bounds={"ratio": ratio, "n_rows": T})
-    X = np.ones((T, n))
-    for t in range(T):
-        X[t] = rng.choice([rng.uniform(ratio, 1.0, size=n), rng.choice([ratio, 1.0], size=n)])
-        if t and rng.uniform() < 0.6:
-            X[t, np.argmax(model.weights_)] = ratio
-        X[t] *= 10 ** rng.uniform(-1, 1) / X[t].max()
-        model.partial_fit(X[t : t + 1])
-    size = np.abs(np.log(X)).sum()
-    for v in [*np.eye(n), *rng.dirichlet(np.full(n, 0.5), size=20), model.weights_]:
-        regret = model.cumulative_loss_ + float(np.log(X @ v).sum())
-        yield regret, model.regret_bound_, size
-        if theory:
-            yield regret, np.sqrt(T * np.log(n) / 2) / ratio, size
 
 
 @kind

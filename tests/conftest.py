@@ -75,9 +75,6 @@ def configurations(limit=None):
 
 def expected_failures(estimator):
     """The checks of scikit-learn that an online learner cannot pass, with reasons."""
-    if type(estimator).__name__ == "EGPortfolio":
-        reason = "has rows of nothing but zeros: days on which every asset is lost"
-        return {"check_estimators_dtypes": reason, "check_fit2d_1feature": reason}
     order_free = type(estimator).__name__ == "ForwardRegressor" and estimator.standardize is False
     if not has_fit_parameter(estimator, "sample_weight") or order_free:
         return {}
@@ -228,8 +225,6 @@ def rows_for(estimator, n_classes):
         if get_tags(estimator).input_tags.positive_only:
             X = np.floor(np.abs(3 * X))  # counts
         return X, rng.integers(2, size=40)
-    if type(estimator).__name__ == "EGPortfolio":
-        return rng.lognormal(0.0, 0.2, size=(40, 4)), rng.integers(2, size=40)
     if is_classifier(estimator) or (family == "metric_learning" and not is_regressor(estimator)):
         y = rng.integers(n_classes, size=40)
         return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y

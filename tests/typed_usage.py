@@ -17,7 +17,6 @@ from onlinebregman import (
     DefiniteBoost,
     DefiniteBoostMetricLearner,
     DensityMixture,
-    EGPortfolio,
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
@@ -77,7 +76,6 @@ assert_type(BayesMixture().fit(X, y), BayesMixture)
 assert_type(ExpertMixtureClassifier().fit(X, y), ExpertMixtureClassifier)
 assert_type(ExpertMixtureRegressor().fit(X, y), ExpertMixtureRegressor)
 assert_type(DensityMixture().fit(X), DensityMixture)
-assert_type(EGPortfolio().fit(X), EGPortfolio)
 assert_type(LearningRatePath().fit(X, y), LearningRatePath)
 assert_type(LearningRateMixture().fit(X, y), LearningRateMixture)
 

@@ -9,16 +9,11 @@ from time import perf_counter
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import logsumexp, roots_legendre
 
-from onlinebregman import EGPortfolio
+from onlinebregman import ExpertMixtureClassifier
 from onlinebregman.datasets import load_dataset
-from onlinebregman.experts import (
-    best_asset,
-    best_constant_portfolio,
-    buy_and_hold,
-    universal_wealth,
-    wealth,
-)
 
 from ._experiment import COLORS, Claim, Tables
 
@@ -43,22 +38,59 @@ PRINTED = {  # Cover 1991
 RATE = "EG, rate 0.05"
 
 
+def wealth(x, weights):
+    """Final value of a capital of 1 that is rebalanced each day."""
+    return np.exp(np.log(x @ weights).sum())
+
+
+def best_constant_weights(x):
+    """-ln of the wealth is convex in the weights."""
+    n_assets = x.shape[1]
+    found = minimize(
+        lambda w: (-np.log(x @ w).mean(), -(x / (x @ w)[:, np.newaxis]).mean(axis=0)),
+        np.full(n_assets, 1 / n_assets),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * n_assets,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-15, "maxiter": 1000},
+    )
+    return found.x / found.x.sum()
+
+
+def universal_wealth(x):
+    """The mean over all constant weights, of two stocks by quadrature."""
+    if x.shape[1] == 2:
+        nodes, shares = roots_legendre(600)
+        points, shares = np.column_stack([(1 + nodes) / 2, (1 - nodes) / 2]), shares / 2
+    else:
+        points, shares = np.random.RandomState(0).dirichlet(np.ones(x.shape[1]), size=2000), 1 / 2000
+    return np.exp(logsumexp(sum(np.log(day @ points.T) for day in x), b=shares))
+
+
+def eg_gains(x, rate):
+    """w.x of each day: price relatives divided by the largest of the day are probabilities of a label that comes."""
+    model = ExpertMixtureClassifier(strategy="eg", learning_rate=rate, history=len(x))
+    model.partial_fit(x / x.max(axis=1, keepdims=True), np.ones(len(x), int), classes=[0, 1])
+    return (model.weights_history_ * x).sum(axis=1)
+
+
 def investments(x):
     """(name, wealth) of each way to invest."""
     n_days, n_assets = x.shape
-    yield "best stock", best_asset(x).wealth
-    yield "buy and hold", buy_and_hold(x)
+    yield "best stock", x.prod(axis=0).max()
+    yield "buy and hold", x.prod(axis=0).mean()
     yield "equal weights, restored each day", wealth(x, np.full(n_assets, 1 / n_assets))
-    yield "best constant weights in hindsight", best_constant_portfolio(x).wealth
+    yield "best constant weights in hindsight", wealth(x, best_constant_weights(x))
     if n_assets == 2:
         on_grid = [wealth(x, [b, 1 - b]) for b in np.linspace(0, 1, 21)]
         yield "best of 21 constant weights", max(on_grid)
         yield "mean of 21 constant weights", np.mean(on_grid)
-    yield "universal" + (", 2000 samples" if n_assets > 2 else ""), universal_wealth(x, n_points=2000)
+    yield "universal" + (", 2000 samples" if n_assets > 2 else ""), universal_wealth(x)
     for rate in (0.01, 0.05, 0.1, 0.5):
-        yield f"EG, rate {rate}", EGPortfolio(rate).fit(x).wealth_
-    bounds = {"ratio": (x.min(axis=1) / x.max(axis=1)).min(), "n_rows": n_days}
-    yield "EG, rate of the theorem", EGPortfolio("theory", data_bounds=bounds).fit(x).wealth_
+        yield f"EG, rate {rate}", eg_gains(x, rate).prod()
+    rate = (x.min(axis=1) / x.max(axis=1)).min() * np.sqrt(8 * np.log(n_assets) / n_days)
+    yield "EG, rate of the theorem", eg_gains(x, rate).prod()
 
 
 def run(runs: int, jobs: int) -> Tables:
@@ -71,13 +103,10 @@ def run(runs: int, jobs: int) -> Tables:
             rows.append((stocks, name, value, perf_counter() - start))
             start = perf_counter()
     curves, x = [], data.data[:, pair]
-    for name, rate in ("EG, rate 0.05", 0.05), ("EG, rate 0.5", 0.5):
-        model = EGPortfolio(rate)
-        for start in range(0, len(x), 10):
-            curves.append((name, min(start + 10, len(x)), model.partial_fit(x[start : start + 10]).wealth_))
-    best = best_constant_portfolio(x).weights
-    for name, logs in ("Iroquois", np.log(x[:, 0])), ("Kin Ark", np.log(x[:, 1])), ("best constant", np.log(x @ best)):
-        curves += [(name, day, np.exp(logs[:day].sum())) for day in range(10, len(x) + 1, 10)]
+    gains = {f"EG, rate {rate}": eg_gains(x, rate) for rate in (0.05, 0.5)}
+    gains |= {"Iroquois": x[:, 0], "Kin Ark": x[:, 1], "best constant": x @ best_constant_weights(x)}
+    for name, gain in gains.items():
+        curves += [(name, day, gain[:day].prod()) for day in range(10, len(x) + 1, 10)]
     return {
         "summary": pd.DataFrame(rows, columns=["stocks", "portfolio", "wealth", "seconds"]),
         "curves": pd.DataFrame(curves, columns=["portfolio", "day", "wealth"]),

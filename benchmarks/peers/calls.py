@@ -44,8 +44,6 @@ def stream(estimator, n):
     """Rows and targets that suit it; None for no targets."""
     rng, family = np.random.default_rng(0), type(estimator).__module__.split(".")[1]
     X = np.abs(rng.normal(size=(n, WIDTH)))
-    if type(estimator).__name__ == "EGPortfolio":
-        return np.exp(0.02 * rng.normal(size=(n, WIDTH))), None
     if type(estimator).__name__ == "MaxEntDensity":
         return np.round(X[:, :3]), None
     if get_tags(estimator).estimator_type == "density_estimator":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone
@@ -18,10 +18,11 @@ from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._online.copies import OwnCopyMixin
 from .._online.estimator import SHUFFLED, Call, Examples, LifeCycleMixin
-from .._online.validation import is_fitted
+from .._online.validation import is_fitted, read_only
+from .._online.weights import WeightsMixin
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
-from ._weights import Array, WeighsExperts
+from ._rates import Array
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Forecasts(Examples):
     targets: Any = None
 
 
-class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
+class ExpertMixture(WeightsMixin, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that depend on their past losses.
 
     A subclass defines the forecasts of the experts (`_columns`, `_forecast`), the learner of their weights, and the
@@ -47,6 +48,8 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
     share : float
         Fraction of the total weight that is redistributed after each row, below 1; a good value is the number of
         switches divided by the number of rows. Read when learning starts, like `prior`.
+    history : int
+        Number of most recent rows whose weights are stored in `weights_history_`; read at each call.
     shuffle : bool
         Learn the rows of `fit` in random order. False: in their own order, as `partial_fit` always does. That is for
         rows in time: then `share` lets the weights follow the experts that were good recently, and `weights_history_`
@@ -56,6 +59,8 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
     ----------
     weights_ : ndarray of shape (n_experts,)
         Weights in the next forecast.
+    weights_history_ : ndarray of shape (n_rows, n_experts)
+        Weights with which each of the last `history` rows was forecast; the argmax of each row is the leading expert.
     cumulative_loss_ : float
         Loss of the mixture.
     regret_bound_ : float
@@ -76,16 +81,29 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         "share": [Interval(Real, 0, 1, closed="left")],
         "prior": ["array-like", None],
         "delayed": ["boolean"],
-        **WeighsExperts._parameter_constraints,
+        "history": [Interval(Integral, 0, None, closed="left")],
         **SHUFFLED,
     }
 
     _takes_sparse = True  # or the experts refuse sparse rows
     _forecast_method = "predict"  # method that experts must have
+    _read_at_each_call: tuple[str, ...] = ("history", "delayed", "handle_unknown")
+
+    history: int
 
     @property
     def _fast_learner(self) -> str:
         return "_experts_learner" if self.__dict__.get("estimators_") else "_learner"
+
+    @read_only
+    def expert_losses_(self) -> Array:
+        """Cumulative losses of the experts, each row forecast before it was learned, shape (n_experts,)."""
+        return self._fitted_mixer().expert_losses
+
+    @property
+    def t_(self) -> int:
+        """Rows that were forecast and counted; rows of weight zero are not."""
+        return self._fitted_hedge().n_rows
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters, and with `deep` those of the experts as name__parameter.
@@ -174,6 +192,10 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
         """The learner of the weights."""
         raise NotImplementedError
 
+    def _configure(self) -> None:
+        super()._configure()
+        self._learner.hedge.history.last = self.history
+
     def _go_on(self, data: Examples, call: Call) -> None:
         self.estimators_ = copies_to_learn(self.estimators_, len(data))
 
@@ -222,6 +244,21 @@ class ExpertMixture(WeighsExperts, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMi
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts, order: Array | None) -> None:
         """Update the weights by the forecasts of all experts, each in the form that `_forecast` returns."""
         self._update_weights(forecasts, data.targets, weights, order)
+
+    def _update_weights(
+        self, forecasts: Array, targets: Array | None, weights: Array | None, order: Array | None
+    ) -> None:
+        """Update the weights by rows of forecasts; by all rows or, on an error, by none."""
+        refused = self._learner.learn(forecasts, targets, weights, order)
+        if refused is not None:
+            reason, row = refused
+            self._refuse(reason, row, forecasts, targets)
+
+    def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array | None) -> NoReturn:
+        """Raise the error for a row, or the rows up to it, whose losses are not finite."""
+        raise ValueError(
+            f"The sum of the losses up to row {row} must be finite; got infinity. Scale the forecasts, or the weights."
+        )
 
     def _forecast_and_learn(self, X, y, sample_weight: Array | None, order: Array | None = None) -> tuple[Array, Array]:
         """The experts' forecasts of each row before they learn it, and the weights of the rows that were forecast.

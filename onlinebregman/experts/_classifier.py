@@ -19,7 +19,7 @@ from .._online.validation import check_finite, check_rows, check_weights, dense
 from .._sklearn_compat import StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
-from ._weights import Array
+from ._rates import Array
 
 _LINKS: dict[type[Loss], Literal["logistic", "clipped"]] = {LogisticLoss: "logistic", ModifiedHuberLoss: "clipped"}
 

@@ -11,7 +11,7 @@ from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._classifier import MixtureClassifier
-from ._weights import given_rate, hoeffding_rate
+from ._rates import given_rate, hoeffding_rate
 
 
 class ExpertMixtureClassifier(MixtureClassifier):

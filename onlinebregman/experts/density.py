@@ -18,7 +18,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_draws, check_learned, check_rows, check_weights, dense
 from ..density._base import Density, OnlineDensity
 from ._base import ExpertMixture, Forecasts
-from ._weights import Array
+from ._rates import Array
 
 
 class DensityMixture(Density, LearnsRows, ExpertMixture):

@@ -21,7 +21,7 @@ from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
 from ._base import ExpertMixture, Forecasts
-from ._weights import Array, are_numbers, given_rate, hoeffding_rate
+from ._rates import Array, are_numbers, given_rate, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):

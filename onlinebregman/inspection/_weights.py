@@ -14,7 +14,7 @@ from ._base import Array, Display, as_curve
 
 
 class ExpertWeightsDisplay(Display):
-    """The weights of the experts, members or assets of a mixture over the rows.
+    """The weights of the experts or members of a mixture over the rows.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class ExpertWeightsDisplay(Display):
         Parameters
         ----------
         estimator : fitted mixture
-            Any with `weights_history_`: mixtures of experts and :class:`~onlinebregman.EGPortfolio` store the weights
-            of their last `history` rows; parameter-free models and :class:`~onlinebregman.LearningRateMixture` about
-            100 of them, for any number of rows.
+            Any with `weights_history_`: mixtures of experts store the weights of their last `history` rows;
+            parameter-free models and :class:`~onlinebregman.LearningRateMixture` about 100 of them, for any number of
+            rows.
         names : sequence of str or None, default=None
             Names of the experts. None: those in `estimators`, the names of columns, or the rates.
         {ax, kind, n_shown, line_kw}

@@ -21,7 +21,6 @@ REFUSED = {
     "DefiniteBoostMetricLearner": "at once",
     "DensityMixture": "losses of one sequence",
     "DensityOutlierDetector": "scores of one sequence",
-    "EGPortfolio": "one sequence of days",
     "ExpertMixtureClassifier": "losses of one sequence",
     "ExpertMixtureRegressor": "losses of one sequence",
     "LearningRateMixture": "losses of one sequence",

@@ -29,7 +29,6 @@ PROMISED = {
     "DefiniteBoost",
     "DefiniteBoostMetricLearner",
     "DensityMixture",
-    "EGPortfolio",
     "EGRegressor",
     "ExpertMixtureClassifier",
     "ExpertMixtureRegressor",

@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from onlinebregman import (
     BayesMixture,
     DensityMixture,
-    EGPortfolio,
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
@@ -47,7 +46,6 @@ MODELS = {
     "mixture of classifiers": (ExpertMixtureClassifier(CLASSIFIERS), LABELS),
     "Bayes mixture": (BayesMixture(CLASSIFIERS, share=0.1), LABELS),
     "mixture of densities": (DensityMixture(DENSITIES, history=5), None),
-    "portfolio": (EGPortfolio(), None),
     "pipeline": (make_online_pipeline(StandardScaler(), ImplicitGDRegressor(average=True)), Y),
     "neighbours": (MetricKNeighborsClassifier(window_size=12, random_state=0), LABELS),
     "neighbours in a pipeline": (

@@ -19,8 +19,8 @@ from onlinebregman import (
     ScaleInvariantClassifier,
 )
 
-# Days, whose order counts, and a solver, whose constraints contradict each other for these rows
-EXCEPTIONS = {"EGPortfolio", "DefiniteBoost"}
+# A solver, whose constraints contradict each other for these rows
+EXCEPTIONS = {"DefiniteBoost"}
 
 
 def shuffles(estimator):

@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from onlinebregman import (
     DensityMixture,
-    EGPortfolio,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
     ImplicitGDRegressor,
@@ -135,8 +134,6 @@ def test_a_stream_of_forecasts_may_be_cut_anywhere(seed, n_experts, cut, state):
         (lambda: ExpertMixtureRegressor(strategy="eg", history=7), (X, y)),
         (lambda: ExpertMixtureRegressor(), (X, y)),  # rows in calls without validation
         (lambda: DensityMixture(share=0.1), (X,)),
-        (lambda: EGPortfolio(0.3, history=3), (X,)),
-        (lambda: EGPortfolio(0.3), (X,)),
     ):
         whole, parts, single = make().partial_fit(*stream), make(), make()
         for start, end in ((0, cut), (cut, 40)):
@@ -154,8 +151,6 @@ def test_a_stream_of_forecasts_may_be_cut_anywhere(seed, n_experts, cut, state):
         (ExpertMixtureRegressor, np.nan, "contains NaN"),
         (ExpertMixtureRegressor, 1e200, "The loss at row"),
         (DensityMixture, np.inf, "infinity as log-density of row"),
-        (EGPortfolio, -1.0, "price relative -1"),
-        (EGPortfolio, 0.0, "The whole portfolio is lost in row"),
     ],
 )
 def test_a_broken_row_in_a_block_changes_nothing(make, broken, match, rows, history, unchanged):

@@ -13,7 +13,7 @@ from sklearn.linear_model import SGDRegressor
 from onlinebregman import (
     BayesMixture,
     BurgRegressor,
-    EGPortfolio,
+    DensityMixture,
     EGRegressor,
     ExpertMixtureRegressor,
     ForwardRegressor,
@@ -217,10 +217,8 @@ def test_models_without_rates_and_mixtures_have_a_regret():
         assert_allclose(display.bound[-1], mixture.regret_bound_)
         assert (display.regret <= display.bound).all()
         assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["mixed", "mixed: bound"]
-    relatives = np.exp(0.1 * X)
-    assert (
-        RegretDisplay.from_estimator(EGPortfolio(), relatives).bound[-1] == EGPortfolio().fit(relatives).regret_bound_
-    )
+    densities = RegretDisplay.from_estimator(DensityMixture(), X)
+    assert densities.bound[-1] == DensityMixture().partial_fit(X).regret_bound_
 
 
 @pytest.mark.parametrize("mixing", ["mean", "scaled"])
@@ -352,12 +350,11 @@ def test_weights_of_mixtures_over_the_rows(ax):
 
 
 def test_areas_are_stacked(ax):
-    relatives = np.exp(0.1 * stream()[0])
-    portfolio = EGPortfolio(history=300).fit(relatives)
-    display = ExpertWeightsDisplay.from_estimator(portfolio, kind="area", ax=ax)
+    mixture = ExpertMixtureRegressor(history=300).fit(*stream())
+    display = ExpertWeightsDisplay.from_estimator(mixture, kind="area", ax=ax)
     assert display.names == ["0", "1", "2", "3"] and not display.lines_
     tops = [area.get_datalim(ax.transData).y1 for area in display.areas_]
-    assert_allclose(tops, np.cumsum(portfolio.weights_history_, axis=1).max(axis=0), atol=1e-9)
+    assert_allclose(tops, np.cumsum(mixture.weights_history_, axis=1).max(axis=0), atol=1e-9)
 
 
 @pytest.mark.parametrize(

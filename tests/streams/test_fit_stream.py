@@ -22,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from onlinebregman import (
-    EGPortfolio,
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
@@ -49,7 +48,6 @@ CASES = {
     "metric": (LogDetMetricLearner(random_state=0), X, LABELS, None),
     "neighbours": (MetricKNeighborsClassifier(random_state=0), X, LABELS, [0, 1]),
     "density": (OnlineGaussian(), X, None, None),
-    "portfolio": (EGPortfolio(), np.exp(0.1 * X), None, None),
     "scaled metric": (make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0)), X, LABELS, None),
     "scaled density": (make_online_pipeline(StandardScaler(), OnlineGaussian()), X, None, None),
     "scaler": (make_online_pipeline(StandardScaler()), X, None, None),

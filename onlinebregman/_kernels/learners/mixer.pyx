@@ -397,7 +397,7 @@ cdef class AggregatingMixer(Mixer):
 
 @cython.final
 cdef class LogMixer(Mixer):
-    """Probabilities, densities or price relatives p_k: the mixture's is their mean, and the loss -ln of that.
+    """Probabilities or densities p_k: the mixture's is their mean, and the loss -ln of that.
 
     Parameters
     ----------
