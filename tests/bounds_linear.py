@@ -152,7 +152,7 @@ def theory(rng, name, loss, penalty=None):
     model.set_params(data_bounds=bounds)
     size = divergence.row_size if not bounded else np.linalg.norm
     X, y, weights = learn(rng, model, loss, u, b, n_rows, weights=weights, row_size=size, limit=limit)
-    theorem = model._theory(model._current_theory(), model.t_)
+    theorem = model._theory(model.t_)
     comparators = [u] if bounded or divergence.total is not None else [u, -u, 0.5 * u, 0.0 * u]
     if constraint is not None:
         comparators = [v for v in comparators if constraint.contains(v)]
@@ -295,9 +295,9 @@ def rounds_over_shards(rng):
         learning_rate="constant", track_regret=True,
     )  # fmt: skip
     model.partial_fit(np.zeros((1, n)), np.zeros(1), sample_weight=np.zeros(1))
-    equal, u, shards = bool(rng.integers(2)), comparator(rng, name, n), []
+    u, shards = comparator(rng, name, n), []
     for _ in range(3):
-        shares = np.full(n_shards, 1 / n_shards) if equal else rng.dirichlet(np.ones(n_shards))
+        shares = rng.dirichlet(np.ones(n_shards))
         parts = [copy.copy(model) for _ in shares]
         try:
             for part, share in zip(parts, shares, strict=True):
@@ -311,9 +311,6 @@ def rounds_over_shards(rng):
         losses = [(share, float(weights @ loss.value(X @ v + b, y))) for share, X, y, weights in shards]
         lost, bound = model.eta0 * sum(share * each for share, each in losses), model.regret_certificate(v, b)
         yield model.weighted_loss_ - lost, bound, model.weighted_loss_ + lost + abs(bound)
-        if equal:
-            lost, bound = sum(each for _, each in losses), model.regret_bound(v, b)
-            yield model.cumulative_loss_ - lost, bound, model.cumulative_loss_ + lost + abs(bound)
 
 
 # --- second-order linear models ---------------------------------------------------------------------------------------

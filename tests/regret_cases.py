@@ -9,6 +9,7 @@ from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from onlinebregman.losses import resolve_loss
 from onlinebregman.losses._names import loss_names
+from onlinebregman.schedules import Schedule
 
 
 class OwnBurg(Burg):
@@ -17,6 +18,16 @@ class OwnBurg(Burg):
 
 class OwnSimplex(SimplexEntropy):
     pass
+
+
+class Rising(Schedule):
+    """Rates that increase, which no built-in schedule has."""
+
+    def __init__(self):
+        self.eta0 = 0.01
+
+    def __call__(self, t):
+        return self.eta0 * t**0.5
 
 
 GEOMETRIES = {

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from ..constraints import Constraint
 from ..divergences import Divergence
@@ -136,3 +136,51 @@ def _minimum(function: Callable[[float], float], low: float, high: float) -> flo
     """The minimum of a function that first falls and then rises."""
     found = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-12, "maxiter": 500})
     return float(found.fun)
+
+
+def split(coef: Array, divergence: Divergence, constraint: Constraint | None) -> Array | None:
+    """Some w+ followed by w- with coef = w+ - w-, both >= 0, that satisfy the constraint; None if none is known.
+
+    The smaller of w+_i and w-_i is 1 / 2n, or what fills up the total, if the constraint allows it; otherwise the point
+    of that total nearest to 0 is taken.
+    """
+    n = len(coef)
+    low: float | Array = 0.0
+    high: float | Array = divergence.upper
+    total = divergence.total
+    if constraint is not None:
+        low, high = np.maximum(low, constraint.lower), np.minimum(high, constraint.upper)
+        total = total if constraint.total is None else constraint.total
+    low, high = np.broadcast_to(low, 2 * n), np.broadcast_to(high, 2 * n)
+    least = np.maximum(low[n:], low[:n] - coef)  # bounds on w-
+    most = np.maximum(np.minimum(high[n:], high[:n] - coef), least)
+
+    def beyond(level: float) -> Array:  # w- for which w+ + w- = level, within its bounds
+        return np.clip((level - coef) / 2, least, most)
+
+    def contains(minus: Array) -> bool:
+        return constraint is None or constraint.contains(np.r_[coef + minus, minus])
+
+    rest = 1.0 if total is None else total - np.abs(coef).sum()
+    minus = np.maximum(-coef, 0) + rest / (2 * n)
+    outside = (minus < least).any() or (minus > most).any() or not contains(minus)
+    minus = np.clip(minus, least, most)
+    if total is not None and outside:
+        ends = float((coef + 2 * least).min()), float(2 * total + np.abs(coef).max())
+        sums = [float((coef + 2 * beyond(end)).sum()) - total for end in ends]
+        if sums[0] >= 0 or sums[1] <= 0:
+            minus = beyond(ends[sums[0] < 0])
+            if abs((coef + 2 * minus).sum() - total) > 1e-10 * total:
+                return None
+        else:
+            minus = beyond(brentq(lambda level: float((coef + 2 * beyond(level)).sum()) - total, *ends, xtol=1e-300))
+    elif outside and not contains(minus) and contains(least):
+        reached, missed = 0.0, 1.0  # bisection for the largest fraction that the constraint allows
+        for _ in range(60):
+            middle = (reached + missed) / 2
+            if contains(least + middle * (minus - least)):
+                reached = middle
+            else:
+                missed = middle
+        minus = least + reached * (minus - least)
+    return np.r_[coef + minus, minus] if contains(minus) else None

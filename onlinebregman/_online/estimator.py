@@ -80,7 +80,8 @@ class LifeCycleMixin(ParametersMixin):
     _early_stopping: Any = False
     _unmergeable = "its state is more than weights and sums over rows"
     _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
-    _parallel = False  # whether this is a mixed model, for which there are no bounds
+    _parallel = False  # whether this is a mixed model, for which there are no bounds except the mean of certificates
+    _unbounded: str | None = None  # why there are no bounds on the rows so far
     _takes_sparse = False  # whether rows may be sparse
     _allow_nan = False  # whether NaN in dense rows is a missing value
     _reads_numbers = True  # whether the learner may be given arrays as they are
@@ -218,9 +219,20 @@ class LifeCycleMixin(ParametersMixin):
         """
         raise TypeError(f"{type(self).__name__} cannot be mixed from parallel runs: {self._unmergeable}.")
 
-    def _check_one_run(self) -> None:
-        if self._parallel:
+    def _why_unbounded(self) -> str | None:
+        """Why there are no bounds: they are for one run, under constant parameters, with the same columns and classes.
+
+        None if there may be some.
+        """
+        return self._unbounded
+
+    def _check_one_run(self, mixed: bool = False) -> None:
+        """NoBound unless there are bounds; `mixed`: also on parallel runs."""
+        if self._parallel and not mixed:
             raise NoBound("Bounds must be for one run over all rows; this model was mixed from parallel runs.")
+        why = self._why_unbounded()
+        if why is not None:
+            raise NoBound(why)
 
     def _learning_in_place(self, data) -> Iterable:
         """Further estimators that a call changes in place, depending on the data."""

@@ -79,6 +79,7 @@ class GrowsClasses(LifeCycleMixin):
 
     def _renumber(self, numbers: np.ndarray) -> None:
         """Continue with a learner of `classes_`, in which the present classes have these numbers."""
+        self._unbounded = "Bounds are for a run with the same classes, but some were added; call fit with all of them."
         self._learner = self._with_classes(numbers.tolist())
         self._configure()
 

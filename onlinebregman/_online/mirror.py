@@ -14,17 +14,22 @@ from .._kernels.learners.learner import Learner
 from .._kernels.rows.rows import RowMap
 from ..constraints import Constraint
 from ..divergences import Divergence
-from ..divergences._numerics import TINY
 from ..losses import Loss, SquaredLoss
 from ..penalties import Penalty
 from ..schedules import Schedule, resolve_schedule
-from .comparators import Comparators
 from .compiled import make_geometry, make_loss
 from .estimator import CountsLossMixin, Examples
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
-from .parameters import by_parameter
+from .parameters import by_parameter, same
+from .regret import Certificate
 from .start import starting_weights
-from .validation import Overflow, a_number, too_large
+from .validation import Overflow, too_large
+
+# The parameters that bounds take to be constant, as far as an estimator has them
+_CONSTANT = frozenset(
+    {"eta0", "learning_rate", "power_t", "alpha", "data_bounds", "scale_eta", "update", "loss", "upper_bound"}
+    | {"sum_bound", "fit_intercept", "intercept_scaling", "class_weight", "average"}
+)
 
 
 class MirrorMixin(CountsLossMixin):
@@ -48,6 +53,7 @@ class MirrorMixin(CountsLossMixin):
     _track_regret: Any = False
     _intercept_scaling: float = 1.0
     _signed = False  # whether w+ and w- are learned, with w = w+ - w-
+    _learned_under: dict[str, Any]  # the values of `_CONSTANT` when the run began
 
     def _mirror_map(self, n_features: int | None) -> Divergence:
         """The divergence for a number of features; None before they are known."""
@@ -94,6 +100,10 @@ class MirrorMixin(CountsLossMixin):
         return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
 
     def _configure(self) -> None:
+        if self._learner.t == 0:  # a run begins
+            self._learned_under, self._unbounded = self._constants(), None
+        else:
+            self._unbounded = self._why_unbounded()
         self._learner.configure(
             update=self._update,
             schedule=self._schedule(),
@@ -118,6 +128,7 @@ class MirrorMixin(CountsLossMixin):
             )
         mixed = copy.copy(self)
         mixed._parallel = True
+        mixed._unbounded = self._why_unbounded()
         mixed._learner = self._merged_learner(self._learner, [part._learner for part in parts], fractions)
         for name in self._maxima:
             setattr(mixed, name, max(getattr(part, name) for part in parts))
@@ -153,133 +164,29 @@ class MirrorMixin(CountsLossMixin):
         """The geometry with the weights f^-1(theta)."""
         return self._make_geometry(self._divergence.inverse_mirror(theta))
 
-    def _check_tracked(self, learner: Learner) -> None:
-        if learner.origin is None:
-            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+    # --- bounds on a run --------------------------------------------------------------------------------------------
 
-    @np.errstate(over="ignore", invalid="ignore")
-    def _certificate(self, learner: Learner, u: np.ndarray, intercept: float = 0.0) -> float:
-        """D(u, w_1) - D(u, w_{T+1}) + S of one learner, the divergence of the intercept included."""
-        self._check_tracked(learner)
-        intercept = np.float64(intercept)
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        if learner.geometry.adaptive:
-            constant, g, slope = learner.geometry.nearer_by_terms
-            nearer_by = constant + g @ u + slope * intercept
-        else:
-            nearer_by = self._nearer_by(u, start, end)
-        if self._learned_penalty is not None:
-            nearer_by += learner.rate_sum * self._learned_penalty.value(u)
-        if not learner.geometry.adaptive:
-            nearer_by += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
-        return a_number(float(nearer_by + learner.slack))
+    _certificate_type: type[Certificate] = Certificate
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
-    def _unweighted_certificate(self, learner: Learner, u: np.ndarray, intercept: float, largest: float) -> float:
-        """A bound on sum weight_t (L_t(w_t) - L_t(u)): the certificate with each row's terms divided by its rate.
+    def _constants(self) -> dict[str, Any]:
+        """The present values of `_CONSTANT`, with copies of those that may change in place."""
+        values = {name: getattr(self, name) for name in self._get_param_names() if name in _CONSTANT}
+        return {name: dict(value) if isinstance(value, dict) else value for name, value in values.items()}
 
-        As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
-        D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
-        """
-        weighted, intercept = self._certificate(learner, u, intercept), np.float64(intercept)
-        first, last = map(np.float64, learner.tracked_rates[:2])
-        if first == 0:
-            return 0.0
-        self._check_rates(learner, "regret_certificate")
-        slack, rows = learner.unweighted_slack
-        if learner.geometry.adaptive:
-            return a_number(float((weighted - learner.slack) / first + slack))
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        before = self._divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
-        after = self._divergence.divergence(u, end) + (intercept - end_intercept) ** 2 / 2
-        bound = before / first - after / last + slack
-        if self._learned_penalty is not None:
-            bound += rows * self._learned_penalty.value(u)
-        if first == last:
-            return a_number(float(bound))
-        if not max(before, after) <= largest < np.inf:
-            raise ValueError(
-                "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
-                f"{max(before, after):g} for this comparator; got {largest}. Within an L2Ball of radius r the squared "
-                "Euclidean divergence is at most (norm_2(coef) + r)^2 / 2."
-            )
-        return a_number(float(bound + largest * (1 / last - 1 / first)))
+    def _why_unbounded(self) -> str | None:
+        if self._unbounded is None:
+            for name, now in self._constants().items():
+                if not same(now, before := self._learned_under[name]):
+                    return (
+                        f"Bounds hold for a run under constant parameters, but {name} was changed from {before!r} to "
+                        f"{now!r} after row {self._learner.t}; call fit, or clone, to begin a new run."
+                    )
+        return self._unbounded
 
-    def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-        """D(u, start) - D(u, end) for two positions of the learner."""
-        return self._divergence.divergence(u, start) - self._divergence.divergence(u, end)
-
-    def _nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
-        """The constant and the g of D(u, start) - D(u, end) = constant + <u, g>, with g = f(end) - f(start)."""
-        divergence = self._divergence
-        # the last float inside the domain, where weights have underflowed to its edge
-        inside = [np.clip(w, divergence.lower + TINY, np.nextafter(divergence.upper, 0.0)) for w in (start, end)]
-        g = divergence.mirror(inside[1]) - divergence.mirror(inside[0])
-        return divergence.divergence(end, start) - float(np.vdot(end, g)), g
-
-    def _optimality_gap(
-        self,
-        learner: Learner,
-        comparators: Comparators,
-        *,
-        weighted: bool,
-        largest_divergence: float | None,
-        largest_intercept: float | None = None,
-        held_intercept: float | None = 0.0,
-    ) -> float:
-        """The largest bound on sum weight_t (L_t(w_t) - L_t(u) - R(u)) over a set of comparators u.
-
-        The certificate is affine in u = (coef, intercept), so that its maximum is a value of the support function of
-        the set. Of rates that fall, the inequality of `_unweighted_certificate` without D(u, w_{T+1}) (1 / eta_T - 1 /
-        eta_1), which is not affine. An intercept that was held is that of all comparators.
-        """
-        self._check_one_run()
-        self._check_tracked(learner)
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        if learner.geometry.adaptive:
-            constant, g, slope = learner.geometry.nearer_by_terms
-        else:
-            constant, g = self._nearer_by_terms(start, end)
-            constant += (start_intercept**2 - end_intercept**2) / 2
-            slope = end_intercept - start_intercept
-        farthest = comparators.support(g)
-        if farthest == np.inf:
-            raise ValueError(
-                f"The bound is infinite over all comparators ({self._divergence.domain}); give a radius, "
-                f"for those with norm_{comparators.order:g}(u) <= radius, or learn within a constraint."
-            )
-        if held_intercept is not None:
-            farthest += held_intercept * slope
-        elif slope != 0:
-            if largest_intercept is None or not 0 <= largest_intercept < np.inf:
-                raise ValueError(
-                    "The bound is infinite over all intercepts; give largest_intercept, a finite bound >= 0 on the "
-                    f"sizes of those to compare with; got {largest_intercept}."
-                )
-            farthest += largest_intercept * abs(slope)
-        if weighted:
-            return a_number(float(constant + farthest + learner.slack))
-        first, last = map(np.float64, learner.tracked_rates[:2])
-        if first == 0:
-            return 0.0
-        self._check_rates(learner, "weighted=True")
-        slack, _ = learner.unweighted_slack
-        bound = (constant + farthest) / first + slack
-        if first != last:
-            if largest_divergence is None or not 0 < largest_divergence < np.inf:
-                raise ValueError(
-                    "largest_divergence must be a finite bound on D(u, w_t) for all t and all comparators u, as rates "
-                    f"fell; got {largest_divergence}. With weighted=True or learning_rate='constant' it is not needed."
-                )
-            bound += largest_divergence * (1 / last - 1 / first)
-        return a_number(float(bound))
-
-    def _check_rates(self, learner: Learner, remedy: str) -> None:
-        """ValueError if rates increased, or those of an adaptive divergence changed."""
-        first, last, rose = learner.tracked_rates
-        if rose or (learner.geometry.adaptive and first != last):
-            why = "rates increase during the run" if rose else f"the rates of {self._divergence!r} are not constant"
-            raise ValueError(f"There is no bound on the regret itself if {why}; use {remedy}.")
+    def _certificate(self, learner: Learner, *, mixed: bool = False) -> Certificate:
+        """The certificate of one learner; `mixed`: also the mean of those of parallel runs."""
+        self._check_one_run(mixed)
+        return self._certificate_type(learner, self._divergence, self._learned_penalty)
 
     def _schedule(self) -> Schedule:
         """The learning rates."""

@@ -70,6 +70,7 @@ class GrowsFeatures(LifeCycleMixin):
         twin._begin(Examples(rows, np.zeros((1, *np.shape(self.intercept_)))))
         twin._configure()
         vars(self).update(changed)
+        self._unbounded = "Bounds are for a run with the same features, but some were added; call fit with all of them."
         self._take_from(twin, _Wider(self._learner.n_features, m, vars(self).get("_divergence")))
         self._configure()
 

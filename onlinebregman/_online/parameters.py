@@ -70,7 +70,7 @@ class ParametersMixin(DocumentedMixin):
         """ValueError if a parameter has changed that is only read when learning starts."""
         before = vars(self).get("_started_with", {})
         for name, now in self._read_at_start().items():
-            if name in before and not _same(now, before[name]):
+            if name in before and not same(now, before[name]):
                 raise ValueError(
                     f"{name}={now!r} cannot take effect in mid-stream: this {type(self).__name__} started to learn "
                     f"with {name}={before[name]!r}. Set it back, or learn anew by "
@@ -91,16 +91,16 @@ def _kept(value: Any) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
-def _same(now: Any, before: Any) -> bool:
+def same(now: Any, before: Any) -> bool:
     """Whether two values of a parameter mean the same."""
     if now is before:
         return True
     if _is_component(now) and type(now) is type(before):
-        return _same(now.get_params(deep=False), before.get_params(deep=False))
+        return same(now.get_params(deep=False), before.get_params(deep=False))
     if isinstance(now, dict) and isinstance(before, dict):
-        return now.keys() == before.keys() and all(_same(now[key], before[key]) for key in now)
+        return now.keys() == before.keys() and all(same(now[key], before[key]) for key in now)
     if isinstance(now, list | tuple) and isinstance(before, list | tuple):
-        return len(now) == len(before) and all(map(_same, now, before))
+        return len(now) == len(before) and all(map(same, now, before))
     if isinstance(now, np.ndarray) or isinstance(before, np.ndarray):
         return np.array_equal(now, before)
     return bool(now == before)

@@ -1,104 +1,147 @@
-"""Bounds on a run depend on the parameters under which its rows were learned, and on the comparators."""
+"""Regret certificates: bounds on the regret of a run, computed after it for any comparator."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
-from scipy.optimize import brentq
 
-from ..constraints import Constraint
+from .._kernels.learners.learner import Learner
 from ..divergences import Divergence
+from ..divergences._numerics import TINY
+from ..penalties import Penalty
+from .comparators import Comparators
+from .validation import a_number
 
 
-class ParameterHistory:
-    """The values of some terms (parameters, constraints) under which rows were learned.
+class Certificate:
+    """Bounds on the regret of one learner since it has been tracked, under constant parameters.
 
-    Of more than three different values of a term only the first two and the last are stored. New values apply from the
-    next row on. Objects are immutable.
+    With S the learner's `slack`, for every comparator u, the intercept included,
+
+        sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S.
     """
 
-    def __init__(self, past: dict[str, tuple] | None = None, now: dict[str, Any] | None = None, since: int = 0) -> None:
-        self._past, self._now, self._since = past or {}, now or {}, since
+    def __init__(self, learner: Learner, divergence: Divergence, penalty: Penalty | None) -> None:
+        if learner.origin is None:
+            raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
+        self.learner, self.divergence, self.penalty = learner, divergence, penalty
 
-    def then(self, t: int, **terms) -> ParameterHistory:
-        """A new object: these terms apply after row t, the present ones up to row t."""
-        return self if terms == self._now else ParameterHistory(self._learned(t), terms, t)
-
-    def of(self, name: str, t: int) -> tuple:
-        """The different values of a term for the rows up to row t; the present value if no row was learned."""
-        return self._learned(t).get(name) or (self._now[name],)
-
-    def learned(self, name: str, t: int) -> tuple:
-        """The same, but empty if no row was learned."""
-        return self._learned(t).get(name, ())
-
-    def renumbered(self, name: str, numbers: Sequence[int], n: int, value: float) -> ParameterHistory:
-        """A new object: values of a term that are one for each learner, or None, get new numbers, others a `value`."""
-
-        def changed(old: tuple | None) -> tuple | None:
-            known = None if old is None else dict(zip(numbers, old, strict=True))
-            return None if known is None else tuple(known.get(number, value) for number in range(n))
-
-        if name not in self._now:
-            return self
-        past = {**self._past, name: tuple(map(changed, self._past.get(name, ())))}
-        return ParameterHistory(past, {**self._now, name: changed(self._now[name])}, self._since)
-
-    def _learned(self, t: int) -> dict[str, tuple]:
-        if t == self._since:
-            return self._past
-        return {name: _with_value(self._past.get(name, ()), value) for name, value in self._now.items()}
-
-
-def _with_value(values: tuple, value) -> tuple:
-    return values if value in values else (*values[:2], value)
-
-
-def split(coef: np.ndarray, divergence: Divergence, constraint: Constraint | None) -> np.ndarray | None:
-    """Some w+ followed by w- with coef = w+ - w-, both >= 0, that satisfy the constraint; None if none is known.
-
-    The smaller of w+_i and w-_i is 1 / 2n, or what fills up the total, if the constraint allows it; otherwise the point
-    of that total nearest to 0 is taken.
-    """
-    n = len(coef)
-    low: float | np.ndarray = 0.0
-    high: float | np.ndarray = divergence.upper
-    total = divergence.total
-    if constraint is not None:
-        low, high = np.maximum(low, constraint.lower), np.minimum(high, constraint.upper)
-        total = total if constraint.total is None else constraint.total
-    low, high = np.broadcast_to(low, 2 * n), np.broadcast_to(high, 2 * n)
-    least = np.maximum(low[n:], low[:n] - coef)  # bounds on w-
-    most = np.maximum(np.minimum(high[n:], high[:n] - coef), least)
-
-    def beyond(level: float) -> np.ndarray:  # w- for which w+ + w- = level, within its bounds
-        return np.clip((level - coef) / 2, least, most)
-
-    def contains(minus: np.ndarray) -> bool:
-        return constraint is None or constraint.contains(np.r_[coef + minus, minus])
-
-    rest = 1.0 if total is None else total - np.abs(coef).sum()
-    minus = np.maximum(-coef, 0) + rest / (2 * n)
-    outside = (minus < least).any() or (minus > most).any() or not contains(minus)
-    minus = np.clip(minus, least, most)
-    if total is not None and outside:
-        ends = float((coef + 2 * least).min()), float(2 * total + np.abs(coef).max())
-        sums = [float((coef + 2 * beyond(end)).sum()) - total for end in ends]
-        if sums[0] >= 0 or sums[1] <= 0:
-            minus = beyond(ends[sums[0] < 0])
-            if abs((coef + 2 * minus).sum() - total) > 1e-10 * total:
-                return None
+    @np.errstate(over="ignore", invalid="ignore")
+    def weighted(self, u: np.ndarray, intercept: float = 0.0) -> float:
+        """D(u, w_1) - D(u, w_{T+1}) + S, the divergence of the intercept included."""
+        learner, intercept = self.learner, np.float64(intercept)
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        if learner.geometry.adaptive:
+            constant, g, slope = learner.geometry.nearer_by_terms
+            nearer_by = constant + g @ u + slope * intercept
         else:
-            minus = beyond(brentq(lambda level: float((coef + 2 * beyond(level)).sum()) - total, *ends, xtol=1e-300))
-    elif outside and not contains(minus) and contains(least):
-        reached, missed = 0.0, 1.0  # bisection for the largest fraction that the constraint allows
-        for _ in range(60):
-            middle = (reached + missed) / 2
-            if contains(least + middle * (minus - least)):
-                reached = middle
-            else:
-                missed = middle
-        minus = least + reached * (minus - least)
-    return np.r_[coef + minus, minus] if contains(minus) else None
+            nearer_by = self.nearer_by(u, start, end)
+        if self.penalty is not None:
+            nearer_by += learner.rate_sum * self.penalty.value(u)
+        if not learner.geometry.adaptive:
+            nearer_by += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
+        return a_number(float(nearer_by + learner.slack))
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
+    def unweighted(self, u: np.ndarray, intercept: float, largest: float) -> float:
+        """A bound on sum weight_t (L_t(w_t) - L_t(u)): the certificate with each row's terms divided by its rate.
+
+        As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
+        D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
+        """
+        learner, weighted, intercept = self.learner, self.weighted(u, intercept), np.float64(intercept)
+        first, last = map(np.float64, learner.tracked_rates[:2])
+        if first == 0:
+            return 0.0
+        self.check_rates("regret_certificate")
+        slack, rows = learner.unweighted_slack
+        if learner.geometry.adaptive:
+            return a_number(float((weighted - learner.slack) / first + slack))
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        before = self.divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
+        after = self.divergence.divergence(u, end) + (intercept - end_intercept) ** 2 / 2
+        bound = before / first - after / last + slack
+        if self.penalty is not None:
+            bound += rows * self.penalty.value(u)
+        if first == last:
+            return a_number(float(bound))
+        if not max(before, after) <= largest < np.inf:
+            raise ValueError(
+                "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
+                f"{max(before, after):g} for this comparator; got {largest}. Within an L2Ball of radius r the squared "
+                "Euclidean divergence is at most (norm_2(coef) + r)^2 / 2."
+            )
+        return a_number(float(bound + largest * (1 / last - 1 / first)))
+
+    def gap(
+        self,
+        comparators: Comparators,
+        *,
+        weighted: bool,
+        largest_divergence: float | None,
+        fit_intercept: bool = False,
+        largest_intercept: float | None = None,
+    ) -> float:
+        """The largest bound on sum weight_t (L_t(w_t) - L_t(u) - R(u)) over a set of comparators u.
+
+        The certificate is affine in u = (coef, intercept), so that its maximum is a value of the support function of
+        the set. Of rates that fall, the inequality of `unweighted` without D(u, w_{T+1}) (1 / eta_T - 1 / eta_1), which
+        is not affine. An intercept that is not learned is that of all comparators.
+        """
+        learner = self.learner
+        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
+        if learner.geometry.adaptive:
+            constant, g, slope = learner.geometry.nearer_by_terms
+        else:
+            constant, g = self.nearer_by_terms(start, end)
+            constant += (start_intercept**2 - end_intercept**2) / 2
+            slope = end_intercept - start_intercept
+        farthest = comparators.support(g)
+        if farthest == np.inf:
+            raise ValueError(
+                f"The bound is infinite over all comparators ({self.divergence.domain}); give a radius, "
+                f"for those with norm_{comparators.order:g}(u) <= radius, or learn within a constraint."
+            )
+        if not fit_intercept:
+            farthest += start_intercept * slope
+        elif slope != 0:
+            if largest_intercept is None or not 0 <= largest_intercept < np.inf:
+                raise ValueError(
+                    "The bound is infinite over all intercepts; give largest_intercept, a finite bound >= 0 on the "
+                    f"sizes of those to compare with; got {largest_intercept}."
+                )
+            farthest += largest_intercept * abs(slope)
+        if weighted:
+            return a_number(float(constant + farthest + learner.slack))
+        first, last = map(np.float64, learner.tracked_rates[:2])
+        if first == 0:
+            return 0.0
+        self.check_rates("weighted=True")
+        slack, _ = learner.unweighted_slack
+        bound = (constant + farthest) / first + slack
+        if first != last:
+            if largest_divergence is None or not 0 < largest_divergence < np.inf:
+                raise ValueError(
+                    "largest_divergence must be a finite bound on D(u, w_t) for all t and all comparators u, as rates "
+                    f"fell; got {largest_divergence}. With weighted=True or learning_rate='constant' it is not needed."
+                )
+            bound += largest_divergence * (1 / last - 1 / first)
+        return a_number(float(bound))
+
+    def nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+        """D(u, start) - D(u, end) for two positions of the learner."""
+        return self.divergence.divergence(u, start) - self.divergence.divergence(u, end)
+
+    def nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
+        """The constant and the g of D(u, start) - D(u, end) = constant + <u, g>, with g = f(end) - f(start)."""
+        divergence = self.divergence
+        # the last float inside the domain, where weights have underflowed to its edge
+        inside = [np.clip(w, divergence.lower + TINY, np.nextafter(divergence.upper, 0.0)) for w in (start, end)]
+        g = divergence.mirror(inside[1]) - divergence.mirror(inside[0])
+        return divergence.divergence(end, start) - float(np.vdot(end, g)), g
+
+    def check_rates(self, remedy: str) -> None:
+        """ValueError if rates increased, or those of an adaptive divergence changed."""
+        first, last, rose = self.learner.tracked_rates
+        if rose or (self.learner.geometry.adaptive and first != last):
+            why = "rates increase during the run" if rose else f"the rates of {self.divergence!r} are not constant"
+            raise ValueError(f"There is no bound on the regret itself if {why}; use {remedy}.")

@@ -26,19 +26,15 @@ from ._shards import cut
 from ._tasks import begin, facts, learn
 
 
-def _certified(method: str) -> Callable[[Any], bool]:
-    """A check whether the model has this method, which bounds its regret, and is not one that is added up."""
-
-    def check(self: DistributedOnline) -> bool:
-        model = vars(self).get("estimator_", self.estimator)
-        if getattr(model, "_adds_up", False):
-            raise AttributeError(
-                f"Models of {type(model).__name__} are sums, which are added up in one round instead of averaged: "
-                "there is no mean of certificates. Theorems about one pass over all rows hold in mode='sequential'."
-            )
-        return hasattr(model, method)
-
-    return check
+def _certified(self: DistributedOnline) -> bool:
+    """Whether the model has a regret certificate, and is not one that is added up."""
+    model = vars(self).get("estimator_", self.estimator)
+    if getattr(model, "_adds_up", False):
+        raise AttributeError(
+            f"Models of {type(model).__name__} are sums, which are added up in one round instead of averaged: there is "
+            "no mean of certificates. Theorems about one pass over all rows hold in mode='sequential'."
+        )
+    return hasattr(model, "regret_certificate")
 
 
 class _Job(NamedTuple):
@@ -157,7 +153,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
     >>> model = DistributedOnline(ImplicitGDRegressor(learning_rate="constant", track_regret=True), n_shards=8)
     >>> for rows in np.split(np.arange(8000), 5):
     ...     model = model.partial_fit(X[rows], y[rows])
-    >>> bool(0 < model.cumulative_loss_ <= model.regret_bound([1.0, 2.0, 3.0]))
+    >>> bool(0 < model.cumulative_loss_ <= model.regret_certificate([1.0, 2.0, 3.0]) / model.estimator_.eta0)
     True
     """
 
@@ -291,7 +287,7 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
 
     # --- regret ---------------------------------------------------------------------------------------------------
 
-    @available_if(_certified("regret_certificate"))
+    @available_if(_certified)
     def regret_certificate(self, *comparator: ArrayLike, **named: ArrayLike) -> Any:
         """Bound on the regret of the rounds against a comparator, without assumptions on the data.
 
@@ -304,7 +300,8 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         mixed ones, and S = sum share_s S_s the mean of the sums that the estimator would have on each shard alone. The
         left side starts with `weighted_loss_`. Mixing does not increase the right side, as D(u, f^-1(theta)) is convex
         in theta: the user guide has the proof ("Regret"). In mode "sequential" there is one run, and this is its
-        certificate.
+        certificate. For shards of the same weight, a constant rate and mixing="scaled", the right side divided by eta0
+        bounds the regret in which rows count by their weights only; its left side starts with `cumulative_loss_`.
 
         Parameters
         ----------
@@ -324,35 +321,6 @@ class DistributedOnline(PredictMixin, MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return self.estimator_.regret_certificate(*comparator, **named)
-
-    @available_if(_certified("regret_bound"))
-    def regret_bound(self, *comparator: ArrayLike, **named: ArrayLike) -> Any:
-        """Bound on the regret of the rounds, in which all rows of all shards count by their weights only.
-
-        It follows from `regret_certificate` where all shards have the same share, by division by that and by the rates:
-
-            sum_t h_t (L_t(w_t) - L_t(u))  <=  S D(u, w_first) / eta - ...,
-
-        over S shards; see `regret_bound` of the estimator, also for rates that decrease. The left side starts with
-        `cumulative_loss_`. For a constant rate and mixing="scaled" it is `regret_certificate` divided by eta0.
-
-        Parameters
-        ----------
-        *comparator, **named : array-like
-            The comparator, and what else `regret_bound` of the estimator takes.
-
-        Returns
-        -------
-        bound : float or ndarray of shape (n_learners,)
-            The right side, for the rounds so far.
-
-        Raises
-        ------
-        ValueError
-            If shards differ in weight, or rounds in the number of shards, and in the cases of the estimator.
-        """
-        check_is_fitted(self)
-        return self.estimator_.regret_bound(*comparator, **named)
 
     @property
     def weighted_loss_(self) -> Any:

@@ -308,10 +308,14 @@ def _of_rounds(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str,
         coef, intercept = last.estimator_.coef_, last.estimator_.intercept_
     intercept = 0.0 if intercept is None else intercept
     lost, bound = np.transpose(
-        [(run.cumulative_loss_, np.sum(run.regret_bound(coef, intercept))) for run in _runs(model, X, y, ends)]
+        [(run.cumulative_loss_, np.sum(run.regret_certificate(coef, intercept))) for run in _runs(model, X, y, ends)]
     )
+    schedule = model.estimator_._schedule()
+    if not (schedule.is_power_law and schedule.power == 0):
+        raise ValueError(f"The regret of rounds has a bound for constant rates only; got {schedule!r}.")
     best = np.cumsum(_losses_of(model.estimator_, X, y, coef, intercept).sum(axis=1))[ends - 1]
-    return {"n_rows": ends, "regret": lost - best, "bound": bound}
+    share = 1 / n_shards if model.mixing == "mean" else 1.0
+    return {"n_rows": ends, "regret": lost - best, "bound": bound / (share * schedule.scale)}
 
 
 def _preview(model, X, y, rated: bool) -> tuple[Any, Array]:

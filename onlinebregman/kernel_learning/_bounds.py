@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,16 +11,6 @@ from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_learned, check_symmetric
 from ..schedules import Constant, Schedule
-
-
-class LearnedWith(NamedTuple):
-    """The parameters that instances were learned with, as far as bounds depend on them."""
-
-    update: str
-    rate: float
-    power: float
-    scaled: bool  # whether the rate is divided by the square of the spread
-    data_bounds: tuple[tuple[str, float], ...] | None  # under learning_rate="theory"
 
 
 class LossBoundsMixin(MirrorMixin):
@@ -36,7 +24,6 @@ class LossBoundsMixin(MirrorMixin):
     scale_eta: bool
     data_bounds: dict[str, float] | None
     n_features_in_: int
-    _learned_with: tuple[LearnedWith, ...]
     _first: np.ndarray
 
     @property
@@ -78,24 +65,19 @@ class LossBoundsMixin(MirrorMixin):
         """
         check_learned(self)
         self._check_one_run()
-        if len(self._learned_with) > 1:
-            raise ValueError(
-                "There is a bound for one constant rate and one update only, but eta0, learning_rate, update or "
-                "scale_eta have changed during the run; fit again with the same ones."
-            )
-        used = self._learned_with[0]
-        if used.power != 0:
+        schedule = self._schedule()
+        if not (schedule.is_power_law and schedule.power == 0):
             raise ValueError("There is a bound for constant rates only; use learning_rate='constant'.")
         if not 0 <= comparator_loss < np.inf:
             raise ValueError(f"comparator_loss must be a finite number >= 0; got {comparator_loss!r}.")
-        rate = used.rate if used.scaled else used.rate * self.spread_**2  # eta r^2
+        rate = schedule.scale if self._scaled else schedule.scale * self.spread_**2  # eta r^2
         U = self._comparator(kernel)
         divergence = self.divergence_.divergence(U, self._first)
         if rate == 0:  # nothing has been learned
             return 0.0
         start = divergence * self.spread_**2 / rate
         fastest = self._learner.largest_weight * rate
-        if used.update == "implicit":
+        if self._update == "implicit":
             return (1 + fastest / 4) * (comparator_loss + start)
         if fastest > 4 * (1 + 1e-12):  # the square of a pair's length is 1 up to rounding
             raise ValueError(
@@ -118,15 +100,10 @@ class LossBoundsMixin(MirrorMixin):
         rate, for which the bound is larger; for explicit steps it can be infinite.
         """
         self._fitted_learner()
-        self._check_one_run()
-        if any(used.data_bounds is None for used in self._learned_with):
+        if self.learning_rate != "theory":
             raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
-        if len(self._learned_with) > 1:
-            raise AttributeError(
-                "regret_bound_ is for one rate, but data_bounds or update have changed during the run; fit again"
-            )
-        used = self._learned_with[0]
-        bounds = dict(used.data_bounds or ())
+        self._check_one_run()
+        bounds = self.data_bounds or {}
         if "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         if self.spread_ > (1 + 1e-12) * bounds["x"]:
@@ -134,7 +111,7 @@ class LossBoundsMixin(MirrorMixin):
                 f"regret_bound_ is for instances of spread data_bounds['x'] = {bounds['x']:g} at most, but one of "
                 f"spread {self.spread_:g} was learned; raise it and fit again"
             )
-        return self._theory(used.update, bounds).regret(bounds["loss"])
+        return self._theory().regret(bounds["loss"])
 
     def regret_certificate(self, kernel: ArrayLike) -> float:
         """Bound on the regret of this run against a kernel, without assumptions on the data.
@@ -162,8 +139,7 @@ class LossBoundsMixin(MirrorMixin):
         ValueError
             If U is not such a kernel, or regret was not tracked.
         """
-        learner = self._fitted_learner()
-        return self._certificate(learner, self._comparator(kernel))
+        return self._certificate(self._fitted_learner(), mixed=True).weighted(self._comparator(kernel))
 
     def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
         """Bound on the regret of this run against the best kernel, which need not be known.
@@ -187,7 +163,7 @@ class LossBoundsMixin(MirrorMixin):
         """
         learner = self._fitted_learner()
         kernels = Comparators(0.0, np.inf, 1.0, self._divergence.norm)
-        return self._optimality_gap(learner, kernels, weighted=weighted, largest_divergence=largest_divergence)
+        return self._certificate(learner).gap(kernels, weighted=weighted, largest_divergence=largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A kernel to compare with: symmetric, positive semidefinite, of trace one."""
@@ -209,30 +185,19 @@ class LossBoundsMixin(MirrorMixin):
         """Whether the rate is divided by the square of the spread."""
         return self.scale_eta and self.learning_rate != "theory"
 
-    def _configure(self) -> None:
-        super()._configure()
-        theory = self.learning_rate == "theory"
-        bounds = tuple(sorted((self.data_bounds or {}).items())) if theory else None
-        schedule = self._schedule()
-        # of other rates nothing is known, except that they are not taken for constant ones
-        scale, power = (schedule.scale, schedule.power) if schedule.is_power_law else (0.0, np.inf)
-        now = LearnedWith(self._update, scale, power, self._scaled, bounds)
-        if len(self._learned_with) < 2 and now not in self._learned_with:  # with two there is no bound
-            self._learned_with += (now,)
-
     def _schedule(self) -> Schedule:
         if self.learning_rate != "theory":
             return super()._schedule()
         if self.init is not None:
             raise ValueError("learning_rate='theory' requires init=None.")
-        return Constant(self._theory(self._update, self.data_bounds).eta0)
+        return Constant(self._theory().eta0)
 
-    def _theory(self, update: str, data_bounds: dict[str, float] | None) -> TheoryRate:
+    def _theory(self) -> TheoryRate:
         return theory_rate(
             self.divergence_,
             self._learned_loss,
-            update,
-            data_bounds,
+            self._update,
+            self.data_bounds,
             self.n_features_in_,
             signed=False,
             fit_intercept=False,

@@ -239,8 +239,7 @@ class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTarget
             If U is not such a matrix, or regret was not tracked; after projected steps (`n_projected_`) the eigenvalues
             of U must be at most 1 - 1e-8.
         """
-        U = self._comparator(kernel)
-        return self._certificate(self._learner, U)
+        return self._certificate(self._fitted_learner(), mixed=True).weighted(self._comparator(kernel))
 
     def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
         """Bound on the regret of this run against the best matrix, which need not be known.
@@ -262,7 +261,8 @@ class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTarget
         {ValueError}
         """
         matrices = Comparators(0.0, self._largest_eigenvalue(), None, self._divergence.norm)
-        return self._optimality_gap(self._learner, matrices, weighted=weighted, largest_divergence=largest_divergence)
+        certificate = self._certificate(self._fitted_learner())
+        return certificate.gap(matrices, weighted=weighted, largest_divergence=largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A validated matrix to compare with."""

@@ -15,6 +15,7 @@ from .._online.examples import LearnsTargets
 from .._online.merging import total
 from .._online.mirror import MirrorMixin
 from .._online.parameters import by_parameter
+from .._online.regret import Certificate
 from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
@@ -24,6 +25,24 @@ from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import Instances, KernelLearner
 from ._bounds import LossBoundsMixin
 from ._instances import Rows, check_factors, check_targets, factored
+
+
+class _LogCertificate(Certificate):
+    """The positions of the learner are log W."""
+
+    divergence: VonNeumann
+
+    def nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
+        """tr(U log U) cancels."""
+        self.divergence.check_domain(u, closed=True)
+        constant, g = self.nearer_by_terms(start, end)
+        return float(np.vdot(u, g)) + constant
+
+    def nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
+        constant = 0.0
+        if self.divergence.trace is None:
+            constant = float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
+        return constant, end - start
 
 
 class VonNeumannMirrorMixin(MirrorMixin):
@@ -37,6 +56,7 @@ class VonNeumannMirrorMixin(MirrorMixin):
         The divergence of the estimator.
     """
 
+    _certificate_type = _LogCertificate
     _trace: float | None
     _divergence: VonNeumann
 
@@ -51,18 +71,6 @@ class VonNeumannMirrorMixin(MirrorMixin):
 
     def _geometry_at(self, theta: np.ndarray) -> VonNeumannGeometry:
         return VonNeumannGeometry(theta, self._divergence.trace)
-
-    def _nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-        """The learner's positions are log W, and tr(U log U) cancels."""
-        self._divergence.check_domain(u, closed=True)
-        constant, g = self._nearer_by_terms(start, end)
-        return float(np.vdot(u, g)) + constant
-
-    def _nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
-        constant = 0.0
-        if self._divergence.trace is None:
-            constant = float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
-        return constant, end - start
 
 
 class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, KernelLearner, EpochEstimator):
@@ -339,7 +347,6 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
 
     def _begin(self, data: Instances) -> None:
         self._first = self._first_kernel()
-        self._learned_with = ()
         self._learner = self._make_learner(self._first)
 
     def _merged_learner(self, start, parts, fractions, row_map=None) -> SpreadLearner:

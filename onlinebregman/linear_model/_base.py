@@ -17,15 +17,14 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._online.compiled import make_geometry
 from .._online.estimator import EpochEstimator, Examples
 from .._online.merging import merged_standardizer
+from .._online.mirror import MirrorMixin
 from .._online.parameters import by_parameter
-from .._online.regret import ParameterHistory
-from .._online.start import check_start, starting_weights
+from .._online.start import check_start
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
-from ._certificates import CertifiedMixin, _parts
 from ._row_map import MapsRows
 
 Update = Literal["implicit", "explicit", "importance"]
@@ -48,17 +47,7 @@ class _StartingPoint(NamedTuple):
         return init, self.intercepts[number] if self.intercepts else 0.0
 
 
-class _Theory(NamedTuple):
-    """The parameters that a theorem's rate and bound follow from."""
-
-    update: str
-    fit_intercept: bool
-    data_bounds: dict[str, float]
-    upper: float  # bound on the weights
-    n_weights: int
-
-
-class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
+class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts.
 
     Parameters
@@ -141,15 +130,15 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
     _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
-    _grown = False  # whether features were added during the run
+    _joint = False  # whether several learners have one joint loss
     _given_start = False  # whether learning started from given weights or intercepts
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
 
     def _schedule(self) -> Schedule:
-        terms = self._current_theory()
-        if terms is not None:
-            return self._theory(terms).schedule
-        return Constant(self._rate()[1] / self._slowdown) if self._rate()[0] == "adaptive" else super()._schedule()
+        learning_rate, eta0 = self._rate()
+        if learning_rate == "theory":
+            return self._theory().schedule
+        return Constant(eta0 / self._slowdown) if learning_rate == "adaptive" else super()._schedule()
 
     def _lower_rate(self) -> bool:
         if self._rate()[0] != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
@@ -166,40 +155,35 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         with np.errstate(over="ignore", under="ignore"):  # of squares of weights
             return loss + sum(penalty.value(part.position[0]) for part in _parts(self._learner))
 
-    def _current_theory(self) -> _Theory | None:
-        if self._rate()[0] != "theory":
-            return None
-        bounds, upper = dict(self.data_bounds or {}), self._upper_bound()
-        return _Theory(self._update, self._fit_intercept, bounds, upper, self._n_weights)
-
     def _upper_bound(self) -> float:
         """A bound on all weights, infinite if there is none."""
         constraint = self._start.constraint
         return np.inf if constraint is None else float(np.max(constraint.upper))
 
-    def _theory(self, terms: _Theory, rows: int = 0) -> TheoryRate:
-        """The rate for these parameters, and its guarantee for a number of rows."""
-        if self._start.init is not None and "divergence" not in terms.data_bounds:
+    def _theory(self, rows: int = 0) -> TheoryRate:
+        """The rate for the present parameters, and its guarantee for a number of rows."""
+        data_bounds = self.data_bounds or {}
+        if self._start.init is not None and "divergence" not in data_bounds:
             raise ValueError(f"learning_rate='theory' requires {self._start.name}=None, or data_bounds['divergence'].")
         if any(self._start.intercepts):
             raise ValueError("learning_rate='theory' requires intercept_init=None: its bounds start at 0.")
-        if terms.update == "gradient":
+        if self._update == "gradient":
             raise ValueError("update='gradient' has a rate and a bound of its own (loss_bound); use a schedule.")
-        run = (self._divergence, self._learned_loss, terms.update)
+        run = (self._divergence, self._learned_loss, self._update)
         run_options: dict[str, Any] = {
             "signed": self._start.signed,
-            "fit_intercept": terms.fit_intercept,
+            "fit_intercept": self._fit_intercept,
             "largest_weight": self._learner.largest_weight,
             "rows": rows,
         }
         if self._learned_penalty is None:
-            return theory_rate(*run, terms.data_bounds, self._n_weights, upper=terms.upper, **run_options)
+            return theory_rate(*run, data_bounds, self._n_weights, upper=self._upper_bound(), **run_options)
         _, init, constraint, *_ = self._start
         contains_zero = constraint is None or constraint.contains(np.zeros(self._n_weights))
         return penalised_rate(
             *run,
             self._learned_penalty,
-            terms.data_bounds,
+            data_bounds,
             self._n_weights,
             around_zero=init is None and contains_zero,
             **run_options,
@@ -218,31 +202,45 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows than
         data_bounds["n_rows"] are learned at the rate for that number, and the bound is larger, too.
 
-        Raises AttributeError if the bound does not hold: if rows were learned with other rates, or with other
-        `data_bounds`, `update` or `fit_intercept`, or with `average`, since the theorem is about the weights
-        themselves, not about their average.
+        Raises AttributeError if the bound does not hold: if parameters, features or classes have changed during the
+        run, or with `average`, since the theorem is about the weights themselves, not about their average.
 
         Of several outputs or classes each has its own comparator and bound; this is the sum of the bounds.
         """
-        t = self._fitted_learner().t
-        self._check_one_run()
-        terms, *others = self._terms.of("theory", t)
-        if terms is None and not others:
+        learner = self._fitted_learner()
+        if self._rate()[0] != "theory":
             raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
-        if others:
-            raise AttributeError(
-                "regret_bound_ is for learning_rate='theory' from the first row on, under the same data_bounds, "
-                "update, fit_intercept and features; they have changed during the run, so fit again"
-            )
-        if any(self._terms.of("average", t)):
+        self._check_one_run()
+        if self._average:
             raise AttributeError(
                 "regret_bound_ is for the weights before averaging, but cumulative_loss_ is that of their average; "
                 "fit again with average=False"
             )
-        theory = self._theory(terms, t)
-        if theory.factor > 1 and "loss" not in terms.data_bounds:
+        theory, bounds = self._theory(learner.t), self.data_bounds or {}
+        if theory.factor > 1 and "loss" not in bounds:
             raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        return len(_parts(self._learner)) * theory.regret(terms.data_bounds.get("loss", 0.0))
+        return len(_parts(learner)) * theory.regret(bounds.get("loss", 0.0))
+
+    def _each(self, bound: Callable, *arguments: ArrayLike | None) -> Any:
+        """bound(learner, its number, its entry of each argument) of each learner; their sum for a joint loss.
+
+        A number for a model that consists of one learner.
+        """
+        parts = _parts(self._fitted_learner())
+        n = len(parts)
+        of_each = [
+            [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()
+            for argument in arguments
+        ]
+        bounds = [bound(*each) for each in zip(parts, range(n), *of_each, strict=True)]
+        if parts[0] is self._learner:
+            return bounds[0]
+        return np.array([sum(bounds)] if self._joint else bounds)
+
+    @read_only
+    def weighted_loss_(self) -> Any:
+        """Sum of eta_t L_t(w_t), rate times weight times loss before each step; of each loss, if there are several."""
+        return self._each(lambda part, number: part.weighted_loss)
 
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
         """The number of learners for the outputs, and what they form together; None: there is only one."""
@@ -251,7 +249,6 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
         """A new learner, or one for each output, which start from the rows of `coef`, if given, instead of `init`."""
         (n, kind), constraint = self._outputs(data), self._constraint()
-        self._terms = self._tracked = ParameterHistory()
         if coef is None:
             init = None if self._init is None else np.array(self._init, dtype=np.float64)
             start = _StartingPoint(self._signed, init, constraint)
@@ -263,20 +260,6 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
             self._start = start._replace(init=start.of(number)[0])
             learners.append(self._make_learner(n_weights))
         return learners[0] if kind is None else kind(learners)
-
-    def _configure(self) -> None:
-        learner = self._learner
-        tracking = any(part.origin is not None for part in _parts(learner))
-        super()._configure()
-        self._terms = self._terms.then(learner.t, **self._terms_of_bounds())
-        if not tracking:
-            self._tracked = ParameterHistory()
-        if _parts(learner)[0].origin is not None:
-            self._tracked = self._tracked.then(learner.t, **self._terms_of_certificate(learner))
-
-    def _terms_of_bounds(self) -> dict[str, Any]:
-        """The current values of what bounds on all rows depend on; see `ParameterHistory`."""
-        return {"theory": self._current_theory(), "average": bool(self._average)}
 
     @read_only
     def coef_(self) -> np.ndarray:
@@ -317,7 +300,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
         self._given_start = coef is not None or intercept is not None
         row_map, n_weights = self._begin_map(data.X)
-        self._slowdown, self._sparse_coef, self._grown = 1.0, False, False
+        self._slowdown, self._sparse_coef = 1.0, False
         self._single = data.X.dtype == np.float32
         if self._given_start:
             self._check_start()
@@ -334,24 +317,6 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
     @property
     def _adapts(self) -> bool:
         return self._divergence.adaptive and self._init is None
-
-    def _take_from(self, twin: Any, wider: Any) -> None:
-        super()._take_from(twin, wider)
-        self._grown = True
-        if self._start.coef is not None:
-            m, signed = twin.n_features_in_, self._start.signed
-            more = np.zeros(m) if signed else starting_weights(self._divergence, twin._start.init, m)
-            coef = np.pad(self._start.coef, ((0, 0), (0, m - wider.n)))
-            coef[:, wider.n :] = more[wider.n :]
-            self._start = self._start._replace(init=coef[-1], coef=coef)
-
-    def _check_tracked(self, learner: Learner) -> None:
-        if self._grown and self._divergence.total is not None:
-            raise ValueError(
-                "There is no regret certificate of a run in which features were added to weights of a fixed total, as "
-                "this moved the others; fit again with all features."
-            )
-        super()._check_tracked(learner)
 
     def _begin_at(self, coef: ArrayLike | None, intercept: ArrayLike | None, sign: float = 1.0) -> Callable | None:
         """What begins a run at given weights and intercepts, times a sign; None if there are none."""
@@ -383,11 +348,7 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
                 f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self._thresholds!r}, as "
                 "each has its own bins."
             )
-        mixed = super()._merged(parts, fractions)
-        if _parts(mixed._learner)[0].origin is not None:
-            terms = self._terms_of_certificate(self._learner) | {"fraction": _common(fractions)}
-            mixed._tracked = self._tracked.then(self.t_, **terms)
-        return mixed
+        return super()._merged(parts, fractions)
 
     def _merged_learner(self, start, parts, fractions, row_map=None) -> Learner | MultiLearner:
         row_map = merged_standardizer(start.row_map, [part.row_map for part in parts])
@@ -431,7 +392,6 @@ class OnlineLinearModel(MapsRows, CertifiedMixin, EpochEstimator):
         )
 
 
-def _common(fractions: Sequence[float]) -> float | None:
-    """The fraction of all shards that have learned; None if theirs differ by more than rounding."""
-    positive = [fraction for fraction in fractions if fraction > 0]
-    return min(positive) if max(positive) - min(positive) <= 1e-12 * max(positive) else None
+def _parts(learner: Learner | MultiLearner) -> list[Learner]:
+    """The learners of each loss."""
+    return learner.learners if isinstance(learner, MultiLearner) else [learner]

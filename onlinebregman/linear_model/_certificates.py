@@ -1,9 +1,8 @@
-"""Bounds on the regret of linear models, computed after the run for any comparator: one for each learner."""
+"""Bounds on the regret of linear models: those of the certificate of each learner."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,95 +10,23 @@ from numpy.typing import ArrayLike
 
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
-from .._online.comparators import Comparators
+from .._online.comparators import Comparators, split
 from .._online.mirror import MirrorMixin
-from .._online.regret import ParameterHistory, split
 from .._online.start import starting_weights
-from .._online.validation import read_only
 
 
-class CertifiedMixin(MirrorMixin):
-    """The certificates of the learners of a linear model."""
+class RegretBoundsMixin(MirrorMixin):
+    """Bounds on the regret of a run of a linear model, one for each learner."""
 
-    fit_intercept: bool
     _n_weights: int  # of a learner
-    _tracked: ParameterHistory
-    _joint = False  # whether several learners have one joint loss
-
-    def _terms_of_certificate(self, learner: Learner | MultiLearner) -> dict[str, Any]:
-        """The current values of what determines the comparators of regret certificates; see `ParameterHistory`."""
-        held = None if self._fit_intercept else tuple(part.position[1] for part in _parts(learner))
-        return {"held_intercept": held, "fraction": 1.0}
+    _each: Callable  # a bound for each learner
 
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> Any:
         """A bound for each learner, from its row of coef and its entry of the others; see `_each`."""
         learner, coefs = self._fitted_learner(), np.asarray(coef, dtype=np.float64)
         several = isinstance(learner, MultiLearner)
         coefs = np.broadcast_to(coefs, (len(learner.learners), self._n_weights)) if several else coefs[np.newaxis]
-        return self._each(lambda number, *others: bound(number, coefs[number], *others), *others)
-
-    def _each(self, bound: Callable, *arguments: ArrayLike | None) -> Any:
-        """A bound for each learner, from its number and its entry of the arguments; their sum for a joint loss.
-
-        A number for a model that consists of one learner.
-        """
-        learner = self._fitted_learner()
-        n = len(_parts(learner))
-        of_each = [
-            [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()
-            for argument in arguments
-        ]
-        bounds = [bound(*parts) for parts in zip(range(n), *of_each, strict=True)]
-        if not isinstance(learner, MultiLearner):
-            return bounds[0]
-        return np.array([sum(bounds)] if self._joint else bounds)
-
-    @read_only
-    def weighted_loss_(self) -> Any:
-        """Sum of eta_t L_t(w_t), rate times weight times loss before each step; of each loss, if there are several."""
-        parts = _parts(self._fitted_learner())
-        return self._each(lambda number: parts[number].weighted_loss)
-
-    def _regret_bound(self, number: int, coef: ArrayLike, intercept: float, largest: float) -> float:
-        """The bound on the regret itself of one learner."""
-        learner, u, intercept = self._run_and_comparator(number, coef, intercept)
-        fraction, *others = self._tracked.learned("fraction", self.t_) or (1.0,)
-        if others or fraction is None:
-            raise ValueError(
-                "There is no bound on the regret itself if rows count differently, by the shares of shards of unequal "
-                "weight or number; use regret_certificate, in which they do."
-            )
-        return self._unweighted_certificate(learner, u, intercept, largest) / fraction
-
-    def _run_and_comparator(self, number: int, coef: ArrayLike, intercept: float) -> tuple[Learner, np.ndarray, float]:
-        learner = _parts(self._fitted_learner())[number]
-        self._check_tracked(learner)
-        u = self._comparator(coef)
-        self._check_intercept(intercept, self.t_, number)
-        return learner, u, intercept
-
-    def _gap(
-        self,
-        number: int,
-        radius: float | None,
-        largest_intercept: float | None,
-        largest_divergence: float | None,
-        weighted: bool,
-    ) -> float:
-        """The optimality gap of one learner."""
-        learner = _parts(self._fitted_learner())[number]
-        self._check_tracked(learner)
-        held = self._held_intercepts(self.t_, number)
-        if held:
-            self._check_intercept(held[0], self.t_, number)
-        return self._optimality_gap(
-            learner,
-            self._comparators().within(radius),
-            weighted=weighted,
-            largest_divergence=largest_divergence,
-            largest_intercept=largest_intercept,
-            held_intercept=held[0] if held else None,
-        )
+        return self._each(lambda part, number, *others: bound(part, number, coefs[number], *others), *others)
 
     def _comparators(self) -> Comparators:
         """The comparators of the certificate; of signed weights, their w+ followed by w-."""
@@ -132,25 +59,13 @@ class CertifiedMixin(MirrorMixin):
             return False
         return self._start.constraint is None or self._start.constraint.contains(u)
 
-    def _check_intercept(self, intercept: float, t: int, number: int) -> None:
-        """While the intercept is not learned, a comparator must have the same one."""
+    def _check_intercept(self, learner: Learner, intercept: float) -> None:
+        """An intercept that is not learned must be that of the run."""
         if not np.isfinite(intercept):
             raise ValueError(f"intercept must be a finite number; got {intercept}.")
-        held = self._held_intercepts(t, number)
-        if any(abs(intercept - value) > 1e-12 * abs(value) for value in held):
-            raise ValueError(
-                "intercept must be that of the run where it was not learned, "
-                f"{' and '.join(f'{value!r}' for value in held)}; got {intercept:g}"
-                + ("." if len(set(held)) == 1 else ", and no certificate holds for both.")
-            )
-
-    def _held_intercepts(self, t: int, number: int) -> list[float]:
-        """The different intercepts of the tracked rows for which none was learned."""
-        return [values[number] for values in self._tracked.of("held_intercept", t) if values is not None]
-
-
-class RegretBoundsMixin(CertifiedMixin):
-    """Bounds on the regret of a run, one for each learner."""
+        held = learner.position[1]
+        if not self._fit_intercept and abs(intercept - held) > 1e-12 * abs(held):
+            raise ValueError(f"intercept must be that of the run, which learns none, {held!r}; got {intercept:g}.")
 
     def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """Bound on the regret of this run against a comparator, without assumptions on the data.
@@ -164,8 +79,8 @@ class RegretBoundsMixin(CertifiedMixin):
         penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its steps. With
         learning_rate="constant", divide by eta0 to get the regret itself, except in the divergence
         "normalized_adagrad", whose factor of the rate varies from row to row. The left side starts with
-        `weighted_loss_`; the w_t are the weights before averaging. Parameters may change in mid-stream; while
-        `fit_intercept` was False, the comparator must have the intercept that was kept.
+        `weighted_loss_`; the w_t are the weights before averaging. Parameters, features and classes must be those of
+        the first row.
 
         Parameters
         ----------
@@ -187,7 +102,13 @@ class RegretBoundsMixin(CertifiedMixin):
         ValueError
             If regret was not tracked, or the certificate does not hold for the comparator.
         """
-        return self._each_bound(lambda *each: self._certificate(*self._run_and_comparator(*each)), coef, intercept)
+
+        def bound(learner: Learner, number: int, coef: np.ndarray, intercept: float) -> float:
+            certificate, u = self._certificate(learner, mixed=True), self._comparator(coef)
+            self._check_intercept(learner, intercept)
+            return certificate.weighted(u, intercept)
+
+        return self._each_bound(bound, coef, intercept)
 
     def regret_bound(
         self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
@@ -223,15 +144,20 @@ class RegretBoundsMixin(CertifiedMixin):
         Raises
         ------
         ValueError
-            If regret was not tracked, a rate increased in mid-stream, or `largest_divergence` is needed but missing, or
-            less than a divergence of the run.
+            If regret was not tracked, or not under constant parameters, a rate increased, or `largest_divergence` is
+            needed but missing, or less than a divergence of the run.
 
         References
         ----------
         .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
         """
-        largest = np.nan if largest_divergence is None else largest_divergence
-        return self._each_bound(self._regret_bound, coef, intercept, largest)
+
+        def bound(learner: Learner, number: int, coef: np.ndarray, intercept: float, largest: float) -> float:
+            certificate, u = self._certificate(learner), self._comparator(coef)
+            self._check_intercept(learner, intercept)
+            return certificate.unweighted(u, intercept, largest)
+
+        return self._each_bound(bound, coef, intercept, np.nan if largest_divergence is None else largest_divergence)
 
     def optimality_gap(
         self,
@@ -293,8 +219,16 @@ class RegretBoundsMixin(CertifiedMixin):
         >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.optimality_gap():.2f}")
         1.05 <= 6.72
         """
-        return self._each(partial(self._gap, weighted=weighted), radius, largest_intercept, largest_divergence)
 
+        def gap(
+            learner: Learner, number: int, radius: float | None, intercept: float | None, divergence: float | None
+        ) -> float:
+            return self._certificate(learner).gap(
+                self._comparators().within(radius),
+                weighted=weighted,
+                largest_divergence=divergence,
+                fit_intercept=self._fit_intercept,
+                largest_intercept=intercept,
+            )
 
-def _parts(learner: Learner | MultiLearner) -> list[Learner]:
-    return learner.learners if isinstance(learner, MultiLearner) else [learner]
+        return self._each(gap, radius, largest_intercept, largest_divergence)

@@ -188,7 +188,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
     def _with_classes(self, numbers: list[int]) -> MultiLearner:
         if self._prior is None:
             raise ValueError("handle_unknown must be 'add' when learning starts, for classes to be added later.")
-        self._tracked = self._tracked.renumbered("held_intercept", numbers, len(self.classes_), self._prior.intercept)
         return self._learner.with_classes(len(self.classes_), numbers, self._prior)
 
     def _held_out_score(self, data: Examples) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
@@ -32,9 +30,6 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     def _loss(self) -> Loss:
         return HingeLoss(margin=0.0)
 
-    def _terms_of_bounds(self) -> dict[str, Any]:
-        return {"eta0": self.eta0, "fit_intercept": self.fit_intercept}
-
     @read_only
     def n_mistakes_(self) -> np.ndarray:
         """Mistakes, each of which caused a step: shape (1,) for two classes, otherwise (n_classes,), one-vs-rest."""
@@ -47,8 +42,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         mistake brings the weights closer to u by eta gamma - eta^2 M / 2 or more, M the divergence's smoothness for
         rows of this size, learned with weight 1. So there are at most D(u, w_1) / (eta gamma - eta^2 M / 2) mistakes.
         In the squared Euclidean divergence, from weights 0, the comparator can be rescaled, which gives M norm(u)^2 /
-        gamma^2 for every eta. The bound holds for one rate eta, `eta0`, from the first row on, and for the mistakes of
-        the weights before averaging.
+        gamma^2 for every eta. The bound is for the mistakes of the weights before averaging.
 
         Parameters
         ----------
@@ -69,8 +63,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         ------
         ValueError
             If the comparator misclassifies a row, the labels or the comparator are invalid, or the bound does not apply
-            to the run: more than two classes, weights of classes or rows, or an `eta0` or `fit_intercept` that changed
-            in mid-stream.
+            to the run: more than two classes, weights of classes or rows, or parameters, features or classes that
+            changed in mid-stream.
         """
         learner = self._fitted_learner()
         if self._multilabel or len(self.classes_) != 2:
@@ -85,23 +79,9 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
                 "The bound requires rows of weight 1, but some were learned with other weights; fit again without "
                 "class_weight and sample_weight."
             )
-        if self._grown:
-            raise ValueError("The bound requires the same features for all rows, but some were added; fit again.")
         self._check_one_run()
-        eta0, *others = self._terms.of("eta0", learner.t)
-        if others:
-            raise ValueError(
-                f"The bound requires one constant rate, but rows were learned with eta0 = {eta0:g}, then "
-                f"{others[0]:g}; fit again with one eta0."
-            )
-        fit_intercept, *others = self._terms.of("fit_intercept", learner.t)
-        if others:
-            raise ValueError(
-                f"The bound requires one kind of step, but rows were learned with fit_intercept={fit_intercept}, then "
-                f"{others[0]}; fit again with one fit_intercept."
-            )
         u, intercept = np.ravel(coef).astype(np.float64), float(np.reshape(intercept, ()))
-        if intercept != 0 and not fit_intercept:
+        if intercept != 0 and not self.fit_intercept:
             raise ValueError(f"intercept must be 0, as this classifier learns none; got {intercept:g}.")
         X, labels = check_rows(self, self._by_name(X, False), y=y, reset=False, numeric=False)
         signed = bool(learner.learners[0].geometry.is_signed)
@@ -115,22 +95,22 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
                 f"The comparator must separate the classes, y (u.x + intercept) > 0; got {margins[row]:g} at row {row}."
             )
         with np.errstate(all="ignore"):
-            return a_number(self._bound(X, position, np.float64(intercept), margins.min(), eta0, fit_intercept))
+            return a_number(self._bound(X, position, np.float64(intercept), margins.min()))
 
-    def _bound(self, X, position: np.ndarray, intercept: float, margin: float, eta0: float, fit_intercept: bool):
+    def _bound(self, X, position: np.ndarray, intercept: float, margin: float) -> float:
         """The bound for a comparator with this position and margin; NaN where it overflows."""
         divergence, (init, start_intercept) = self._divergence, self._start.of(0)
         signed = bool(self._fitted_learner().learners[0].geometry.is_signed)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         try:
-            smoothness = divergence.smoothness(max(map(divergence.row_size, rows))) + fit_intercept
+            smoothness = divergence.smoothness(max(map(divergence.row_size, rows))) + self.fit_intercept
         except OverflowError:  # Python floats raise it
             smoothness = np.inf
         start = starting_weights(divergence, init, self.n_features_in_, signed)
         distance = divergence.divergence(position, start) + (intercept - start_intercept) ** 2 / 2
         if divergence.homogeneous and init is None and start_intercept == 0:  # the comparator can be scaled to the rate
             return float(2 * smoothness * distance / margin**2)
-        progress = eta0 * margin - np.float64(eta0) ** 2 * smoothness / 2
+        progress = self.eta0 * margin - np.float64(self.eta0) ** 2 * smoothness / 2
         return float(distance / progress) if not progress <= 0 else np.inf
 
     def _not_tracked(self):

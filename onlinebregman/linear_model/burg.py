@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from .._kernels.learners.learner import Learner
 from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.start import starting_weights
@@ -167,15 +168,6 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
             if part.limit is not None:
                 part.limit.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
 
-    def _terms_of_certificate(self, learner) -> dict[str, Any]:
-        """See `OnlineLinearModel._terms_of_certificate`; comparators must satisfy every `upper_bound` of the run."""
-        lowest = min((self._upper_bound(), *self._tracked.learned("upper", learner.t)))
-        return {**super()._terms_of_certificate(learner), "upper": lowest}
-
-    def _terms_of_bounds(self) -> dict[str, Any]:
-        """See `OnlineLinearModel._terms_of_bounds`; Theorem 1 is for one update, `upper_bound` and `fit_intercept`."""
-        return {**super()._terms_of_bounds(), "gradient": (self.update, self._upper_bound(), self.fit_intercept)}
-
     def loss_bound(
         self, coef: ArrayLike, intercept: ArrayLike = 0.0, comparator_loss: ArrayLike = 0.0
     ) -> float | np.ndarray:
@@ -205,24 +197,22 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         Raises
         ------
         ValueError
-            If the theorem does not apply: for other updates, with `average`, if `update`, `upper_bound` or
-            `fit_intercept` changed in mid-stream, and for other comparators.
+            If the theorem does not apply: for other updates, with `average`, if parameters or features changed in
+            mid-stream, and for other comparators.
         """
         return self._each_bound(self._loss_bound, coef, intercept, comparator_loss)
 
-    def _loss_bound(self, number: int, coef: ArrayLike, intercept: float, comparator_loss: float) -> float:
+    def _loss_bound(
+        self, learner: Learner, number: int, coef: ArrayLike, intercept: float, comparator_loss: float
+    ) -> float:
         """The bound of one learner."""
-        learner = _parts(self._fitted_learner())[number]
         self._check_one_run()
-        (update, upper, with_intercept), *others = self._terms.of("gradient", learner.t)
-        if update != "gradient" or others or any(self._terms.of("average", learner.t)):
-            raise ValueError(
-                "Theorem 1 requires update='gradient', with one upper_bound, one fit_intercept and average=False for "
-                "all rows; fit again with these."
-            )
+        if self.update != "gradient" or self.average:
+            raise ValueError("Theorem 1 requires update='gradient' and average=False; fit again with these.")
+        upper = self._upper_bound()
         u = starting_weights(self._divergence, coef, self.n_features_in_, False, name="coef")
         _check_upper(u, upper, "the bound")
-        if not np.isfinite(intercept) or (intercept != 0 and not with_intercept):
+        if not np.isfinite(intercept) or (intercept != 0 and not self.fit_intercept):
             raise ValueError(f"intercept must be finite, and 0 if none was learned; got {intercept}.")
         init, start_intercept = self._start.of(number)
         start = np.minimum(starting_weights(self._divergence, init, self.n_features_in_, False), upper)
@@ -230,11 +220,11 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         return adaptive_rate_bound(learner.limit.range, divergence, comparator_loss)
 
     def _comparators(self) -> Comparators:
-        return super()._comparators()._replace(upper=min(self._tracked.of("upper", self.t_)))
+        return super()._comparators()._replace(upper=self._upper_bound())
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         u = super()._comparator(coef)
-        _check_upper(u, min(self._tracked.of("upper", self.t_)), "the certificate")
+        _check_upper(u, self._upper_bound(), "the certificate")
         return u
 
     def _upper_bound(self) -> float:
@@ -245,8 +235,7 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     @property
     def eta_(self) -> float | np.ndarray:
         """Rate of the next step, of each output if there are several."""
-        parts = _parts(self._fitted_learner())
-        return self._each(lambda number: parts[number].next_rate)
+        return self._each(lambda part, number: part.next_rate)
 
     @read_only
     def eta_history_(self) -> np.ndarray | list[np.ndarray]:

@@ -44,7 +44,6 @@ class ScaleInvariantMixin(MirrorMixin):
     average: Any
     n_features_in_: int
     _alternative: Any
-    _terms: Any
     _unmergeable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 
     loss: str | Loss
@@ -172,29 +171,24 @@ class ScaleInvariantMixin(MirrorMixin):
         parts = _parts(learner)
         if learner.largest_weight > 1:
             raise ValueError("The bound requires weights of at most 1; divide sample_weight by the largest.")
-        if any(self._terms.of("average", learner.t)):
+        self._check_one_run()
+        if self.average:
             raise ValueError("The bound is for the weights before averaging; learn with average=False.")
         coefs = np.broadcast_to(np.asarray(coef, dtype=np.float64), (len(parts), self.n_features_in_))
         intercepts = np.broadcast_to(np.asarray(intercept, dtype=np.float64), len(parts))
         check_finite(coefs, "coef")
         check_finite(intercepts, "intercept")
-        if intercepts.any() and not all(self._terms.of("fit_intercept", learner.t)):
+        if intercepts.any() and not self.fit_intercept:
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
-        fit_intercept, *others = self._terms.of("fit_intercept", learner.t)
-        if others:
-            raise ValueError("The bound requires one fit_intercept for all rows, but it was changed; fit again.")
         bounds = []
         for part, u, b in zip(parts, coefs, intercepts, strict=True):
-            *bets, units = part.geometry.bets if fit_intercept else part.geometry.bets[:, :-1]
+            *bets, units = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # the first target: the distance of the first row is that from 0
-            u = (np.r_[u, b - origin] if fit_intercept else u) * units
+            u = (np.r_[u, b - origin] if self.fit_intercept else u) * units
             with np.errstate(over="ignore", invalid="ignore"):
                 bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
             bounds.append(a_number(float(bound)))
         return bounds[0] if learner is parts[0] else np.array(bounds)
-
-    def _terms_of_bounds(self) -> dict[str, Any]:
-        return {"average": bool(self.average), "fit_intercept": self.fit_intercept}
 
     def _not_tracked(self) -> NoReturn:
         """Not available: there is a regret_certificate for every run, without rates."""

@@ -48,7 +48,7 @@ class MetricRegretMixin(MirrorMixin):
                 f"U must be positive semidefinite; got a matrix with the eigenvalue {values[0]:g}. Project it "
                 "(SquaredFrobenius().project_psd)."
             )
-        return self._certificate(learner, U)
+        return self._certificate(learner, mixed=True).weighted(U)
 
     def optimality_gap(
         self, radius: float | None = None, *, largest_divergence: float | None = None, weighted: bool = False
@@ -77,4 +77,4 @@ class MetricRegretMixin(MirrorMixin):
         """
         learner, divergence = self._fitted_learner(), self._divergence
         metrics = Comparators(0.0, np.inf, getattr(divergence, "trace", None), divergence.norm).within(radius)
-        return self._optimality_gap(learner, metrics, weighted=weighted, largest_divergence=largest_divergence)
+        return self._certificate(learner).gap(metrics, weighted=weighted, largest_divergence=largest_divergence)

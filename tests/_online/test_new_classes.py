@@ -166,30 +166,6 @@ def test_the_joint_loss_starts_each_class_at_its_prior(update):
     assert model.cumulative_loss_ == pytest.approx(loss, rel=1e-7)
 
 
-@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_certificates_hold(multi_class, fit_intercept):
-    """One-vs-rest for the rows since the first of each class; jointly for all rows and classes."""
-    X, y = stream()
-    settings = {"multi_class": multi_class, "fit_intercept": fit_intercept, "learning_rate": "constant"}
-    model = MirrorDescentClassifier(**GD, **settings, track_regret=True)
-    for start, end in pairwise([0, 3, 20, 60, 80]):
-        model.partial_fit(X[start:end], y[start:end])
-    for seed in range(5):
-        U = np.random.default_rng(seed).normal(size=(5, 4))
-        scores, codes = X @ U.T, model.classes_.searchsorted(y)
-        bound = model.regret_certificate(U) / 0.3
-        if multi_class == "multinomial":
-            compared = -log_softmax(scores, axis=1)[np.arange(80), codes].sum()
-            assert model.cumulative_loss_ - compared <= bound[0] + 1e-9
-            continue
-        margins = np.where(codes[:, np.newaxis] == np.arange(5), scores, -scores)
-        firsts = [int(np.argmax(codes == number)) for number in range(5)]
-        compared = [np.logaddexp(0, -margins[first:, number]).sum() for number, first in enumerate(firsts)]
-        assert (model.weighted_loss_ / 0.3 - compared <= bound + 1e-9).all()
-        assert_allclose(model.regret_bound(U), bound, rtol=1e-9)
-
-
 def test_what_experts_do_not_know_has_its_prior_probability():
     """Columns are those of the classes at the start; a later one is one of n, and does not change the weights."""
     rng = np.random.default_rng(0)

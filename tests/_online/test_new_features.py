@@ -96,9 +96,6 @@ def test_new_features_were_0_in_the_rows_before(model):
     assert_allclose(added.predict(X), announced.predict(X), rtol=1e-7, atol=1e-9)
     assert added.cumulative_loss_ == pytest.approx(announced.cumulative_loss_, rel=1e-8)
     assert added.t_ == announced.t_ == 90
-    if getattr(model, "track_regret", False):
-        u = np.array([0.3, 0.2, 0.1, 0.4, 0.5])
-        assert_allclose(added.regret_certificate(u), announced.regret_certificate(u), rtol=1e-7)
     named = hasattr(
         StandardScaler().fit(pl.DataFrame({"a": [0.0, 1.0]})), "feature_names_in_"
     )  # not by scikit-learn 1.6
@@ -155,8 +152,6 @@ def test_weights_of_a_fixed_total_take_the_mean_weight_from_the_others(signed):
     assert_allclose(after[:, :2], before * 2 / 5, rtol=1e-12)
     assert_allclose(after[:, 2:], 0.2 / len(after), rtol=1e-12)
     assert model.partial_fit(X, y)._learner.geometry.state_weights.sum() == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="features were added to weights of a fixed total"):
-        model.regret_certificate(np.full(5, 0.2))
 
 
 def test_what_cannot_grow(unchanged):
@@ -173,14 +168,6 @@ def test_what_cannot_grow(unchanged):
     model = ForwardRegressor(random_features=5, random_state=0, **ADD).partial_fit(start, y[:20])
     with unchanged(model, "random_features"):
         model.partial_fit(X, y)
-    theory = {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 2.0, "loss": 1.0}}
-    model = MirrorDescentRegressor(divergence="squared_euclidean", **theory, **ADD).partial_fit(start, y[:20])
-    assert model.regret_bound_ > 0
-    with pytest.raises(AttributeError, match="update, fit_intercept and features"):
-        model.partial_fit(X, y).regret_bound_  # noqa: B018
-    winnow = WinnowClassifier(**ADD).partial_fit(start, y[:20] > 0, classes=[False, True]).partial_fit(X, y > 0)
-    with pytest.raises(ValueError, match="the same features for all rows"):
-        winnow.mistake_bound(X, y > 0, np.ones(5))
 
 
 def test_several_outputs_and_given_weights_grow():

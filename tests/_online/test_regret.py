@@ -348,7 +348,7 @@ def test_errors_of_the_certificate():
             model.regret_certificate(u)
     X, y, model, u = some_run("squared_euclidean", fit_intercept=False)
     model.partial_fit(X, y).regret_certificate(u)
-    with pytest.raises(ValueError, match=r"intercept must be .* not learned, 0\.0; got 0\.5"):
+    with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 0\.0; got 0\.5"):
         model.regret_certificate(u, 0.5)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
+from regret_cases import Rising
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from onlinebregman.constraints import Box, L2Ball
@@ -160,7 +161,7 @@ def test_what_it_refuses():
     for largest in (None, 1e-3, np.inf):
         with pytest.raises(ValueError, match=r"largest_divergence must be a bound on D\(u, w_t\) for all t"):
             model.regret_bound(u, largest_divergence=largest)
-    model.set_params(eta0=10.0).partial_fit(X, y)
+    model = ImplicitGDRegressor(learning_rate=Rising(), track_regret=True).partial_fit(X, y)
     with pytest.raises(ValueError, match="if rates increase during the run; use"):
         model.regret_bound(u, largest_divergence=100.0)
     adaptive = MirrorDescentRegressor(divergence="adagrad", learning_rate="invscaling", eta0=1.0, track_regret=True)

@@ -153,7 +153,7 @@ def test_the_theorem_for_the_squared_loss(name, update, seed, n, hostile, noise,
     )
     regret = model.cumulative_loss_ - float(((X @ u + b - y) ** 2).sum() / 2)
     assert regret <= model.regret_bound_ * (1 + 1e-9) + 1e-9
-    theory = model._theory(model._current_theory())
+    theory = model._theory()
     others = [comparator_in_bounds(name, rng, n) for _ in range(5)]
     for v in others:
         a = X @ v + rng.uniform(-0.5, 0.5) * fit_intercept
@@ -227,7 +227,7 @@ def test_heavy_rows_raise_the_bound_as_far_as_they_have_to(update):
         assert light < regret <= fitted.regret_bound_
         assert_allclose(fitted.partial_fit(X, y).regret_bound_, fitted.regret_bound_)
         assert_allclose(fitted.fit(X, y).regret_bound_, light)
-    model.set_params(data_bounds={**bounds, "loss": 0.0}).partial_fit(X, y, np.full(100, 10.0))
+    model = clone(model).set_params(data_bounds={**bounds, "loss": 0.0}).partial_fit(X, y, np.full(100, 10.0))
     assert (model.regret_bound_ == np.inf) == (update == "explicit")  # that rate has no bound
 
 

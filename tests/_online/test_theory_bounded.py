@@ -80,7 +80,7 @@ def excess(X, y, weights, model, comparator, start, loss):
 
     D(v, w_1) is convex in v, so that all v between w_1 and u are within the bounds.
     """
-    theory = model._theory(model._current_theory(), len(y))
+    theory = model._theory(len(y))
     u, b = comparator
     worst = -np.inf
     for part in np.linspace(0, 1, 21):
@@ -189,13 +189,3 @@ def test_signed_weights_are_refused(unchanged):
     )
     with unchanged(model, "signed must be False for learning_rate='theory' with RelativeEntropy"):
         model.partial_fit(np.eye(3), np.ones(3))
-
-
-def test_the_bound_is_for_one_upper_bound():
-    bounds = {"x": 1.0, "y": 1.0, "divergence": 1.0, "loss": 1.0}
-    model = BurgRegressor(upper_bound=1.0, learning_rate="theory", data_bounds=bounds)
-    model.partial_fit(np.eye(3), np.ones(3))
-    assert np.isfinite(model.regret_bound_)
-    model.set_params(upper_bound=2.0).partial_fit(np.eye(3), np.ones(3))
-    with pytest.raises(AttributeError, match="they have changed during the run"):
-        _ = model.regret_bound_

@@ -379,10 +379,9 @@ def test_the_regret_of_every_round_is_below_its_bound(learner, mixing):
     rate, bounds = learner.eta0 * (4 if mixing == "scaled" else 1), []
     for r in range(1, 6):
         model.partial_fit(X[order], y[order])
-        regret, bound = model.cumulative_loss_ - r * squared(u), model.regret_bound(u)
+        regret, bound = model.cumulative_loss_ - r * squared(u), model.regret_certificate(u) * 4 / rate
         assert regret <= bound
         assert_allclose(model.weighted_loss_, rate / 4 * model.cumulative_loss_, rtol=1e-10)
-        assert_allclose(bound, model.regret_certificate(u) * 4 / rate, rtol=1e-10)
         bounds.append(bound)
     assert bounds[-1] != bounds[0]
     # one shard in one round is a run; so is a mode in which shards follow one another
@@ -392,7 +391,6 @@ def test_the_regret_of_every_round_is_below_its_bound(learner, mixing):
         DistributedOnline(learner, n_rounds=1, mode="sequential").fit(*lazy(X, y)),
     ):
         assert_allclose(one.regret_certificate(u, 0.3), alone.regret_certificate(u, 0.3), rtol=1e-9)
-        assert_allclose(one.regret_bound(u, intercept=0.3), alone.regret_bound(u, intercept=0.3), rtol=1e-9)
 
 
 def test_shards_and_rows_count_by_their_weights():
@@ -404,11 +402,6 @@ def test_shards_and_rows_count_by_their_weights():
     for s, share in zip(shards(), shares, strict=True):
         left += 3 * share * 0.02 * (weights[s] @ (X[s] @ u - y[s]) ** 2) / 2
     assert model.weighted_loss_ - left <= model.regret_certificate(u)
-    with pytest.raises(ValueError, match="rows count differently, by the shares of shards of unequal weight"):
-        model.regret_bound(u)
-    even = np.repeat([1 / 40, 1 / 10, 1 / 30, 1 / 40], LENGTHS)  # all shards have the weight 1, up to rounding
-    model = DistributedOnline(learner, n_rounds=3, mixing="mean").fit(*lazy(X, y, even))
-    assert model.cumulative_loss_ - 3 * (even @ (X @ u - y) ** 2) / 2 <= model.regret_bound(u)
 
 
 def test_checkpoints_and_pickles_keep_the_certificate(tmp_path):
@@ -420,7 +413,6 @@ def test_checkpoints_and_pickles_keep_the_certificate(tmp_path):
     for model in (resumed, pickle.loads(pickle.dumps(whole)), load_model(tmp_path / "model.zip")):
         assert model.regret_certificate(u, 0.5) == whole.regret_certificate(u, 0.5)
         assert model.weighted_loss_ == whole.weighted_loss_
-    assert resumed.regret_bound(u, 0.5) == whole.regret_bound(u, 0.5)
 
 
 def test_what_has_no_certificate_says_why():
@@ -431,13 +423,13 @@ def test_what_has_no_certificate_says_why():
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
         model.fit(*lazy(X, y)).regret_certificate(X[0])
     sums = DistributedOnline(ForwardRegressor()).fit(*lazy(X, y))
-    assert not hasattr(sums, "regret_certificate") and not hasattr(sums, "regret_bound")
+    assert not hasattr(sums, "regret_certificate")
     with pytest.raises(AttributeError) as error:
         sums.regret_certificate(X[0])
     assert "are sums, which are added up in one round instead of averaged" in str(error.value.__cause__)
     assert not hasattr(DistributedOnline(SGDRegressor(), mode="sequential"), "regret_certificate")
     matrices = DistributedOnline(LogDetMetricLearner(track_regret=True, random_state=0), n_shards=2, n_rounds=2)
-    assert np.isfinite(matrices.fit(X, labels).regret_certificate(np.eye(4))) and not hasattr(matrices, "regret_bound")
+    assert np.isfinite(matrices.fit(X, labels).regret_certificate(np.eye(4)))
 
 
 def test_transformed_chunks_are_arrays_also_under_set_output():

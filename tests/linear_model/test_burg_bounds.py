@@ -73,28 +73,6 @@ def test_a_refused_call_leaves_weights_outside_of_the_new_bound_where_they_were(
     assert_array_equal(model.coef_, other.partial_fit(layout(X), y).coef_)
 
 
-@settings(max_examples=50)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    update=st.sampled_from(UPDATES[:1] + UPDATES[2:]),
-    bounds=st.lists(st.sampled_from([0.05, 0.3, 1.0]), min_size=2, max_size=4),
-)
-def test_the_certificate_holds_for_bounds_that_change_in_mid_stream(seed, update, bounds):
-    rng = np.random.default_rng(seed)
-    model = BurgRegressor(update=update, eta0=0.5, learning_rate="constant", fit_intercept=False, track_regret=True)
-    u = min(bounds) * rng.choice([1.0, 0.5, 1e-3], size=3)
-    weighted_u = 0.0
-    for bound in bounds:
-        model.set_params(upper_bound=bound)
-        for x in rng.choice([0.0, 1.0, 3.0], size=(5, 3)):
-            y = rng.choice([0.0, 1.0, 10.0])
-            model.partial_fit(sparse.csr_array(x[np.newaxis]), [y])
-            assert model.coef_.max() <= bound
-            weighted_u += (model.eta_ if update == "gradient" else 0.5) * (x @ u - y) ** 2 / 2
-    bound = model.regret_certificate(u)
-    assert model.weighted_loss_ - weighted_u <= bound + 1e-9 * (abs(bound) + model.weighted_loss_)
-
-
 @pytest.mark.parametrize("divergence", ["burg", "relative_entropy", "binary_entropy", "squared_euclidean"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_constraints_of_other_estimators_hold_from_the_start(divergence, layout):

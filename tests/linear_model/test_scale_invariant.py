@@ -190,16 +190,6 @@ def test_a_first_target_whose_slope_underflows():
     assert model.t_ == 2
 
 
-def test_bounds_are_for_the_intercept_that_was_learned_whatever_the_parameter_is_now():
-    X, y = growing_stream("absolute_error", np.random.default_rng(3))
-    for learned in (True, False):
-        model = ScaleInvariantRegressor(fit_intercept=learned).partial_fit(X, y)
-        u = [1.0, 0.0, 2.0, 0.0, 0.0], 5.0 * learned
-        bounds = model.regret_certificate(*u), model.regret_bound(*u)
-        model.set_params(fit_intercept=not learned)
-        assert (model.regret_certificate(*u), model.regret_bound(*u)) == bounds
-
-
 def test_bounds_that_are_none_are_refused():
     X, y = [[1.0], [2.0]], [1.0, 2.0]
     for model, match in (
@@ -211,8 +201,6 @@ def test_bounds_that_are_none_are_refused():
     model = ScaleInvariantRegressor(fit_intercept=False).partial_fit(X, y)
     with pytest.raises(ValueError, match="intercept 0"):
         model.regret_certificate([1.0], 1.0)
-    with pytest.raises(ValueError, match="requires one fit_intercept for all rows"):
-        model.set_params(fit_intercept=True).partial_fit(X, y).regret_bound([1.0])
     classes = ScaleInvariantClassifier().partial_fit([[1.0], [2.0], [3.0]], [0, 1, 2], classes=[0, 1, 2])
     assert classes.regret_bound([1.0]).shape == classes.regret_certificate([1.0]).shape == (3,)
     for name in ("weighted_loss_", "regret_bound_", "divergence_"):

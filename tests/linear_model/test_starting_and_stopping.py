@@ -92,7 +92,7 @@ def test_a_held_intercept_is_that_given(line):
     model = one_epoch(ImplicitGDRegressor(fit_intercept=False, track_regret=True)).fit(X, y, intercept_init=[2.5])
     assert model.intercept_ == 2.5
     assert_array_equal(model.predict(X), X @ model.coef_ + 2.5)
-    with pytest.raises(ValueError, match=r"intercept must be that of the run where it was not learned, 2\.5"):
+    with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 2\.5"):
         model.regret_certificate(np.ones(4))
 
 
