@@ -3,10 +3,11 @@
     python -m benchmarks.peers [vectors matrices ...] [--page benchmarks/peers/RESULTS.md] [--results FOLDER]
                                [--tuned] [--metric-learn PYTHON]
 
-Each script runs in a separate process, with one thread of BLAS; the tables that it prints go to the page, below its
-docstring. Speed is stated as ratios measured in one process. A script that fails is named on the page, with its
-error. If only some scripts are given, the other parts of an existing page are unchanged, and so are those that were
-measured on other processors.
+Each script runs in a separate process, with one thread of BLAS; the tables that it prints go to the page, below the
+first line of its docstring. The page is not kept in the repository: `benchmarks/README.md` has what matters of it.
+Speed is stated as ratios measured in one process. A script that fails is named on the page, with its error. If only
+some scripts are given, the other parts of an existing page are unchanged, and so are those that were measured on other
+processors.
 
 The errors on streams, of batch learners and of k-NN, and intervals, take up to hours: their results are stored in
 FOLDER, and not measured again. --tuned and --metric-learn are options of the first and the last, see `streams.py` and

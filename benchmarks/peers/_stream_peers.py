@@ -29,6 +29,18 @@ def nonzeros(row):
     return columns.tolist(), row[0, columns].tolist()
 
 
+class Line:
+    """The next value of a series on the line through the last two."""
+
+    values = (0.0, 0.0)
+
+    def partial_fit(self, row, y, classes=None):
+        self.values = self.values[1], y[0]
+
+    def predict(self, row):
+        return [2 * self.values[1] - self.values[0]]
+
+
 class VowpalWabbit:
     """Linear, a line of text a row; several classes one against the rest."""
 

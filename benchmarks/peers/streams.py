@@ -6,17 +6,17 @@
 
 Data sets that scikit-learn does not include are read from the folder that ONLINEBREGMAN_DATA names, rows with a missing
 value omitted, a column for each value of a column of text; rows are in random order, the same for all, except for two
-series in their order. Columns are "scaled", centred and scaled by the mean and the deviation of the rows before, and
-clipped to 10 deviations; or "raw"; or raw, and the learner standardises them itself (`standardize`). The words of
-messages are TF-IDF, sparse, and not centred. For each classifier: errors in % after the first 2 % of the rows, the mean
-log loss and Brier score over all rows, the calibration error (the mean distance between the largest probability and how
-often that label was right, in ten bins of probabilities), and the time that predicting and learning one row took; for
-each regressor, the mean squared error after the first 2 % of the rows, and the time; targets have mean 0 and deviation
-1.
+series in their order, whose rows have the last two targets as two more columns. Columns are "scaled", centred and
+scaled by the mean and the deviation of the rows before, and clipped to 10 deviations; or "raw"; or raw, and the learner
+standardises them itself (`standardize`). The words of messages are TF-IDF, sparse, and not centred. For each
+classifier: errors in % after the first 2 % of the rows, the mean log loss and Brier score over all rows, the
+calibration error (the mean distance between the largest probability and how often that label was right, in ten bins of
+probabilities), and the time that predicting and learning one row took; for each regressor, the mean squared error after
+the first 2 % of the rows, and the time; targets have mean 0 and deviation 1.
 
-Vowpal Wabbit and river are omitted if they are not installed. --tuned adds the best of 28 settings of SGD and of
-Vowpal Wabbit by the errors on the same stream: seven rates, two schedules, two losses. --results is a file of results:
-those in it are not measured again. Results are printed as they come, and then as tables, see `_stream_tables.py`; with
+Vowpal Wabbit and river are omitted if they are not installed. --tuned adds the best of 28 settings of SGD and of Vowpal
+Wabbit by the errors on the same stream: seven rates, two schedules, two losses. --results is a file of results: those
+in it are not measured again. Results are printed as they come, and then as tables, see `_stream_tables.py`; with
 --tables, those of such a file.
 """
 
@@ -123,6 +123,11 @@ def load(name):
     if issparse(X):
         X.sort_indices()
     return X, y[order]
+
+
+def with_lags(X, y):
+    """The rows of a series, with the last two targets."""
+    return np.column_stack([X, np.r_[0.0, y[:-1]], np.r_[0.0, 0.0, y[:-2]]])
 
 
 def scaled(X):
@@ -251,9 +256,11 @@ def main():
                 print(f"\n{name} is left out: ONLINEBREGMAN_DATA names no folder")
                 continue
             X, y = load(name)
+            line = {"last two values, on a line": peers.Line} if name in SERIES else {}
+            X = with_lags(X, y) if line else X
             runs = [
                 (learner, columns, partial(learn, model, rows, y))
-                for learner, columns, model, rows in settings(learners, X)
+                for learner, columns, model, rows in settings(learners | line, X)
             ]
             for learner, grid in tuned.items() if options.tuned else ():
                 if not issparse(X):
