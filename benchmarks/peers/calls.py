@@ -17,6 +17,7 @@ import _tables as tables
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
@@ -33,11 +34,12 @@ WIDTH, BEFORE = 20, 200
 
 
 def estimators():
-    """An instance of every public estimator."""
+    """An instance of every public estimator, and scikit-learn's SGD."""
     for name in onlinebregman.__all__:
         cls = getattr(onlinebregman, name)
         if inspect.isclass(cls) and issubclass(cls, BaseEstimator):
             yield cls(estimators=EXPERTS[name]) if name in EXPERTS else cls()
+    yield from (SGDClassifier(), SGDRegressor())
 
 
 def stream(estimator, n):
@@ -126,7 +128,8 @@ def main():
         X, y = stream(estimator, BEFORE + options.rows)
         in_block, one = block(estimator, X, y), row_by_row(estimator, X, y)
         weight = row_by_row(estimator, X, y, weighted=True) if has_fit_parameter(estimator, "sample_weight") else None
-        single = row_by_row(estimator, X, y, make_X=lambda x: x.astype(np.float32))
+        ours = type(estimator).__module__.startswith("onlinebregman")  # SGD refuses float32 after float64
+        single = row_by_row(estimator, X, y, make_X=lambda x: x.astype(np.float32)) if ours else None
         listed = None if y is None else row_by_row(estimator, X, y, make_y=np.ndarray.tolist)
         objects, frame = row_by_row(estimator, X, y, lambda x: x.astype(object)), row_by_row(estimator, X, y, as_frame)
         predicted = predictions(estimator, X, y)
