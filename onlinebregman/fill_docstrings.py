@@ -72,7 +72,7 @@ class Sources:
         if isinstance(node, ast.ClassDef):
             bases = tuple(b for b in (self.find(path, base) for base in node.bases) if isinstance(b, type))
             functions = (m for m in node.body if isinstance(m, ast.FunctionDef) and m.name != "__init_subclass__")
-            members = {m.name: self.define(path, m) for m in functions}
+            members = {m.name: self.define(path, m) for m in functions} | self.fields(node)
             value = types.new_class(
                 node.name, bases, exec_body=lambda ns: ns.update(members, __doc__=ast.get_docstring(node))
             )
@@ -97,6 +97,16 @@ class Sources:
         exec(f"def {node.name}({ast.unparse(self.plain(node.args))}): pass", {}, names)
         names[node.name].__doc__ = ast.get_docstring(node)
         return names[node.name]
+
+    @staticmethod
+    def fields(node: ast.ClassDef) -> dict[str, Any]:
+        """The fields of a dataclass that have defaults."""
+        if not any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+            return {}
+        declared = {ast.unparse(n.target): n.value for n in node.body if isinstance(n, ast.AnnAssign)}
+        literals = {name: value for name, value in declared.items() if isinstance(value, ast.Constant | ast.Tuple)}
+        fields = {name: ast.literal_eval(value) for name, value in literals.items()}
+        return {"__annotations__": dict.fromkeys(fields), **fields}
 
     @staticmethod
     def plain(arguments: ast.arguments) -> ast.arguments:

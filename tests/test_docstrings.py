@@ -162,6 +162,30 @@ def test_a_method_takes_entries_from_fit_and_from_what_is_common():
     assert "self : object\n    The estimator." in inspect.getdoc(Base.fit)
 
 
+def test_fields_have_defaults_and_a_whole_section_is_that_of_a_relative():
+    class Data(Base):
+        """Data.
+
+        Parameters
+        ----------
+        {alpha}
+        size : int
+            Its size.
+        """
+
+        alpha: float | None = None
+        size: int = 3
+
+        def fit(self, X, y=None):
+            """Learn.
+
+            {Returns}
+            """
+
+    assert "alpha : float or None, default=None\n" in Data.__doc__ and "size : int, default=3\n" in Data.__doc__
+    assert inspect.getdoc(Data.fit) == "Learn.\n\nReturns\n-------\nself : object\n    The estimator."
+
+
 def test_a_function_takes_entries_from_what_it_is_described_by():
     @described_by(Derived, Base.fit)
     def function(alpha=2.0, X=()):

@@ -1,9 +1,10 @@
-"""Code shared by displays: axes to plot on, and checks of input."""
+"""The base of all displays: data of a plot, axes, lines and legends."""
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,10 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from .._online.docs import DocumentedMixin
 
 Array = NDArray[np.float64]
+Style = dict[str, Any] | None
+_KEYWORD = Parameter.KEYWORD_ONLY
 
 
 class Display(DocumentedMixin):
-    """Holds the data of a plot; `plot` draws it.
+    """Holds the data of a plot; `plot` draws it. Subclasses are dataclasses.
 
     Parameters
     ----------
@@ -29,6 +32,25 @@ class Display(DocumentedMixin):
         The figure of the plot.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Class methods show the arguments of `plot`, which they pass on, among their own."""
+        super().__init_subclass__(**kwargs)
+        of_plot = [parameter.replace(kind=_KEYWORD) for parameter in [*signature(cls.plot).parameters.values()][1:]]
+        functions: list[Any] = [member.__func__ for member in vars(cls).values() if isinstance(member, classmethod)]
+        for function in functions:
+            *own, last = signature(function).parameters.values()
+            if last.name == "how":
+                function.__signature__ = signature(function).replace(parameters=[*own, *of_plot])
+
+    _vectors: ClassVar[tuple[str, ...]] = ()  # with a number for each point; None if there are none
+
+    def __post_init__(self) -> None:
+        n_points: int | None = None
+        for key in self._vectors:
+            if getattr(self, key) is not None:
+                setattr(self, key, as_curve(key, getattr(self, key), n_points))
+                n_points = len(getattr(self, key))
+
     def plot(self, ax: Any = None) -> Self:
         """Draw.
 
@@ -42,6 +64,8 @@ class Display(DocumentedMixin):
             Passed on to `Axes.plot`; overrides the defaults.
         bar_kw : dict or None
             Passed on to `Axes.barh`.
+        **how : dict
+            Arguments of `plot`.
         estimator : fitted ParameterFreeRegressor or ParameterFreeClassifier
             The model whose predictions are explained.
         target : object
@@ -61,14 +85,26 @@ class Display(DocumentedMixin):
         self.figure_ = self.ax_.figure
         return self.ax_
 
-    def _explain(self) -> None:
-        """Draw a legend if there are labels."""
+    def _line(self, x: ArrayLike, y: ArrayLike | None, style: Style = None, **usual: Any) -> Any:
+        """A line through these points in a style other than the usual one; None without values."""
+        return None if y is None else self.ax_.plot(x, y, **usual | (style or {}))[0]
+
+    def _close(self, **labels: Any) -> Self:
+        """Label the axes, and draw a legend if there are labels for it."""
+        self.ax_.set(**labels)
         if self.ax_.get_legend_handles_labels()[0]:
             self.ax_.legend()
+        return self
+
+    @classmethod
+    def _check(cls, how: dict[str, Any]) -> None:
+        """Before anything is computed: is matplotlib there, and are these arguments of `plot`?"""
+        cls._pyplot()
+        signature(cls.plot).bind(cls, **how)
 
     @classmethod
     def _pyplot(cls) -> Any:
-        """matplotlib's pyplot; class methods import it before they compute anything."""
+        """matplotlib's pyplot, which is imported on drawing."""
         try:
             import matplotlib.pyplot as pyplot
         except ImportError as error:
@@ -89,17 +125,11 @@ def column_number(feature: int | str, names: list[str]) -> int:
     return int(feature)
 
 
-def as_curve(name: str, values: ArrayLike, like: Array | None = None) -> Array:
-    """A vector of numbers, as long as another; NaN is a gap."""
+def as_curve(name: str, values: ArrayLike, n_points: int | None = None) -> Array:
+    """A vector of this many numbers; NaN is a gap."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):
         raise ValueError(f"{name} must be a vector of at least one number; got shape {values.shape}.")
-    if like is not None and len(values) != len(like):
-        raise ValueError(f"{name} must have a number for each of the {len(like)} points; got {len(values)}.")
+    if n_points not in (None, len(values)):
+        raise ValueError(f"{name} must have a number for each of the {n_points} points; got {len(values)}.")
     return values
-
-
-def points(n_rows: int, n_points: int) -> NDArray[np.intp]:
-    """At most this many row numbers, evenly spaced, up to the last."""
-    n_points = min(n_points, n_rows)
-    return np.arange(1, n_points + 1) * n_rows // n_points

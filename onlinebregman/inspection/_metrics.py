@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._online.types import MatrixLike
 from .._online.validation import check_dense_rows, dense
-from ._base import Array, Display, column_number
+from ._base import Array, Display, Style, column_number
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MetricDisplay(Display):
     """Points at the same learned distance from a centre: ellipses, with Euclidean circles of the same area.
 
@@ -40,66 +42,48 @@ class MetricDisplay(Display):
     Attributes
     ----------
     {ax_, figure_}
-    ellipses_ : list of matplotlib Ellipse
-        Those of the metric.
-    circles_ : list of matplotlib Ellipse
-        Those of the Euclidean metric.
+    ellipses_, circles_ : list of matplotlib Ellipse
+        Those of the metric, and of the Euclidean one.
     points_ : list of matplotlib Line2D
         The rows, one line per label.
-
-    See Also
-    --------
-    sklearn.inspection.DecisionBoundaryDisplay : What a classifier makes of two features.
 
     Examples
     --------
     >>> import numpy as np
     >>> from onlinebregman import LogDetMetricLearner
     >>> from onlinebregman.inspection import MetricDisplay
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(300) % 2
-    >>> X = np.column_stack([y + 0.2 * rng.normal(size=300), rng.normal(size=300)])  # the second is noise
-    >>> learner = LogDetMetricLearner(random_state=0).fit(X, y)
-    >>> display = MetricDisplay.from_estimator(learner, X, y)
-    >>> ellipse, circle = display.ellipses_[0], display.circles_[0]
-    >>> bool(max(ellipse.width, ellipse.height) > 2 * circle.width)
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = X[:, 0] > 0  # the second is noise
+    >>> display = MetricDisplay.from_estimator(LogDetMetricLearner(random_state=0).fit(X, y), X, y)
+    >>> bool(display.metric[0, 0] > 2 * display.metric[1, 1])
     True
     """
 
-    def __init__(
-        self,
-        *,
-        metric: ArrayLike,
-        centers: ArrayLike | None = None,
-        radius: float = 1.0,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        feature_names: tuple[str, str] = ("feature 0", "feature 1"),
-    ) -> None:
-        self.metric: Array = np.asarray(metric, dtype=np.float64)
-        if self.metric.shape != (2, 2) or not np.allclose(self.metric, self.metric.T):
-            raise ValueError(f"metric must be a symmetric matrix of two features; got shape {self.metric.shape}.")
-        if not np.linalg.eigvalsh(self.metric)[0] > 0:
+    metric: ArrayLike
+    centers: ArrayLike | None = None
+    radius: float = 1.0
+    X: ArrayLike | None = None
+    y: ArrayLike | None = None
+    feature_names: tuple[str, str] = ("feature 0", "feature 1")
+
+    def __post_init__(self) -> None:
+        self.metric = W = np.asarray(self.metric, dtype=np.float64)
+        if W.shape != (2, 2) or not np.allclose(W, W.T):
+            raise ValueError(f"metric must be a symmetric matrix of two features; got shape {W.shape}.")
+        if not np.linalg.eigvalsh(W)[0] > 0:
             raise ValueError(
                 "The metric is not positive definite: different rows have distance 0, and its circles are unbounded. "
                 "Choose other features."
             )
-        if not (np.isfinite(radius) and radius > 0):
-            raise ValueError(f"radius must be a positive number; got {radius!r}.")
-        self.centers = np.zeros((1, 2)) if centers is None else np.asarray(centers, dtype=np.float64)
-        self.X = None if X is None else np.asarray(X, dtype=np.float64)
-        for name, rows in (("centers", self.centers), ("X", self.X)):
-            if rows is not None and (rows.ndim != 2 or rows.shape[1] != 2):
-                raise ValueError(f"{name} must be rows of two features; got shape {rows.shape}.")
-        self.y = None if y is None else np.asarray(y)
+        if not (np.isfinite(self.radius) and self.radius > 0):
+            raise ValueError(f"radius must be a positive number; got {self.radius!r}.")
+        self.centers = _rows_of_two("centers", np.zeros((1, 2)) if self.centers is None else self.centers)
+        self.X = None if self.X is None else _rows_of_two("X", self.X)
+        self.y = None if self.y is None else np.asarray(self.y)
         if self.y is not None and (self.X is None or len(self.X) != len(self.y)):
             raise ValueError("y are the labels of the rows X; give one for each.")
-        self.radius: float = float(radius)
-        self.feature_names = feature_names
 
-    def plot(
-        self, ax: Any = None, *, point_kw: dict[str, Any] | None = None, ellipse_kw: dict[str, Any] | None = None
-    ) -> Self:
+    def plot(self, ax: Any = None, *, point_kw: Style = None, ellipse_kw: Style = None) -> Self:
         """Plot rows, ellipses and circles.
 
         Parameters
@@ -110,37 +94,33 @@ class MetricDisplay(Display):
         ellipse_kw : dict or None, default=None
             Passed on to `matplotlib.patches.Ellipse` for the learned metric.
 
-        Returns
-        -------
-        {display}
+        {Returns}
         """
         ax = self._open(ax)
         from matplotlib.patches import Ellipse
 
-        self.points_ = []
+        self.points_, self.ellipses_, self.circles_ = [], [], []
         if self.X is not None:
-            labels = np.zeros(len(self.X)) if self.y is None else self.y
+            rows = np.asarray(self.X)
+            labels = np.zeros(len(rows)) if self.y is None else np.asarray(self.y)
             for label in np.unique(labels):
-                style: dict[str, Any] = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
-                style |= {} if self.y is None else {"label": str(label)}
-                self.points_ += ax.plot(*self.X[labels == label].T, **style | (point_kw or {}))
-        values, directions = np.linalg.eigh(self.metric)
+                usual: dict[str, Any] = {"marker": ".", "linestyle": "", "alpha": 0.6, "zorder": 1}
+                usual |= {} if self.y is None else {"label": str(label)}
+                x, y = rows[labels == label].T
+                self.points_.append(self._line(x, y, point_kw, **usual))
+        values, directions = np.linalg.eigh(np.asarray(self.metric))
         widths = 2 * self.radius * np.sqrt(np.sqrt(values.prod()) / values)  # a circle has 2 radius twice
         angle = float(np.degrees(np.arctan2(directions[1, 0], directions[0, 0])))
-        usual: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 2.0, "zorder": 3}
-        names: list[str | None] = ["learned metric", "Euclidean"]
-        self.ellipses_, self.circles_ = [], []
-        for center in self.centers:
-            style = usual | {"label": names[0]} | (ellipse_kw or {})
-            self.ellipses_.append(ax.add_patch(Ellipse(tuple(center), *widths, angle=angle, **style)))
-            style = usual | {"label": names[1], "linewidth": 1.2, "linestyle": "--"}
-            self.circles_.append(ax.add_patch(Ellipse(tuple(center), 2 * self.radius, 2 * self.radius, **style)))
-            names = [None, None]  # one entry each in the legend
+        outline: dict[str, Any] = {"fill": False, "edgecolor": "black", "zorder": 3}
+        learned = outline | {"linewidth": 2.0, "angle": angle, "label": "learned metric"} | (ellipse_kw or {})
+        euclidean = outline | {"linewidth": 1.2, "linestyle": "--", "label": "Euclidean"}
+        for center in np.asarray(self.centers):
+            self.ellipses_.append(ax.add_patch(Ellipse(center, *widths, **learned)))
+            self.circles_.append(ax.add_patch(Ellipse(center, 2 * self.radius, 2 * self.radius, **euclidean)))
+            learned["label"] = euclidean["label"] = None  # one entry each in the legend
         ax.autoscale_view()
         ax.set_aspect("equal", adjustable="datalim")
-        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        self._explain()
-        return self
+        return self._close(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
 
     @classmethod
     def from_estimator(
@@ -152,9 +132,7 @@ class MetricDisplay(Display):
         features: tuple[int | str, int | str] = (0, 1),
         radius: float | None = None,
         feature_names: tuple[str, str] | None = None,
-        ax: Any = None,
-        point_kw: dict[str, Any] | None = None,
-        ellipse_kw: dict[str, Any] | None = None,
+        **how: Any,
     ) -> Self:
         """Plot the learned metric in two of its features.
 
@@ -175,13 +153,11 @@ class MetricDisplay(Display):
             Of the circles. None: half the standard deviation of the two columns, or 1 if there is none.
         feature_names : tuple of two str or None, default=None
             None: those seen by the learner, or column numbers.
-        {ax, point_kw, ellipse_kw}
+        {**how}
 
-        Returns
-        -------
-        {display}
+        {Returns}
         """
-        cls._pyplot()
+        cls._check(how)
         check_is_fitted(estimator)
         learner = getattr(estimator, "metric_", estimator)
         if not hasattr(learner, "get_mahalanobis_matrix"):
@@ -205,4 +181,11 @@ class MetricDisplay(Display):
             radius = 1.0 if rows is None else float(rows.std(axis=0).mean()) / 2 or 1.0
         return cls(
             metric=W[np.ix_(chosen, chosen)], centers=centers, radius=radius, X=rows, y=y, feature_names=feature_names
-        ).plot(ax, point_kw=point_kw, ellipse_kw=ellipse_kw)
+        ).plot(**how)
+
+
+def _rows_of_two(name: str, rows: ArrayLike) -> Array:
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 2:
+        raise ValueError(f"{name} must be rows of two features; got shape {rows.shape}.")
+    return rows

@@ -1,5 +1,6 @@
 """Displays draw the numbers of the models, raise errors for invalid input, and import matplotlib on drawing."""
 
+import inspect
 import subprocess
 import sys
 
@@ -396,6 +397,12 @@ def test_curves_have_a_number_for_each_point():
         LearningRateDisplay(eta0s=[1.0], losses=[[1.0]])
     with pytest.raises(ValueError, match="give a row for each"):
         ExpertWeightsDisplay(n_rows=[1, 2], weights=np.ones((3, 2)))
+
+
+def test_class_methods_show_and_check_the_arguments_of_plot():
+    assert [*inspect.signature(RegretDisplay.from_estimator).parameters][-3:] == ["ax", "name", "line_kw"]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'windows'"):
+        RegretDisplay.from_estimator(None, None, windows=True)  # before anything is computed
 
 
 def test_matplotlib_is_imported_when_something_is_drawn():
