@@ -168,12 +168,10 @@ def test_fields_have_defaults_and_a_whole_section_is_that_of_a_relative():
 
         Parameters
         ----------
-        {alpha}
         size : int
             Its size.
         """
 
-        alpha: float | None = None
         size: int = 3
 
         def fit(self, X, y=None):
@@ -182,7 +180,7 @@ def test_fields_have_defaults_and_a_whole_section_is_that_of_a_relative():
             {Returns}
             """
 
-    assert "alpha : float or None, default=None\n" in Data.__doc__ and "size : int, default=3\n" in Data.__doc__
+    assert "size : int, default=3\n" in Data.__doc__
     assert inspect.getdoc(Data.fit) == "Learn.\n\nReturns\n-------\nself : object\n    The estimator."
 
 

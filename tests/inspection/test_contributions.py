@@ -1,7 +1,5 @@
 """Contributions of columns are drawn as a model explains them."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from mixed_rows import mixed
@@ -88,9 +86,9 @@ def test_models_that_explain_nothing_and_wrong_shapes_are_refused():
     with pytest.raises(ValueError, match="no explain"):
         ContributionDisplay.from_estimator(ForwardRegressor().fit(X, y), X, feature=0)
     several = ParameterFreeRegressor(random_features=0, thresholds=False).fit(X, np.c_[y, y])
-    for draw in (TermImportanceDisplay.from_estimator, partial(ContributionDisplay.from_estimator, feature=0)):
+    for display, more in (TermImportanceDisplay, {}), (ContributionDisplay, {"feature": 0}):
         with pytest.raises(ValueError, match="has 2 outputs"):
-            draw(several, X)
+            display.from_estimator(several, X, **more)
     for values, contributions in (([[0, 1]], [1.0]), ([[]], []), ([[0, 1], [0]], [1.0, 2.0])):
         with pytest.raises(ValueError, match="shape"):
             ContributionDisplay(names=["a"] * len(values), values=values, contributions=contributions)

@@ -218,8 +218,7 @@ def test_models_without_rates_and_mixtures_have_a_regret():
         assert_allclose(display.bound[-1], mixture.regret_bound_)
         assert (display.regret <= display.bound).all()
         assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["mixed", "mixed: bound"]
-    densities = RegretDisplay.from_estimator(DensityMixture(), X)
-    assert densities.bound[-1] == DensityMixture().partial_fit(X).regret_bound_
+    assert RegretDisplay.from_estimator(DensityMixture(), X).bound[-1] == DensityMixture().partial_fit(X).regret_bound_
 
 
 @pytest.mark.parametrize("mixing", ["mean", "scaled"])

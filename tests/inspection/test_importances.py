@@ -1,6 +1,5 @@
 """Terms are ranked by the contributions that a model explains."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,10 +13,9 @@ def stream(seed=0):
     return X, np.where((X[:, 0] > 0.5) == (X[:, 2] > 0.5), 2.0, 0.0) + X[:, 1]
 
 
-def test_the_largest_terms_in_order():
+def test_the_largest_terms_in_order(ax):
     X, y = stream()
     model = ParameterFreeRegressor().fit(X, y)
-    ax = plt.figure().add_subplot()
     display = TermImportanceDisplay.from_estimator(model, X[:300], max_terms=2, ax=ax)
     assert display.terms == ["x0 x2", "x1"] and display.ax_ is ax
     found = model.explain(X[:300])
