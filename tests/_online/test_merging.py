@@ -142,6 +142,8 @@ def test_statistics_add_up_to_those_of_one_pass(estimator, run, rows, learn, out
         pytest.skip("its metric depends on where the weights were")
     whole, mixed = learn(clone(estimator), X, y), start._merged(parts, shares)
     assert_alike(output(mixed, X), output(whole, X))
+    if hasattr(whole, "offline_loss_"):  # whose sums are about another origin for each part
+        assert mixed.offline_loss_ == pytest.approx(whole.offline_loss_)
 
 
 @pytest.mark.only(where=mixes)

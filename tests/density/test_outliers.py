@@ -106,6 +106,12 @@ def test_it_ranks_outliers():
     assert (model.predict(rows)[frauds] == -1).mean() > 0.7 > 0.05 > (model.predict(rows)[~frauds] == -1).mean()
 
 
+@pytest.mark.parametrize("nu", [0.0, 1.0, 1.5, np.nan])
+def test_a_fraction_is_between_none_and_all(nu):
+    with pytest.raises(ValueError, match="'nu' parameter of DensityOutlierDetector must be"):
+        DensityOutlierDetector(nu=nu).partial_fit(X)
+
+
 def test_before_ten_rows_all_are_inliers():
     model = DensityOutlierDetector().partial_fit(X[:UNSCORED])
     assert model.offset_ == -np.inf
