@@ -1,10 +1,10 @@
-# make demo             see the package do its job on real data
-# make test             lint, types, tests, and the examples of the documentation
-# make test-exhaustive  the tests of every combination, which `make test` leaves out
-# make torture          10^5 steps of every estimator at rates and on rows of any size: takes hours
-# make test-lowest      run the tests with the oldest dependencies that pyproject.toml allows
-# make sanitize         run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)
-# make docs             build the documentation into docs/_build/html
+# make demo         see the package do its job on real data
+# make test         lint, types, golden numbers, and two cases of every test: five minutes
+# make test-all     every case of every test, and the examples of the documentation
+# make test-lowest  what `make test` runs, with the oldest dependencies that pyproject.toml allows
+# make sanitize     run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)
+# make docs         build the documentation into docs/_build/html
+# make torture      10^5 steps of every estimator at rates and on rows of any size: takes hours
 #
 # Each makes its own virtual environment the first time; after that it needs no network.
 
@@ -25,44 +25,38 @@ PIP_PACKAGE = $(PIP_INSTALL) --no-build-isolation --no-deps --no-index
 
 PYTEST = pytest -q -n logical --dist worksteal $(PYTEST_ARGS)
 
-.PHONY: demo test types examples test-exhaustive torture test-lowest sanitize docs clean
+.PHONY: demo test test-all torture test-lowest sanitize docs clean
 
 demo: $(VENV)/installed-plot
 	$(BIN)/python -P -m onlinebregman demo
 
-test: $(VENV)/installed-test $(VENV)/requirements-docs
+test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(MAKE) --no-print-directory -j 2 types examples
+	$(BIN)/mypy
 	$(BIN)/$(PYTEST)
 	@echo "All is well. Tests that xfailed are checks of scikit-learn that shuffle the rows of a stream."
 
-# Each takes one core.
-types: $(VENV)/installed-test
-	$(BIN)/mypy
-
-examples: $(VENV)/installed-test $(VENV)/requirements-docs
+test-all: $(VENV)/installed-test $(VENV)/requirements-docs
 	MPLBACKEND=Agg $(BIN)/python -P -m sphinx -q -W -j auto -D plot_gallery=0 -b doctest docs docs/_build/doctest
-
-test-exhaustive: $(VENV)/installed-test
-	$(BIN)/$(PYTEST) -m exhaustive
+	$(BIN)/$(PYTEST) --all
 
 torture: $(VENV)/installed-test
-	ONLINEBREGMAN_TORTURE_STEPS=100000 $(BIN)/$(PYTEST) -m exhaustive tests/contracts/test_torture_all.py
+	ONLINEBREGMAN_TORTURE_STEPS=100000 $(BIN)/$(PYTEST) --all tests/contracts/test_torture_all.py -k many_steps
 
-# What depends on the versions is what the package calls, and how it is compiled: few examples of each law show it. Texts
-# and their layout do not; neither does how work is distributed, by a dask that is no older here than in `make test`.
+# What depends on the versions is what the package calls, and how it is compiled. Texts and their layout do not; neither
+# does how work is distributed, by a dask that is no older here than in `make test`.
 NO_VERSIONS = test_layout test_docstrings test_filled_docstrings test_gallery contracts/test_torture_all dask/test_cluster \
 	dask/test_distributed dask/test_faults
 test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test
-	ONLINEBREGMAN_EXAMPLES=5 $(abspath $(VENV)-lowest)/bin/$(PYTEST) $(NO_VERSIONS:%=--ignore=tests/%.py)
+	$(abspath $(VENV)-lowest)/bin/$(PYTEST) $(NO_VERSIONS:%=--ignore=tests/%.py)
 
 # Python itself leaks on purpose, and its allocator would hide what lies behind a buffer.
 sanitize: $(VENV)-sanitize/installed
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 PYTHONMALLOC=malloc \
-		PYTHONPATH=$(abspath $(VENV)-sanitize) $(BIN)/python -P -m $(PYTEST) \
+		PYTHONPATH=$(abspath $(VENV)-sanitize) $(BIN)/python -P -m $(PYTEST) --all \
 		$(addprefix tests/_kernels/,geometries learners losses matrices rows) tests/contracts/test_fuzz.py
 
 # A folder with the package alone, which comes before what the environment has. -O1 -g1 compiles in a third of the time

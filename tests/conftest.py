@@ -49,7 +49,12 @@ LEFT_OUT_OF_TRANSFORMERS = [
 ]
 
 
+def pytest_addoption(parser):
+    parser.addoption("--all", action="store_true", help="every case of each test, and the tests marked as exhaustive")
+
+
 def pytest_configure(config):
+    config.option.all |= any("[" in name for name in config.invocation_params.args)  # a case that is named is run
     config.pluginmanager.register(overhead)
 
 
@@ -121,27 +126,16 @@ def is_default(estimator):
     return repr(estimator) in default_names()
 
 
-def marks_of_variants(estimator):
-    """Tests of configurations other than the defaults are marked as exhaustive."""
-    return [] if is_default(estimator) else [pytest.mark.exhaustive]
-
-
 def suited_configurations(metafunc):
-    """(configuration, name, marks) of the estimators selected by the test's fixtures and its marks `only`."""
+    """(configuration, name) of the estimators selected by the test's fixtures and its marks `only`."""
     wanted = [SUITED[name] for name in metafunc.fixturenames if name in SUITED]
     wanted += [mark.kwargs["where"] for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 1]
-    with_variants = getattr(metafunc.module, "WITH_VARIANTS", True)
+    with_variants = metafunc.config.option.all and getattr(metafunc.module, "WITH_VARIANTS", True)
     return [
-        (estimator, name, marks_of_variants(estimator))
+        (estimator, name)
         for estimator, name in named_configurations()
         if all(suits(estimator) for suits in wanted) and (with_variants or name in default_names())
     ]
-
-
-def run(values, metafunc):
-    """The parameters whose tests are run: to make the exhaustive ones, half of all, and drop them takes seconds."""
-    everything = metafunc.config.option.markexpr != "not exhaustive"
-    return [value for value in values if everything or pytest.mark.exhaustive not in value.marks]
 
 
 def pytest_generate_tests(metafunc):
@@ -149,45 +143,41 @@ def pytest_generate_tests(metafunc):
 
     A test marked `only(where=f)` is made for the estimators of which `f(estimator)` is true; one that is marked
     `only(where=f, name=values)`, for the pairs of an estimator and a value of which `f(estimator, value)` is true.
-    A module whose tests do not depend on parameters says so: WITH_VARIANTS = False. Tests of other than the default
-    configuration of an estimator are `exhaustive`. Tests of other packages have estimators of their own.
+    A module whose tests do not depend on parameters says so: WITH_VARIANTS = False. Without `--all` there are default
+    configurations only. Tests of other packages have estimators of their own.
     """
     if metafunc.definition.path.parent.name.endswith("_shim"):
         return
+    checked = CHECKED_VARIANTS if metafunc.config.option.all else {}
     if "check" in metafunc.fixturenames:
         # every xfail here is strict: pyproject sets xfail_strict
         mark = estimator_checks.parametrize_with_checks(
-            list(configurations(CHECKED_VARIANTS)), expected_failed_checks=expected_failures
+            list(configurations(checked)), expected_failed_checks=expected_failures
         )
-        (names, values), pairs = mark.args, []
-        for value in values:  # plain pairs, and parameters with a mark
-            pair, marks = (value.values, value.marks) if hasattr(value, "marks") else (value, ())
-            pairs.append(pytest.param(*pair, marks=[*marks, *marks_of_variants(pair[0])]))
-        metafunc.parametrize(names, run(pairs, metafunc), **{**mark.kwargs, "ids": functools.cache(mark.kwargs["ids"])})
+        metafunc.parametrize(*mark.args, **{**mark.kwargs, "ids": functools.cache(mark.kwargs["ids"])})
     elif "left_out" in metafunc.fixturenames:
         pairs = [
             (estimator, name)
-            for estimator in configurations(CHECKED_VARIANTS)
+            for estimator in configurations(checked)
             for name in LEFT_OUT + (LEFT_OUT_OF_TRANSFORMERS if hasattr(estimator, "transform") else [])
             if hasattr(estimator_checks, name)  # older versions lack some
         ]
-        values = [pytest.param(e, name, id=f"{e}-{name}", marks=marks_of_variants(e)) for e, name in pairs]
-        metafunc.parametrize("estimator, left_out", run(values, metafunc))
+        metafunc.parametrize("estimator, left_out", pairs, ids=[f"{estimator}-{name}" for estimator, name in pairs])
     elif "estimator" in metafunc.fixturenames:
         suited = suited_configurations(metafunc)
         paired = [mark for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 2]
         if not paired:
-            values = [pytest.param(estimator, id=name, marks=marks) for estimator, name, marks in suited]
-            return metafunc.parametrize("estimator", run(values, metafunc), indirect=True)
+            values = [pytest.param(estimator, id=name) for estimator, name in suited]
+            return metafunc.parametrize("estimator", values, indirect=True)
         (mark,) = paired
         ((name, values),) = ((key, given) for key, given in mark.kwargs.items() if key != "where")
         values = [
-            pytest.param(estimator, value, id=f"{id}-{value}", marks=marks)
-            for estimator, id, marks in suited
+            pytest.param(estimator, value, id=f"{id}-{value}")
+            for estimator, id in suited
             for value in values
             if mark.kwargs["where"](estimator, value)
         ]
-        metafunc.parametrize(f"estimator, {name}", run(values, metafunc), indirect=["estimator"])
+        metafunc.parametrize(f"estimator, {name}", values, indirect=["estimator"])
 
 
 @pytest.fixture

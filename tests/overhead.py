@@ -1,4 +1,4 @@
-"""The same tests in less time: what takes long in the tools around them is left out.
+"""The tests in less time: few cases of each without `--all`, and less of what takes long in the tools around them.
 
 A plugin of pytest, which conftest.py registers.
 """
@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import types
+import zlib
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from hypothesis import is_hypothesis_test, settings
 # The most examples that a law is tested with for each of its parameters, such as losses, and for all of them.
 MOST = int(os.environ.get("ONLINEBREGMAN_EXAMPLES", 10**6))
 FEWEST, ALTOGETHER = 10, 400
+# Without `--all`: cases of a test, and examples of all cases of a law.
+CASES, EXAMPLES = 2, 12
 
 
 def pytest_collection(session):
@@ -27,16 +30,46 @@ def pytest_collection(session):
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
     """The more parameters a law is tested for, the fewer examples each needs: they are different ones."""
+    if not metafunc.config.option.all:
+        keep_few_cases(metafunc)
     law = metafunc.function
     if is_hypothesis_test(law):
         own = law._hypothesis_internal_use_settings
-        most = min(max(FEWEST, ALTOGETHER // max(len(metafunc._calls), 1)), MOST)
+        fewest, altogether = (FEWEST, ALTOGETHER) if metafunc.config.option.all else (1, EXAMPLES)
+        most = min(max(fewest, altogether // max(len(metafunc._calls), 1)), MOST)
         law._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, most))
 
 
-def pytest_collection_modifyitems(items):
+def keep_few_cases(metafunc):
+    """Cases in a list of all combinations: the name decides on the first, so that like tests take different ones.
+
+    Of a test of estimators one for each of them is kept, of scikit-learn's checks each.
+    """
+    definition, cases, kept = metafunc.definition, {}, []
+    shim = definition.path.parent.name.endswith("_shim")
+    for call in metafunc._calls:
+        whose = [] if shim else [call.params.get(name) for name in ("estimator", "check")]
+        cases.setdefault(tuple(map(id, whose)), []).append(call)
+    for some in cases.values():
+        usual = [call for call in some if not call.marks] or some  # neither skipped nor expected to fail
+        first, n = zlib.crc32((definition.nodeid + some[0].id).encode()), len(usual)
+        most = min(n, CASES if len(cases) == 1 else 1)
+        kept += [usual[(first + round(0.618 * n) * k) % n] for k in range(most)]  # apart in each parameter
+    metafunc._calls[:] = kept
+
+
+def pytest_collection_modifyitems(config, items):
     """The longest tests come first, as the last ones keep one processor only."""
+    if not config.option.all:
+        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
     items.sort(key=lambda item: "test_the_scripts_run" not in item.name)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.option.all:
+        terminalreporter.write_line(f"At most {CASES} cases of each test were run: --all runs all.")
 
 
 def pytest_collection_finish(session):

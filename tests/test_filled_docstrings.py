@@ -80,6 +80,7 @@ def test_those_are_the_files_that_are_installed(filled):
         assert (INSTALLED / path.relative_to(filled)).read_bytes() == path.read_bytes()
 
 
+@pytest.mark.exhaustive
 def test_editors_show_what_help_shows(filled, plain_python):
     folder = filled.parent
     project = jedi.Project(folder, sys_path=[str(folder)])

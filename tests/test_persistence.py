@@ -164,17 +164,12 @@ WAYS = [
     through_deepcopy,
     through_copy,
 ]
-RARE = [  # they handle arrays like `through_buffers`, `through_memmap` and `through_save_model`
-    through_dask,
-    through_joblib,
-    through_memmap_and_save_model,
-]
 
 
 # --- estimators -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("through", [pytest.param(way, marks=[pytest.mark.exhaustive] * (way in RARE)) for way in WAYS])
+@pytest.mark.parametrize("through", WAYS)
 def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(
     estimator, rows, learn, through, tmp_path, learned, output, state
 ):

@@ -187,11 +187,7 @@ def test_the_theorem_for_losses_of_bounded_slope(name, update, loss, seed, n, ho
 
 @pytest.mark.parametrize("name", THEORY)
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize(
-    "loss",
-    [SquaredLoss(), LogisticLoss(), pytest.param(EpsilonInsensitiveLoss(0.2), marks=pytest.mark.exhaustive)],
-    ids=repr,
-)
+@pytest.mark.parametrize("loss", [SquaredLoss(), LogisticLoss(), EpsilonInsensitiveLoss(0.2)], ids=repr)
 @settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),

@@ -437,6 +437,7 @@ def test_a_rate_that_is_not_positive_is_refused_first_and_in_mid_stream(estimato
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_threads_may_predict_with_one_model_at_once(estimator, rows, learn, output):
     X, y = rows
     learn(estimator, X, y)

@@ -39,9 +39,9 @@ def says_the_same(output, state):
 
 
 def usual(names, *often):
-    """The names for `parametrize`: those that are tested often, and all others, which are exhaustive."""
+    """The names for `parametrize`: the usual ones, and all others."""
     others = [name for name in names if name not in often]
-    return [pytest.param(often, id="often"), pytest.param(others, id="others", marks=pytest.mark.exhaustive)]
+    return [pytest.param(often, id="often"), pytest.param(others, id="others")]
 
 
 def spread_out(X):
@@ -355,9 +355,7 @@ def concerns(estimator, fault):
 
 
 @pytest.mark.parametrize(
-    "forms",
-    [["array"], pytest.param(["csr", "float32", "list", "fortran", "frame"], marks=pytest.mark.exhaustive)],
-    ids=["arrays", "other forms"],
+    "forms", [["array"], ["csr", "float32", "list", "fortran", "frame"]], ids=["arrays", "other forms"]
 )
 def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, learn, forms, untouched, learned):
     X, y = rows

@@ -106,6 +106,7 @@ def test_others_name_the_remedy(estimator, rows, unchanged):
         estimator.fit(X, Y)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.only(where=has_several_outputs)
 def test_outputs_are_learned_together_or_not_at_all(estimator, several, learned, unchanged, tmp_path):
     """Whatever the cut, with weights of zero, over copies and files, and after calls that were refused."""

@@ -1,6 +1,6 @@
 """Every public estimator, many steps at rates and on rows of any size: in its domain and finite, or an error.
 
-By default some hundred steps of default configurations, in `make test-exhaustive` 10^4 of all, and 200 where a step
+By default some hundred steps of default configurations, with `--all` 10^4 of all, and 200 where a step
 takes Python's time. `make torture` makes 10^5 of each, which takes hours.
 """
 

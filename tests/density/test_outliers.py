@@ -99,7 +99,7 @@ def test_it_follows_a_drift():
 
 
 def test_it_ranks_outliers():
-    frauds = RNG.uniform(size=500) < 0.05
+    frauds = np.random.default_rng(1).uniform(size=500) < 0.05
     rows = X[:500] + 4.0 * frauds[:, np.newaxis] * [1.0, 100.0, 0.01]
     model = DensityOutlierDetector(nu=0.05).partial_fit(rows)
     assert roc_auc_score(frauds, -model.decision_function(rows)) > 0.98

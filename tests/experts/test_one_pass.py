@@ -159,6 +159,7 @@ class Halved(SquaredLoss):
     ],
     ids=lambda experts: experts[0][0],
 )
+@pytest.mark.exhaustive
 def test_experts_whose_scores_are_not_their_forecasts_learn_by_themselves(experts):
     model = ExpertMixtureRegressor([*experts, ("gd", ImplicitGDRegressor())])
     whole, rows = (learned(model, cuts) for cuts in ([0, 60], range(61)))

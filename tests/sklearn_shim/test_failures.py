@@ -14,6 +14,7 @@ MARKS = {
 }
 
 
+@pytest.mark.exhaustive  # in which none of them is left out
 def test_each_listed_failure_is_a_test_and_the_others_are_counted(collected):
     names = {file: collected.get(file, []) for file in MARKS}
     if not all(names.values()):
