@@ -4,8 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from replica import Replica
 from scipy import sparse
@@ -21,33 +19,6 @@ def some_rows(n=40, d=4, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, X @ rng.dirichlet(np.ones(d)) + 0.1 * rng.normal(size=n)
-
-
-@settings(max_examples=20)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    d=st.integers(1, 10),
-    total=st.sampled_from([0.5, 1.0, 4.0]),
-    update=st.sampled_from(["implicit", "explicit"]),
-    average=st.booleans(),
-)
-def test_signed_weights_are_the_simplex_on_doubled_rows(seed, d, total, update, average):
-    X, y = some_rows(80, d, seed)
-    parameters = {"total": total, "eta0": 0.05, "learning_rate": "constant", "update": update, "average": average}
-    signed = EGRegressor(**parameters).partial_fit(X, y)
-    doubled = EGRegressor(weights="simplex", **parameters).partial_fit(np.c_[X, -X], y)
-    assert_allclose(signed.coef_, doubled.coef_[:d] - doubled.coef_[d:], rtol=1e-10, atol=1e-12 * total)
-    assert_allclose(signed.intercept_, doubled.intercept_, rtol=1e-10, atol=1e-13)
-
-
-def test_the_simplex_is_the_free_step_divided_by_its_sum():
-    X, y = some_rows(1, 6)
-    for update in ("implicit", "explicit"):
-        parameters = {"update": update, "eta0": 0.3, "learning_rate": "constant"}
-        simplex = EGRegressor(weights="simplex", **parameters).partial_fit(X, y)
-        c = -simplex.intercept_
-        free = np.exp(-c * X[0]) / 6
-        assert_allclose(simplex.coef_, free / free.sum(), rtol=1e-13)
 
 
 @kinds
@@ -223,22 +194,6 @@ def test_irrelevant_features_cost_little():
     eg = best(EGRegressor(learning_rate="constant", fit_intercept=False))
     gd = best(ImplicitGDRegressor(learning_rate="constant", fit_intercept=False))
     assert eg < gd / 3
-
-
-def test_the_loss_bound_of_exponentiated_gradient():
-    """Kivinen & Warmuth 1997: explicit EG at eta = 2 / (3 R^2): sum (a - y)^2 <= 3/2 (loss of u + R^2 RE(u, w_1))."""
-    rng = np.random.default_rng(1)
-    X = rng.uniform(0, 1, size=(500, 20))  # R = the range of a row's values <= 1
-    u = rng.dirichlet(np.full(20, 0.2))
-    y = X @ u + 0.05 * rng.normal(size=500)
-    model = EGRegressor(
-        weights="simplex", update="explicit", eta0=4 / 3, learning_rate="constant", fit_intercept=False
-    ).partial_fit(X, y)
-    loss_u = ((X @ u - y) ** 2).sum()
-    entropy = SimplexEntropy().divergence(u, np.full(20, 1 / 20))
-    assert 2 * model.cumulative_loss_ <= 1.5 * (loss_u + entropy)
-    still = ((X.mean(axis=1) - y) ** 2).sum()
-    assert 2 * model.cumulative_loss_ < still  # better than the initial weights
 
 
 def test_total_and_weights_are_read_when_learning_starts():

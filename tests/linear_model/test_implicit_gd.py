@@ -1,12 +1,10 @@
-"""ImplicitGDRegressor: its closed form, explicit steps, and the fast path of every linear model."""
+"""ImplicitGDRegressor: what it finds, and the fast path of every linear model. Its step: `test_reference.py`."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression, SGDRegressor
+from sklearn.linear_model import LinearRegression
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from onlinebregman._online import estimator
@@ -23,53 +21,7 @@ def some_rows(n=40, d=4, seed=0):
     return X, X @ np.linspace(0.1, 0.4, d) + 0.01 * rng.normal(size=n)
 
 
-# --- the update -------------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    d=st.integers(1, 40),
-    rate=st.floats(-4, 6),
-    fit_intercept=st.booleans(),
-)
-def test_the_step_is_the_closed_form(seed, d, rate, fit_intercept):
-    rng = np.random.default_rng(seed)
-    eta, w, x, y = 10.0**rate, rng.normal(size=d), rng.normal(size=d), rng.normal()
-    model = ImplicitGDRegressor(eta0=eta, learning_rate="constant", init=w, fit_intercept=fit_intercept)
-    model.partial_fit([x], [y])
-    c = eta * (w @ x - y) / (1 + eta * (x @ x + fit_intercept))
-    assert_allclose(model.coef_, w - c * x, rtol=1e-12, atol=1e-13)
-    assert_allclose(model.intercept_, -c if fit_intercept else 0.0, rtol=1e-12, atol=1e-13)
-    assert model.cumulative_loss_ == pytest.approx((w @ x - y) ** 2 / 2, rel=1e-12)
-
-
-def test_the_explicit_step_is_stochastic_gradient_descent():
-    X, y = some_rows(200)
-    ours = ImplicitGDRegressor(update="explicit", eta0=0.05, learning_rate="constant").partial_fit(X, y)
-    theirs = SGDRegressor(penalty=None, learning_rate="constant", eta0=0.05, shuffle=False)
-    theirs.partial_fit(X, y)
-    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-10)
-    assert_allclose(ours.intercept_, theirs.intercept_[0], rtol=1e-10)
-
-
-def test_a_huge_rate_fits_each_row_exactly_and_a_tiny_one_is_the_explicit_step():
-    X, y = some_rows(3)
-    model = ImplicitGDRegressor(eta0=1e12, learning_rate="constant")
-    for i in range(3):
-        assert_allclose(model.partial_fit(X[i : i + 1], y[i : i + 1]).predict(X[i : i + 1]), y[i : i + 1], rtol=1e-9)
-    tiny = [
-        ImplicitGDRegressor(eta0=1e-9, learning_rate="constant", update=update) for update in ("implicit", "explicit")
-    ]
-    one, two = (model.partial_fit(X, y).coef_ for model in tiny)
-    assert_allclose(one, two, rtol=1e-7)
-
-
-def test_without_noise_it_finds_the_solution():
-    X, _ = some_rows(3000)
-    model = ImplicitGDRegressor(eta0=0.5, learning_rate="constant").partial_fit(X, X @ [1.0, -2.0, 3.0, -4.0] + 5.0)
-    assert_allclose(model.coef_, [1, -2, 3, -4], rtol=1e-10)
-    assert_allclose(model.intercept_, 5, rtol=1e-10)
+# --- learning -------------------------------------------------------------------------------------------------------
 
 
 def test_many_epochs_with_a_falling_rate_come_to_least_squares():

@@ -2,19 +2,16 @@
 
 import numpy as np
 import pytest
-import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils import get_tags
-from sklearn.utils.fixes import parse_version
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, PNormRegressor
-from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
+from onlinebregman.constraints import Box, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     DIVERGENCES,
     BinaryEntropy,
@@ -99,24 +96,6 @@ def test_the_implicit_step_on_the_epsilon_insensitive_loss_is_passive_aggressive
         w = w + np.sign(target - w @ x) * min(C, loss / (x @ x)) * x
         model.partial_fit(x[None], np.array([target]))
     assert_allclose(model.coef_, w, rtol=1e-8, atol=1e-10 * np.abs(w).max())
-
-
-@pytest.mark.parametrize("C", [0.01, 1.0])
-def test_it_is_the_passive_aggressive_algorithm_of_scikit_learn(C):
-    if parse_version(sklearn.__version__) < parse_version("1.8"):
-        pytest.skip("this scikit-learn has estimators of their own for it")
-    X, y = some_rows(200)
-    parameters = {"penalty": None, "learning_rate": "pa1", "eta0": C, "shuffle": False, "fit_intercept": False}
-    ours = {"eta0": C, "learning_rate": "constant", "fit_intercept": False}
-    labels = (y > 0).astype(int)
-    theirs = SGDClassifier(loss="hinge", **parameters).partial_fit(X, labels, classes=[0, 1])
-    mine = MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", **ours).partial_fit(
-        X, labels, classes=[0, 1]
-    )
-    assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
-    theirs = SGDRegressor(loss="epsilon_insensitive", epsilon=0.1, **parameters).partial_fit(X, y)
-    mine = MirrorDescentRegressor(divergence="squared_euclidean", loss="epsilon_insensitive", **ours).partial_fit(X, y)
-    assert_allclose(mine.coef_, theirs.coef_, rtol=1e-9)
 
 
 # --- the named estimators ---------------------------------------------------------------------------------------------
@@ -213,21 +192,6 @@ def test_the_step_solves_its_equation(divergence, loss, update):
     assert_allclose(model.predict(X), definition.link(X @ w + b), rtol=1e-12)
 
 
-@pytest.mark.parametrize("loss", REGRESSION_LOSSES)
-@pytest.mark.parametrize("divergence", [SquaredEuclidean(), Burg(), SimplexEntropy(1.5)], ids=repr)
-def test_the_importance_step_may_be_split(divergence, loss):
-    X, y = some_rows(20, loss=loss)
-    model = MirrorDescentRegressor(
-        divergence=divergence, loss=loss, update="importance", eta0=0.5, learning_rate="constant"
-    )
-    whole, parts = clone(model), clone(model)
-    for i in range(20):
-        whole.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=[2.0])
-        parts.partial_fit(X[[i, i, i]], y[[i, i, i]], sample_weight=[0.3, 1.2, 0.5])
-        assert_allclose(parts.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
-    assert_allclose(parts.intercept_, whole.intercept_, rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("update", ["implicit", "importance"])
 @pytest.mark.parametrize("loss", ["absolute_error", "epsilon_insensitive", EpsilonInsensitiveLoss(1 / 3)], ids=str)
 @pytest.mark.parametrize("divergence", GEOMETRIES, ids=repr)
@@ -275,40 +239,6 @@ def test_robust_losses_stand_outliers():
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "divergence, constraint",
-    [
-        ("squared_euclidean", L2Ball(0.2)),
-        ("squared_euclidean", L1Ball(0.3)),
-        ("squared_euclidean", Simplex()),
-        ("squared_euclidean", UpperBound(0.1)),
-        ("relative_entropy", Simplex(2.0)),
-        ("relative_entropy", UpperBound([0.1, 0.2, 0.3, 0.4])),
-        ("simplex_entropy", Box(0.1, 0.6)),
-        ("burg", UpperBound(0.2)),
-        ("binary_entropy", UpperBound(0.45)),
-        ("p_norm", L1Ball(0.3)),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-def test_each_step_is_followed_by_the_projection(divergence, constraint, update):
-    X, y = some_rows(40)
-    model = MirrorDescentRegressor(
-        divergence=divergence, constraint=constraint, update=update, eta0=0.3, learning_rate="constant"
-    )
-    moved = 0
-    for i in range(40):
-        before, intercept = (model.coef_, model.intercept_) if i else (None, 0.0)
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-        assert constraint.contains(model.coef_)
-        if i:
-            step = model.divergence_.step(before, X[i], intercept - model.intercept_)
-            assert_allclose(model.coef_, constraint.project(model.divergence_, step), rtol=1e-9, atol=1e-12)
-            moved += not constraint.contains(step)
-    assert moved > 3  # the projection was needed
 
 
 def test_a_start_outside_is_projected_and_an_impossible_constraint_refused(unchanged):
@@ -430,27 +360,6 @@ def test_the_certificate_is_of_the_weights_that_were_learned():
     u = np.array([-0.5, 0.2, 0.1, 0.6])
     bound = model.regret_certificate(u)
     assert model.set_params(weights="simplex").regret_certificate(u) == bound
-
-
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("loss", ["log_loss", "huber", "absolute_error", "epsilon_insensitive"])
-@pytest.mark.parametrize("divergence, signed", [("squared_euclidean", False), ("simplex_entropy", True)])
-def test_the_loss_bound_of_losses_with_bounded_slope(divergence, signed, loss, update):
-    """L <= L_u + G sqrt(2 M D n) at the rate of the theorem, for rows and comparators within data_bounds."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(500, 10))
-    u = np.r_[0.6, -0.4, np.zeros(8)]
-    y = X @ u + rng.standard_t(2, size=500)
-    y = (y > 0).astype(float) if loss == "log_loss" else y
-    bounds = {"x": np.sqrt(10) if not signed else 1.0, "n_rows": 500, "intercept": 0.0, "u": np.linalg.norm(u)}
-    if signed:
-        del bounds["u"]
-    model = MirrorDescentRegressor(
-        divergence=divergence, signed=signed, loss=loss, update=update, learning_rate="theory", data_bounds=bounds
-    ).partial_fit(X, y)
-    of_u = float(LOSSES[loss].value(X @ u, y).sum())
-    assert model.cumulative_loss_ - of_u <= model.regret_bound_
-    assert model.regret_bound_ < 0.5 * of_u  # so that the test is meaningful
 
 
 @pytest.mark.parametrize("divergence", ["burg", "relative_entropy", "binary_entropy"])

@@ -1,4 +1,4 @@
-"""PerceptronClassifier: the algorithm in NumPy, scikit-learn's Perceptron, mistakes and their bound."""
+"""PerceptronClassifier: the algorithm in NumPy, mistakes and their bound."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.linear_model import Perceptron
 
 from onlinebregman import PerceptronClassifier
 from onlinebregman.divergences import SquaredEuclidean
@@ -75,34 +74,6 @@ def test_it_is_the_perceptron(seed, d, eta0, fit_intercept, weighted, started, l
     assert_allclose(np.r_[model.coef_[0], model.intercept_], theirs.both, rtol=1e-12, atol=1e-12)
     mean = np.mean(theirs.path, axis=0) if theirs.path else theirs.both
     assert_allclose(np.r_[averaged.coef_[0], averaged.intercept_], mean, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_it_is_the_perceptron_of_scikit_learn(n_classes, fit_intercept, epochs):
-    """A score of 0 is a mistake in both, so that both begin with the first row."""
-    rng = np.random.default_rng(n_classes)
-    y = rng.integers(n_classes, size=300)
-    X = rng.normal(size=(300, 5)) + np.eye(n_classes, 5)[y]
-    X[::7] = 0.0
-    parameters = {"fit_intercept": fit_intercept, "shuffle": False, "max_iter": epochs, "tol": None, "eta0": 0.5}
-    ours, theirs = PerceptronClassifier(**parameters).fit(X, y), Perceptron(**parameters).fit(X, y)
-    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12, atol=1e-12)
-    assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-12, atol=1e-12)
-    assert_array_equal(ours.predict(X), theirs.predict(X))
-    for chunk in (slice(0, 100), slice(100, 300)):
-        ours.partial_fit(X[chunk], y[chunk])
-        theirs.partial_fit(X[chunk], y[chunk])
-    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-12, atol=1e-12)
-
-
-def test_a_rate_only_scales_the_weights():
-    X, y = labelled_rows(np.random.default_rng(0), 200, 6, noise=0.1)
-    one, eight = (PerceptronClassifier(eta0=eta).partial_fit(X, y, classes=[-1, 1]) for eta in (1.0, 8.0))
-    assert_array_equal(eight.coef_, 8 * one.coef_)
-    assert_array_equal(eight.intercept_, 8 * one.intercept_)
-    assert_array_equal(eight.n_mistakes_, one.n_mistakes_)
 
 
 def test_it_is_explicit_mirror_descent_on_the_perceptron_loss():

@@ -142,18 +142,6 @@ def test_a_few_steps_equal_the_replica(
     agree(learner, replica, rtol=1e-11 * max(1.0, p / 10), size=size)
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("p", [2.5, 30.0])
-def test_the_first_implicit_step_from_zero_has_a_closed_form(p, layout):
-    """From theta = 0 the prediction is linear in c: w(c).x = -c norm_p(x)^2."""
-    x, y, eta = np.array([1.0, 0.0, -2.0, 0.5]), 3.0, 0.7
-    learner = learner_of(PNormGeometry(np.zeros(4), p), eta=eta)
-    learner.learn(LAYOUTS[layout](x[None]), np.array([y]))
-    c = -eta * y / (1 + eta * (np.abs(x) ** p).sum() ** (2 / p))
-    assert_allclose(weights_in(learner), weights_of(-c * x, p), rtol=1e-13)
-    assert_allclose(theta_of(learner), -c * x, rtol=1e-14)
-
-
 @pytest.mark.parametrize("update", ["implicit", "explicit"])
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_p_equal_to_2_is_the_euclidean_geometry(update, layout):
@@ -167,46 +155,6 @@ def test_p_equal_to_2_is_the_euclidean_geometry(update, layout):
     assert_allclose(weights_in(learners[0]), weights_in(learners[1]), rtol=1e-12, atol=1e-14)
     assert_allclose(learners[0].coef, learners[1].coef, rtol=1e-11, atol=1e-13)
     assert_allclose(learners[0].intercept, learners[1].intercept, rtol=1e-12, atol=1e-14)
-
-
-@settings(max_examples=60)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    p=st.floats(2.0, 40.0),
-    n=st.integers(1, 30),
-    update=st.sampled_from(["implicit", "explicit"]),
-    layout=st.sampled_from(["dense", "csr"]),
-)
-def test_the_compiled_step_is_the_step_of_the_divergence(seed, p, n, update, layout):
-    rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=n) * (rng.uniform(size=n) < 0.7), rng.normal(size=n)
-    learner = learner_of(PNormGeometry(w, p), eta=0.3, update=update, fit_intercept=True)
-    learner.learn(LAYOUTS[layout](x[None]), np.array([1.0]))
-    c = -learner.intercept  # the intercept is a Euclidean coordinate of feature 1: it moved by -c
-    moved = PNorm(p).step(w, x, c)
-    assert_allclose(weights_in(learner), moved, rtol=1e-12, atol=1e-13 * np.abs(moved).max())
-    a = x @ moved - c if update == "implicit" else x @ w
-    assert_allclose(c, 0.3 * (a - 1.0), rtol=1e-11)
-
-
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_what_the_regret_certificate_needs(update, layout):
-    """Explicit steps add D(w, w'), implicit ones eta (L(w) - L(w')) - D(w', w)."""
-    p, eta = 6.0, 0.05
-    X, y = stream(4, 50, N, density=0.5)
-    learner, expected = learner_of(PNormGeometry(np.full(N, 0.1), p), eta=eta, update=update, track_regret=True), 0.0
-    divergence = PNorm(p)
-    for x, target in zip(X, y, strict=True):
-        before = weights_in(learner)
-        learner.learn(LAYOUTS[layout](x[None]), np.array([target]))
-        after = weights_in(learner)
-        if update == "explicit":
-            expected += divergence.divergence(before, after)
-        else:
-            fall = (before @ x - target) ** 2 / 2 - (after @ x - target) ** 2 / 2
-            expected += eta * fall - divergence.divergence(after, before)
-    assert_allclose(learner.slack, expected, rtol=1e-10)
 
 
 # --- the numbers of the state -----------------------------------------------------------------------------------------
