@@ -5,7 +5,7 @@ Nothing to tune
 On a stream there is no second pass in which to search for a learning rate, a schedule, a
 scaler or a loss. :class:`~onlinebregman.ParameterFreeClassifier` learns with many
 settings at once and mixes their predictions. Three unscaled streams, compared with
-`SGDClassifier` at seven rates.
+`SGDClassifier` at seven rates, behind a scaler where rows are dense.
 """
 
 import matplotlib.pyplot as plt
@@ -15,10 +15,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import zero_one_loss
+from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import ParameterFreeClassifier
 from onlinebregman.inspection import ExpertWeightsDisplay, ProgressiveScoreDisplay
 from onlinebregman.model_selection import progressive_val_score
+from onlinebregman.pipeline import make_online_pipeline
 
 # %%
 # The streams: columns between 0.001 and 4000; word counts of two kinds of messages,
@@ -54,7 +56,9 @@ for ax, (name, (X, y)) in zip(panels, streams.items(), strict=True):
         sgd = SGDClassifier(
             loss="log_loss", learning_rate="invscaling", eta0=eta0, random_state=0
         )
-        label = "SGDClassifier" if eta0 == 1 else None
+        if not sparse.issparse(X):
+            sgd = make_online_pipeline(StandardScaler(), sgd)
+        label = "StandardScaler, SGDClassifier" if eta0 == 1 else None
         style = {"color": "0.7", "linewidth": 1, "label": label}
         ProgressiveScoreDisplay.from_estimator(sgd, X, y, ax=ax, **scores, line_kw=style)
     result = progressive_val_score(ParameterFreeClassifier(), X, y, **scores)
