@@ -6,6 +6,7 @@ converts datetime64 arrays to numbers, and ignores the mask of masked arrays.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,6 @@ _REMEDY = (
     "Rebuild it, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
     "arrays inside it alone."
 )
-
-
-class _Malformed(Exception):
-    """An error in the arrays inside a sparse matrix."""
 
 
 def readable(values, name: str = "X", *, labels: bool = False):
@@ -137,150 +134,74 @@ def sound_csr(X, name: str = "X"):
     Raises
     ------
     ValueError
-        If the arrays are not those of a matrix of this shape; the message names the first row and index at fault.
+        If the arrays are not those of a matrix of this shape.
     """
     if len(X.shape) != 2:
         raise ValueError(
             f"Expected 2D array, got {len(X.shape)}D array instead: {name} is a sparse array of shape {X.shape}. Give "
             "rows, a single one as X.reshape(1, -1)."
         )
+    if isinstance(getattr(X, "data", None), np.ndarray):
+        check_kind(X.data.dtype, "X")
     try:
-        if min(X.shape) < 0:
-            raise _Malformed(f"it has the shape {X.shape}, but numbers of rows and columns must not be negative")
-        return _READERS[X.format](X)
-    except _Malformed as fault:
+        return _read(X).tocsr()
+    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as fault:
         raise ValueError(
             f"Input {name} is a malformed sparse matrix in {X.format.upper()} format: {fault}. {_REMEDY}"
         ) from None
 
 
-def _made(X, kind: str, **arrays):
-    """A matrix in format `kind` with these arrays; a sparse array if X is one."""
-    new = getattr(sparse, f"{kind}_{'array' if isinstance(X, sparse.sparray) else 'matrix'}")(X.shape)
-    for part, array in arrays.items():
-        setattr(new, part, array)
-    return new
+def _read(X):
+    """The matrix with checked arrays, shared where they can be used in place; rows of lists and dicts as CSR."""
+    if X.format in ("lil", "dok"):  # which have lists, converted without looking at columns
+        if X.format == "lil" and list(map(len, X.rows)) != list(map(len, X.data)):
+            raise ValueError("there are lists of columns and lists of values that differ in length")
+        return _checked(X.tocsr())
+    data = np.require(unmasked(_array(X, "data"), "data"), requirements=["C", "A"])
+    if data.dtype.kind not in "biuf" or not data.dtype.isnative or data.dtype == np.float16:
+        data = data.astype(np.float64)
+    if X.format == "coo":
+        return type(X)((data, (_integers(X, "row"), _integers(X, "col"))), shape=X.shape)
+    if X.format == "dia":
+        offsets = _integers(X, "offsets")
+        inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])  # other diagonals have no entries
+        return type(X)((data[inside], offsets[inside]), shape=X.shape)
+    made = copy.copy(X)
+    for flag in ("_has_canonical_format", "_has_sorted_indices"):
+        vars(made).pop(flag, None)
+    made.data, made.indices, made.indptr = data, _integers(X, "indices"), _integers(X, "indptr")
+    if X.format == "bsr" and any(n % size for n, size in zip(X.shape, data.shape[1:], strict=True)):
+        raise ValueError(f"blocks of shape {data.shape[1:]} do not make a matrix of shape {X.shape}")
+    if made.indptr.ndim and made.indptr.min(initial=0) < 0:  # SciPy takes one that ends below 0 for empty
+        raise ValueError("indptr must not be negative")
+    return _checked(made)
 
 
-def _array(X, part: str, ndim: int = 1) -> np.ndarray:
-    """One of the arrays inside X, with this number of dimensions."""
+def _array(X, part: str) -> np.ndarray:
+    """One of the arrays inside X."""
     values = getattr(X, part, None)
     if not isinstance(values, np.ndarray):
-        raise _Malformed(f"{part} must be an array; got {type(values).__name__}")
-    if values.ndim != ndim:
-        raise _Malformed(f"{part} must have {ndim} dimensions; got {values.ndim}")
-    return np.require(unmasked(values, part), requirements=["C", "A"])
+        raise TypeError(f"{part} must be an array; got {type(values).__name__}")
+    return values
 
 
-def _values(X, ndim: int = 1) -> np.ndarray:
-    """The array `data`, in a dtype that SciPy supports."""
-    values = _array(X, "data", ndim)
-    check_kind(values.dtype, "X")
-    known = values.dtype.kind in "biuf" and values.dtype.isnative and values.dtype != np.float16
-    return values if known else values.astype(np.float64)
+def _integers(X, part: str) -> np.ndarray:
+    values = _array(X, part)
+    if values.dtype.kind not in "iu" or values.ndim != 1:
+        raise TypeError(f"{part} must hold integers, in one dimension; got dtype {values.dtype}, ndim={values.ndim}")
+    known = values.dtype in (np.int32, np.int64)
+    return np.require(unmasked(values, part), None if known else np.int64, ["C", "A"])
 
 
-def _integers(values: np.ndarray, part: str) -> np.ndarray:
-    if values.dtype.kind not in "iu":
-        raise _Malformed(f"{part} must hold integers; got dtype {values.dtype}")
-    return values if values.dtype in (np.int32, np.int64) else values.astype(np.int64)
-
-
-def _check_range(indices: np.ndarray, n: int, what: str, where) -> None:
-    """Check that all indices are from 0 to n - 1; `where` is the name of an entry, given its number."""
-    if indices.size and not 0 <= indices.min() <= indices.max() < n:
-        entry = int(np.argmax((indices < 0) | (indices >= n)))
-        raise _Malformed(f"{where(entry)} has the {what} index {indices[entry]}, but there are {n} {what}s")
-
-
-def _compressed(X, kind: str, axis: int = 0, block: tuple[int, int] = (1, 1)):
-    """CSR, CSC (axis=1) or BSR (blocks) with checked arrays."""
-    of_blocks = " of blocks" if kind == "bsr" else ""
-    (n_major, major), (n_minor, minor) = (
-        (X.shape[k] // block[k], ("row", "column")[k] + of_blocks) for k in (axis, 1 - axis)
-    )
-    data = _values(X, 3 if kind == "bsr" else 1)
-    indices, indptr = (_integers(_array(X, part), part) for part in ("indices", "indptr"))
-    if indices.dtype != indptr.dtype:
-        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
-    n_entries = min(len(data), len(indices))
-    if len(indptr) != n_major + 1:
-        raise _Malformed(f"indptr must have {n_major + 1} entries for {n_major} {major}s; got {len(indptr)}")
-    if indptr[0] != 0:
-        raise _Malformed(f"indptr must start at 0; got {indptr[0]}")
-    if indptr.max() > n_entries:
-        first = int(np.argmax(indptr > n_entries))
-        raise _Malformed(
-            f"{major} {first - 1} ends at entry {indptr[first]}, but there are {len(indices)} indices and {len(data)} "
-            "values"
-        )
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
-        first = int(np.argmax(falls))
-        raise _Malformed(f"indptr decreases from {indptr[first]} to {indptr[first + 1]} at {major} {first}")
-    data, indices = data[: indptr[-1]], indices[: indptr[-1]]
-    _check_range(
-        indices, n_minor, minor, lambda entry: f"{major} {int(np.searchsorted(indptr, entry, side='right')) - 1}"
-    )
-    return _made(X, kind, data=data, indices=indices, indptr=indptr)
-
-
-def _from_bsr(X):
-    block = _array(X, "data", 3).shape[1:]
-    if 0 in block or X.shape[0] % block[0] or X.shape[1] % block[1]:
-        raise _Malformed(f"blocks of shape {block} do not make a matrix of shape {X.shape}")
-    return _compressed(X, "bsr", block=block).tocsr()
-
-
-def _from_entries(X, values: np.ndarray, rows: np.ndarray, columns: np.ndarray):
-    """A CSR matrix with these entries, with checked indices."""
-    if not len(values) == len(rows) == len(columns):
-        raise _Malformed(f"there are {len(values)} values, {len(rows)} row indices and {len(columns)} column indices")
-    _check_range(rows, X.shape[0], "row", lambda entry: f"entry {entry}")
-    _check_range(columns, X.shape[1], "column", lambda entry: f"row {rows[entry]}")
-    kind = sparse.coo_array if isinstance(X, sparse.sparray) else sparse.coo_matrix
-    return kind((values, (rows, columns)), shape=X.shape).tocsr()
-
-
-def _from_coo(X):
-    return _from_entries(X, _values(X), *(_integers(_array(X, part), part) for part in ("row", "col")))
-
-
-def _from_dia(X):
-    data, offsets = _values(X, 2), _integers(_array(X, "offsets"), "offsets")
-    if len(data) != len(offsets) or len(np.unique(offsets)) != len(offsets):
-        raise _Malformed(f"there are {len(data)} diagonals and {len(np.unique(offsets))} different offsets")
-    inside = (offsets > -X.shape[0]) & (offsets < X.shape[1])  # other diagonals have no entries
-    return _made(X, "dia", data=data[inside], offsets=offsets[inside]).tocsr()
-
-
-def _from_lil(X):
-    rows, data = _array(X, "rows"), _array(X, "data")
-    if not len(rows) == len(data) == X.shape[0]:
-        raise _Malformed(f"it has {X.shape[0]} rows, but {len(rows)} lists of columns and {len(data)} of values")
-    for i, (columns, values) in enumerate(zip(rows, data, strict=True)):
-        if not (isinstance(columns, list) and isinstance(values, list) and len(columns) == len(values)):
-            raise _Malformed(f"row {i} is not a list of columns and a list of as many values")
-    lengths = [len(columns) for columns in rows]
-    columns = np.array([column for columns in rows for column in columns] or [0])[: sum(lengths)]
-    values = np.array([value for values in data for value in values], dtype=X.dtype)
-    return _from_entries(X, values, np.repeat(np.arange(len(rows)), lengths), _integers(columns, "rows"))
-
-
-def _from_dok(X):
-    places = np.array(list(X.keys()) or [(0, 0)])[: len(X.keys())]
-    if places.ndim != 2 or places.shape[1] != 2:
-        raise _Malformed("a key is not a pair of a row and a column")
-    values = np.array(list(X.values()), dtype=X.dtype)
-    return _from_entries(X, values, *_integers(places, "keys").T)
-
-
-_READERS = {
-    "csr": lambda X: _compressed(X, "csr"),
-    "csc": lambda X: _compressed(X, "csc", axis=1).tocsr(),
-    "bsr": _from_bsr,
-    "coo": _from_coo,
-    "dia": _from_dia,
-    "lil": _from_lil,
-    "dok": _from_dok,
-}
+def _checked(X):
+    """X after SciPy's check, with a row in the error for an index of CSR."""
+    try:
+        X.check_format(full_check=True)
+    except ValueError as fault:
+        outside = (X.indices < 0) | (X.indices >= X.shape[1])
+        if X.format != "csr" or not outside.any() or len(X.indptr) != X.shape[0] + 1 or (np.diff(X.indptr) < 0).any():
+            raise
+        entry = int(outside.argmax())
+        row = int(np.searchsorted(X.indptr, entry, side="right")) - 1
+        raise ValueError(f"row {row} has the column index {X.indices[entry]}: {fault}") from None
+    return X

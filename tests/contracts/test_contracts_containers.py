@@ -44,77 +44,78 @@ def put_in(index, place, value):
     return index
 
 
-COMPRESSED = {  # changes of a CSR or CSC, and the error message; the rows of a CSC are its columns
-    "index too large": (put("indices", 0, 10**8), r"{row} 0 has the {column} index 100000000, but there are \d+"),
-    "index of 64 bits": (put("indices", 0, 2**40, np.int64), r"{row} 0 has the {column} index 1099511627776"),
-    "index negative": (put("indices", -1, -1), r"{row} \d+ has the {column} index -1"),
-    "end too large": (put("indptr", 1, 10**8), r"{row} 0 ends at entry 100000000, but there are \d+ indices"),
-    "last end too large": (put("indptr", -1, 10**6), r"{row} \d+ ends at entry 1000000"),
-    "end negative": (put("indptr", 2, -7), r"indptr decreases from \d+ to -7 at {row} 1"),
-    "ends fall": (put("indptr", 2, 1), r"indptr decreases from \d+ to 1 at {row} 1"),
-    "start": (put("indptr", 0, 3), r"indptr must start at 0; got 3"),
-    "start negative": (put("indptr", 0, -3), r"indptr must start at 0; got -3"),
-    "too few ends": (replace("indptr", lambda a: a[:-1]), r"indptr must have \d+ entries for \d+ {row}s; got \d+"),
-    "no ends": (replace("indptr", lambda a: a[:0]), r"indptr must have \d+ entries for \d+ {row}s; got 0"),
-    "too few values": (replace("data", lambda a: a[:2]), r"{row} \d ends at entry \d+, but there are .* and 2 values"),
-    "too few indices": (replace("indices", lambda a: a[:2]), r"there are 2 indices"),
-    "values in no dimension": (replace("data", lambda a: np.array(3.0)), "data must have 1 dimensions; got 0"),
-    "indices in no dimension": (replace("indices", lambda a: np.array(3)), "indices must have 1 dimensions; got 0"),
-    "ends in no dimension": (replace("indptr", lambda a: np.array(3)), "indptr must have 1 dimensions; got 0"),
-    "values in two dimensions": (replace("data", lambda a: a[:, np.newaxis]), "data must have 1 dimensions; got 2"),
-    "indices in two dimensions": (
-        replace("indices", lambda a: a[:, np.newaxis]),
-        "indices must have 1 dimensions; got 2",
-    ),
-    "indices that are floats": (
-        replace("indices", lambda a: a.astype(float)),
-        "indices must hold integers; got dtype float64",
-    ),
-    "ends that are floats": (replace("indptr", lambda a: a.astype(np.float32)), "indptr must hold integers; got dtype"),
-    "indices that are objects": (
-        replace("indices", lambda a: a.astype(object)),
-        "indices must hold integers; got dtype object",
-    ),
-    "values in a list": (replace("data", lambda a: a.tolist()), "data must be an array; got list"),
-    "no values": (replace("data", lambda a: None), "data must be an array; got NoneType"),
-    "complex values": (replace("data", lambda a: a + 1j), "Complex data not supported"),
-    "times as values": (replace("data", lambda a: a.astype("m8[s]")), "must be numeric; got times"),
-    "words as values": (replace("data", lambda a: np.full(len(a), "a")), "could not convert"),
+COMPRESSED = {  # changes of a CSR or CSC
+    "index too large": put("indices", 0, 10**8),
+    "index of 64 bits": put("indices", 0, 2**40, np.int64),
+    "index negative": put("indices", -1, -1),
+    "end too large": put("indptr", 1, 10**8),
+    "last end too large": put("indptr", -1, 10**6),
+    "last end negative": put("indptr", -1, -1),
+    "end negative": put("indptr", 2, -7),
+    "ends fall": put("indptr", 2, 1),
+    "start": put("indptr", 0, 3),
+    "start negative": put("indptr", 0, -3),
+    "too few ends": replace("indptr", lambda a: a[:-1]),
+    "no ends": replace("indptr", lambda a: a[:0]),
+    "too few values": replace("data", lambda a: a[:2]),
+    "too few indices": replace("indices", lambda a: a[:2]),
+    "values in no dimension": replace("data", lambda a: np.array(3.0)),
+    "indices in no dimension": replace("indices", lambda a: np.array(3)),
+    "ends in no dimension": replace("indptr", lambda a: np.array(3)),
+    "values in two dimensions": replace("data", lambda a: a[:, np.newaxis]),
+    "indices in two dimensions": replace("indices", lambda a: a[:, np.newaxis]),
+    "indices that are floats": replace("indices", lambda a: a.astype(float)),
+    "ends that are floats": replace("indptr", lambda a: a.astype(np.float32)),
+    "indices that are objects": replace("indices", lambda a: a.astype(object)),
+    "values in a list": replace("data", lambda a: a.tolist()),
+    "no values": replace("data", lambda a: None),
+    "words as values": replace("data", lambda a: np.full(len(a), "a")),
+    "complex values": replace("data", lambda a: a + 1j),
+    "times as values": replace("data", lambda a: a.astype("m8[s]")),
 }
 ENTRIES = {
-    "row too large": (coordinates(0, 3, 10**8), "entry 3 has the row index 100000000"),
-    "row negative": (coordinates(0, 3, -1), "entry 3 has the row index -1"),
-    "column too large": (coordinates(1, 0, 10**12), "row 0 has the column index 1000000000000"),
-    "column negative": (coordinates(1, 0, -2), "row 0 has the column index -2"),
-    "too few values": (replace("data", lambda a: a[:2]), r"there are 2 values, \d+ row indices"),
-    "values in no dimension": (replace("data", lambda a: np.array(1.0)), "data must have 1 dimensions; got 0"),
+    "row too large": coordinates(0, 3, 10**8),
+    "row negative": coordinates(0, 3, -1),
+    "column too large": coordinates(1, 0, 10**12),
+    "column negative": coordinates(1, 0, -2),
+    "too few values": replace("data", lambda a: a[:2]),
+    "values in no dimension": replace("data", lambda a: np.array(1.0)),
 }
 FAULTS = {
     **{("csr", fault): how for fault, how in COMPRESSED.items()},
     **{("csc", fault): how for fault, how in COMPRESSED.items()},
     **{("coo", fault): how for fault, how in ENTRIES.items()},
-    ("bsr", "index too large"): (put("indices", 0, 99), r"row of blocks 0 has the column of blocks index 99"),
-    ("bsr", "ends fall"): (put("indptr", 1, -1), "indptr decreases from 0 to -1"),
-    ("bsr", "values in one dimension"): (replace("data", np.ravel), "data must have 3 dimensions; got 1"),
-    ("bsr", "other blocks"): (replace("data", lambda a: np.ones((len(a), 7, 3))), "blocks of shape"),
-    ("dia", "too few offsets"): (replace("offsets", lambda a: a[:1]), r"\d+ diagonals and 1 different offsets"),
-    ("dia", "offsets that are floats"): (
-        replace("offsets", lambda a: a + 0.5),
-        "offsets must hold integers; got dtype float64",
-    ),
-    ("lil", "too few values"): (lambda X: X.data[0].pop(), "row 0 is not a list of columns"),
-    ("lil", "column too large"): (lambda X: X.rows[0].__setitem__(0, 99), "row 0 has the column index 99"),
-    ("dok", "row too large"): (lambda X: X.setdefault((10**6, 0), 1.0), "row index 1000000"),
+    ("bsr", "index too large"): put("indices", 0, 99),
+    ("bsr", "ends fall"): put("indptr", 1, -1),
+    ("bsr", "values in one dimension"): replace("data", np.ravel),
+    ("bsr", "other blocks"): replace("data", lambda a: np.ones((len(a), 7, 3))),
+    ("dia", "too few offsets"): replace("offsets", lambda a: a[:1]),
+    ("dia", "offsets that are floats"): replace("offsets", lambda a: a + 0.5),
+    ("lil", "too few values"): lambda X: X.data[0].pop(),
+    ("lil", "column too large"): lambda X: X.rows[0].__setitem__(0, 99),
+    ("dok", "row too large"): lambda X: X.setdefault((10**6, 0), 1.0),
+}
+MESSAGES = {  # of those that say more than that the matrix is malformed
+    ("csr", "index too large"): "row 0 has the column index 100000000.*Rebuild it",
+    ("csr", "index of 64 bits"): "row 0 has the column index 1099511627776",
+    ("csr", "index negative"): r"row \d+ has the column index -1",
+    ("csr", "indices that are floats"): "indices must hold integers.*; got dtype float64",
+    ("csr", "values in a list"): "data must be an array; got list",
+    ("csr", "complex values"): "Complex data not supported",
+    ("csc", "complex values"): "Complex data not supported",
+    ("csr", "times as values"): "must be numeric; got times",
+    ("csc", "times as values"): "must be numeric; got times",
+    ("bsr", "other blocks"): "blocks of shape",
+    ("lil", "too few values"): "differ in length",
+    ("lil", "column too large"): "row 0 has the column index 99",
 }
 
 
 def malformed(X, kind, fault, family="array"):
     """X in a format, damaged, and the error message."""
-    spoil, message = FAULTS[kind, fault]
     X = getattr(sparse, f"{kind}_{family}")(X)
-    spoil(X)
-    row, column = ("column", "row") if kind == "csc" else ("row", "column")
-    return X, message.replace("{row}", row).replace("{column}", column)
+    FAULTS[kind, fault](X)
+    return X, MESSAGES.get((kind, fault), f"malformed sparse matrix in {kind.upper()} format: ")
 
 
 @pytest.fixture
