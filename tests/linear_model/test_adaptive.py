@@ -1,8 +1,5 @@
 """Adaptive geometries: the kernel against a plain implementation of the formulas, and the laws of the theory."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from adaptive_replica import DIVERGENCES, Replica
@@ -257,26 +254,6 @@ def test_averages_are_the_mean_of_the_weights_after_every_step(name):
 
 
 # --- a stream and its calls -------------------------------------------------------------------------------------------
-
-
-@every
-@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
-def test_a_refused_row_leaves_everything_as_it_was(name, layout):
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(40, 30)) * (rng.uniform(size=(40, 30)) < 0.1)
-    y = X.sum(axis=1)
-    model = MirrorDescentRegressor(divergence=name, track_regret=True).partial_fit(layout(X[:20]), y[:20])
-    before = pickle.dumps(model)
-    broken, huge = X[20:].copy(), y[20:].copy()
-    broken[-1, 3], huge[-1] = np.nan, 1e300
-    for rows, targets in ((broken, y[20:]), (1e4 * X[20:], huge)):
-        with pytest.raises(ValueError, match=r"NaN|overflow"):
-            model.partial_fit(layout(rows), targets)
-        assert pickle.dumps(model) == before
-    other = copy.deepcopy(model).partial_fit(layout(X[20:]), y[20:])
-    model.partial_fit(layout(X[20:]), y[20:])
-    assert_array_equal(model.coef_, other.coef_)
-    assert_array_equal(model.metric_, other.metric_)
 
 
 @every

@@ -1,7 +1,5 @@
 """The linear classifiers: shapes, warm start, class weights, one against the rest, regret."""
 
-import copy
-
 import numpy as np
 import pytest
 from classifiers import every, some_rows
@@ -195,57 +193,7 @@ def test_the_first_of_equal_classes_is_predicted():
     assert_array_equal(two.predict([[0.0, 0.0]]), [0])  # a score of 0 is not positive
 
 
-def test_a_row_that_one_learner_cannot_learn_is_learned_by_none(unchanged, learned):
-    """An explicit step in the Burg entropy leaves the domain, for the learner of the row's class alone."""
-    model = MirrorDescentClassifier(
-        divergence="burg",
-        loss="hinge",
-        update="explicit",
-        eta0=10.0,
-        learning_rate="constant",
-        init=[0.001, 0.1],
-        fit_intercept=False,
-    )
-    small, labels = 1e-3 * np.abs(some_rows(d=3)[0][:, :2]), some_rows()[1]
-    model.partial_fit(small, labels, classes=[0, 1, 2])
-    reference = copy.deepcopy(model)
-    bad = np.vstack([small[:3], [[300.0, -23.0]], small[3:5]])
-    assert (model.decision_function(bad[3:4]) < -1).all()  # only class 1 has a loss
-    for rows in (bad, bad.tolist(), sparse.csr_array(bad)):
-        with unchanged(model, r"row 3 .*leaves the domain"):
-            model.partial_fit(rows, [0, 1, 2, 1, 0, 1])
-    others = copy.deepcopy(model).partial_fit(bad[:3], [0, 1, 2])
-    assert (others.coef_ != model.coef_).all()  # by then every learner had changed
-    assert learned(model.partial_fit(small, labels)) == learned(reference.partial_fit(small, labels))
-
-
 # --- the regret of each learner ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("divergence", ["squared_euclidean", "p_norm"])
-def test_the_regret_certificate_holds_for_each_learner(divergence, update, loss, n_classes):
-    X, y = some_rows(n_classes=n_classes)
-    rng = np.random.default_rng(0)
-    rate = 0.2
-    model = MirrorDescentClassifier(
-        divergence=divergence, loss=loss, update=update, eta0=rate, learning_rate="constant", track_regret=True
-    ).partial_fit(X, y, classes=range(n_classes))
-    n_learners = len(model.coef_)
-    targets = np.where(y[:, None] == model.classes_[-n_learners:], 1.0, 0.0 if loss == "log_loss" else -1.0)
-    definition = LogisticLoss() if loss == "log_loss" else HingeLoss()
-    assert model.weighted_loss_.shape == (n_learners,)
-    assert_allclose(model.weighted_loss_.sum(), rate * model.cumulative_loss_, rtol=1e-12)
-    for _ in range(5):
-        u, b = rng.normal(size=(n_learners, 4)), rng.normal(size=n_learners)
-        bound = model.regret_certificate(u, b)
-        of_u = rate * definition.value(X @ u.T + b, targets).sum(axis=0)
-        assert (model.weighted_loss_ <= of_u + bound + 1e-12).all()
-        assert_allclose(model.regret_certificate(u[0], b[0])[0], bound[0])
-    # the bound is nearly tight for the final weights if steps are small
-    assert model.regret_certificate(model.coef_, model.intercept_).shape == (n_learners,)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -5,11 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_wine
-from sklearn.model_selection import StratifiedShuffleSplit, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import FrobeniusMetricLearner
 from onlinebregman.divergences import SquaredFrobenius
@@ -136,13 +131,3 @@ def test_triplets_move_along_their_matrix():
     c = 0.02 * (np.trace(matrix) - margin) / (1 + 0.02 * (matrix**2).sum())
     expected = projected(np.eye(4) - c * matrix)
     assert_allclose(learner.get_mahalanobis_matrix(), expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.exhaustive
-def test_knn_in_a_pipeline_beats_the_euclidean_metric():
-    X, y = load_wine(return_X_y=True)
-    splits = StratifiedShuffleSplit(10, test_size=0.3, random_state=0)
-    plain = make_pipeline(StandardScaler(), KNeighborsClassifier(5))
-    learned = make_pipeline(StandardScaler(), FrobeniusMetricLearner(random_state=0), KNeighborsClassifier(5))
-    error, baseline = (1 - cross_val_score(model, X, y, cv=splits).mean() for model in (learned, plain))
-    assert error < 0.75 * baseline

@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import logm
 from sklearn.datasets import load_wine
-from sklearn.model_selection import cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import MEGKernelLearner, VonNeumannMetricLearner
@@ -194,15 +191,6 @@ def test_triplets(trace):
         near, far = learner.pair_distance(rows[triplet[[0, 0]]], rows[triplet[1:]]) ** 2
         assert far - near >= 0.1 - 1e-4
     assert learner.t_ == 100
-
-
-@pytest.mark.exhaustive
-def test_neighbours_are_better_than_euclidean_ones():
-    X, y = load_wine(return_X_y=True)
-    plain = cross_val_score(make_pipeline(StandardScaler(), KNeighborsClassifier(5)), X, y).mean()
-    for trace in (None, 13.0):
-        metric = VonNeumannMetricLearner(trace=trace, random_state=0)
-        assert cross_val_score(make_pipeline(StandardScaler(), metric, KNeighborsClassifier(5)), X, y).mean() > plain
 
 
 def test_explicit_steps_that_diverge_are_refused():

@@ -1,8 +1,5 @@
 """The compiled p-norm geometry against plain NumPy, written from the formulas."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -272,42 +269,6 @@ def test_weights_go_through_zero(layout, update):
 # --- streams, copies, and rows that cannot be learned -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("average", [False, 20])
-@pytest.mark.parametrize("p", [2.0, 6.0, 30.0])
-def test_chunks_and_copies_give_the_same_numbers_bit_for_bit(layout, average, p, state):
-    X, y = stream(6, 3000, 40, density=0.1)
-    y *= np.linspace(0.1, 100.0, 3000)  # so that the total is summed afresh, and its unit changes
-    X = LAYOUTS[layout](X)
-    whole, chunks = (
-        learner_of(PNormGeometry(np.zeros(40), p), eta=0.5, average=average, fit_intercept=True) for _ in range(2)
-    )
-    whole.learn(X, y)
-    for i, (start, stop) in enumerate([(0, 1), (1, 2), (2, 50), (50, 51), (51, 1500), (1500, 2900), (2900, 3000)]):
-        chunks = pickle.loads(pickle.dumps(chunks)) if i % 2 else copy.deepcopy(chunks)
-        chunks.learn(X[start:stop], y[start:stop])
-    assert state(chunks) == state(whole)
-    assert (chunks.predict(X) == whole.predict(X)).all()
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-@pytest.mark.parametrize("average", [False, True])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
-def test_a_row_that_cannot_be_learned_changes_nothing(layout, average, bad, state):
-    X, y = stream(7, 30, 6, density=0.7)
-    learner = learner_of(PNormGeometry(np.zeros(6), 6.0), eta=0.1, update="explicit", average=average)
-    learner.learn(LAYOUTS[layout](X), y)
-    before = state(learner)
-    X[20, 3] = bad
-    reason, row = learner.learn(LAYOUTS[layout](X), y)
-    assert (
-        (reason, row) == ("not finite", 20)
-        if bad != 1e300
-        else reason in ("not finite", "overflowed", "loss overflowed")
-    )
-    assert state(learner) == before
-
-
 @pytest.mark.parametrize("target", [3.0, 1e6])
 @pytest.mark.parametrize("average", [False, True])
 def test_what_a_refused_sparse_row_leaves_alone_is_put_back_too(target, average, state):
@@ -331,11 +292,3 @@ def test_what_a_refused_sparse_row_leaves_alone_is_put_back_too(target, average,
     now = learner.geometry.get_state()  # as the test means it
     assert now["summed"] != summed and (now["unit"] != unit) == (target > 3)
     assert_allclose(weights_in(learner), weights_of(theta_of(learner), 6.0), rtol=1e-13)
-
-
-def test_an_explicit_step_that_diverges_is_refused(state):
-    X, y = stream(8, 2000, 6)
-    learner = learner_of(PNormGeometry(np.zeros(6), 6.0), eta=100.0, update="explicit")
-    before = state(learner)
-    assert learner.learn(X, y)[0] in ("not finite", "overflowed", "loss overflowed")
-    assert state(learner) == before
