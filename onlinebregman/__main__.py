@@ -25,9 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo = commands.add_parser(
         "demo",
         help="apply the estimators to real data, in under a minute",
-        description="Learns streams without tuning, a metric for nearest neighbours, regressions with grid searches of "
-        "the learning rate, non-negative weights, and a kernel from distances, on data that comes with scikit-learn or "
-        "Python. Prints tables and writes one figure.",
+        description="Learns streams without tuning, a metric for nearest neighbours, a regression at rates of any "
+        "size, and a kernel from distances, on data that comes with scikit-learn or Python. Prints tables and writes "
+        "one figure.",
     )
     demo.add_argument(
         "--output",
