@@ -74,23 +74,6 @@ def test_units_do_not_matter_by_default():
     assert_allclose(same.decision_function(X * [1e3, 1.0, 1e-3]), scaled.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        None,
-        OnlineGaussian(covariance_type="diag"),
-        DensityMixture([("full", OnlineGaussian()), ("unit", OnlineExponentialFamily())]),
-    ],
-    ids=["standardised", "compiled", "row by row"],
-)
-def test_cuts_do_not_matter(given):
-    whole, parts = DensityOutlierDetector(given).partial_fit(X[:200]), DensityOutlierDetector(given)
-    for start, stop in ((0, 1), (1, 7), (7, 30), (30, 200)):
-        parts.partial_fit(X[start:stop])
-    assert parts.offset_ == whole.offset_
-    assert (parts.score_samples(X) == whole.score_samples(X)).all()
-
-
 def test_it_follows_a_drift():
     moved = X[:300, :1] + np.linspace(0, 30, 300)[:, np.newaxis]
     model = DensityOutlierDetector(make_online_pipeline(StandardScaler(), OnlineGaussian(prior_weight=1.0)))

@@ -152,18 +152,6 @@ def test_a_single_expert_is_followed_and_forecasts_beyond_the_range_are_clipped(
     assert model.regret_bound_ == pytest.approx(0.0, abs=1e-15)
 
 
-@settings(max_examples=30)
-@given(streams(), st.integers(0, 60))
-def test_a_stream_may_be_cut_anywhere(data, cut):
-    X, y, lo, hi = data
-    whole, parts = aggregating(lo, hi).partial_fit(X, y), aggregating(lo, hi)
-    for part in (slice(0, cut), slice(cut, None)):
-        if len(y[part]):
-            parts.partial_fit(X[part], y[part])
-    assert whole.cumulative_loss_ == parts.cumulative_loss_
-    assert_array_equal(whole.predict(X), parts.predict(X))
-
-
 @pytest.mark.parametrize("history", [0, 5])
 @pytest.mark.parametrize("target, said", [(1.5, "1.5"), (-1e300, "-1e\\+300"), (np.nextafter(1, 2), r"1\.0{14}\d+")])
 def test_targets_beyond_the_range_are_refused(history, target, said, unchanged):

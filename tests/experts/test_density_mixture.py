@@ -1,7 +1,5 @@
 """The Bayes mixture of densities: against Bayes' rule in plain NumPy, its bounds, its experts, and errors."""
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -145,19 +143,6 @@ def test_a_weight_multiplies_the_losses_of_a_row(data, seed):
     assert_allclose(model.expert_losses_, -(weights[kept, np.newaxis] * logs[kept]).sum(axis=0), atol=1e-9)
     assert model.t_ == kept.sum()
     assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_ + SLACK
-
-
-def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle(case, state, learned):
-    model, rows = case
-    whole, parts = clone(model).partial_fit(rows), clone(model)
-    for start, end in [(0, 1), (1, 2), (2, 30), (30, 60)]:
-        parts = pickle.loads(pickle.dumps(parts.partial_fit(rows[start:end])))
-    fitted = clone(model).fit(rows, "no targets")
-    numbers = [learned(one, without=["estimators_"]) for one in (parts, whole, fitted)]
-    assert numbers[0] == numbers[1] == numbers[2]
-    # without the frozen one, whose tree counts queries
-    assert state(parts.estimators_[:3]) == state(whole.estimators_[:3]) == state(fitted.estimators_[:3])
-    assert parts.score_samples(rows).tolist() == whole.score_samples(rows).tolist()
 
 
 # --- experts ----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Mixtures of online estimators, and properties of all mixtures: division into calls, weights, copies, bad input."""
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -61,20 +60,6 @@ def case(request):
 def learn(model, rows, y, **more):
     first = {} if y.dtype.kind == "f" or hasattr(model, "classes_") else {"classes": ["down", "up"]}
     return model.partial_fit(rows, y, **first, **more)
-
-
-def test_a_stream_may_be_cut_anywhere_and_pickled_in_the_middle(case, state):
-    model, rows, y = case
-    whole, parts = learn(clone(model), rows, y), clone(model)
-    for start, end in [(0, 1), (1, 2), (2, 30), (30, 60)]:
-        parts = pickle.loads(pickle.dumps(learn(parts, rows[start:end], y[start:end])))
-    fitted = clone(model).fit(rows, y)
-    if hasattr(model, "estimators") and model.estimators:  # fit and partial_fit of experts may set different attributes
-        assert parts.weights_.tobytes() == whole.weights_.tobytes() == fitted.weights_.tobytes()
-        assert parts.cumulative_loss_ == whole.cumulative_loss_
-    else:
-        assert state(parts) == state(whole) == state(fitted)
-    assert parts.predict(rows).tolist() == whole.predict(rows).tolist()
 
 
 def test_only_the_last_weights_are_kept(case):

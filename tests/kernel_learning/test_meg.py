@@ -1,7 +1,5 @@
 """MEGKernelLearner: against a replica by scipy's expm and logm, its laws and bounds, its input, and k-NN with it."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -259,23 +257,6 @@ def test_bounds_of_the_theory():
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("update", ["explicit", "implicit"])
-def test_any_cutting_gives_the_same_numbers(update):
-    rng = np.random.default_rng(5)
-    rows, y, _ = stream(rng)
-    weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=30)
-    whole = MEGKernelLearner(update=update, learning_rate="sqrt").partial_fit(rows, y, weights)
-    for cuts in (range(1, 30), [7, 20]):
-        pieces = MEGKernelLearner(update=update, learning_rate="sqrt")
-        for part in np.split(np.arange(30), cuts):
-            pieces = pickle.loads(pickle.dumps(pieces.partial_fit(rows[part], y[part], weights[part])))
-        assert_same_state(pieces, whole)
-    fitted = MEGKernelLearner(update=update, learning_rate="sqrt", max_iter=1, shuffle=False).fit(rows, y, weights)
-    assert_same_state(fitted, whole)
-    assert fitted.loss_curve_ == [pytest.approx(whole.cumulative_loss_ / weights.sum())]
-    assert (whole.t_, whole.n_updates_) == (np.count_nonzero(weights),) * 2
 
 
 def test_layouts_give_the_same_numbers():

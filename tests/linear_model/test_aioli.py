@@ -158,29 +158,6 @@ def test_larger_weights_of_rows_are_in_the_bound_of_the_run():
     assert regret <= model.regret_bound(u)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("parameters", [{}, {"random_features": 10, "random_state": 0}, {"standardize": True}])
-def test_a_stream_can_be_cut_anywhere(form, parameters, state):
-    X, y = some_rows(60, 9, 2)
-    X = X * (np.abs(X) > 0.5)
-    whole = aioli(**parameters).partial_fit(form(X), y, classes=[0, 1])
-    cut = aioli(**parameters)
-    for start, end in [(0, 1), (1, 2), (2, 9), (9, 30), (30, 60)]:
-        cut.partial_fit(form(X[start:end]), y[start:end], classes=[0, 1] if start == 0 else None)
-    assert state(cut._learner) == state(whole._learner)
-    assert_allclose(whole.predict_proba(form(X)), cut.predict_proba(form(X)), rtol=0)
-
-
-@pytest.mark.parametrize("d", [3, 8, 30])
-def test_sparse_rows_are_learned_as_dense_ones(d):
-    X, y = some_rows(100, d, 2)
-    X[np.random.default_rng(1).uniform(size=X.shape) < 0.7] = 0.0
-    dense, thin = aioli().fit(X, y), aioli().fit(sparse.csr_array(X), y)
-    assert_allclose(thin.coef_, dense.coef_, rtol=1e-10, atol=1e-11)
-    for model in (dense, thin):
-        assert_allclose(model.predict_proba(sparse.csr_array(X)), dense.predict_proba(X), rtol=1e-10)
-
-
 def test_losses_are_those_of_the_predictions_before():
     X, y = some_rows(80, 6, 2)
     model, loss = aioli(radius=5.0).partial_fit(X[:1], y[:1], classes=[0, 1]), np.log(2)

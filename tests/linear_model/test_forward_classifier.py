@@ -119,20 +119,6 @@ def test_a_class_that_has_not_come_is_given_what_the_others_leave():
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("k", [2, 3, 7])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_stream_can_be_cut_anywhere(k, form, dtype, state):
-    X, y = some_rows(60, 9, k)
-    X = (X * (np.abs(X) > 0.5)).astype(dtype)
-    whole = ForwardClassifier(forgetting=0.99).partial_fit(form(X), y, classes=range(k))
-    cut = ForwardClassifier(forgetting=0.99)
-    for start, end in [(0, 1), (1, 2), (2, 9), (9, 30), (30, 60)]:
-        cut.partial_fit(form(X[start:end]), y[start:end], classes=range(k) if start == 0 else None)
-    assert state(cut._learner) == state(whole._learner)
-    assert state(ForwardClassifier(forgetting=0.99).fit(form(X), y)._learner) == state(whole._learner)
-
-
 @pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("d", [3, 30])
 def test_sparse_rows_are_learned_as_dense_ones(k, d):

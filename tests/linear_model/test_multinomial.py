@@ -1,8 +1,5 @@
 """MirrorDescentClassifier(multi_class="multinomial"): one loss of all scores, in every divergence."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -175,27 +172,6 @@ def test_penalties_constraints_and_averages():
 
 
 # --- as other losses --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE, OWN[0]])
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-def test_a_stream_may_be_cut_and_saved_anywhere_and_be_sparse(divergence, update):
-    X, y = some_rows(60, 5, 4)
-    X[np.random.default_rng(1).uniform(size=X.shape) < 0.4] = 0.0
-    h = np.random.default_rng(0).choice([0.0, 1.0, 2.5], size=60)
-    parameters = {"update": update, "eta0": 0.01 if (divergence, update) == ("burg", "explicit") else 0.5}
-    whole, parts = (make(divergence, **parameters).partial_fit(X[:1], y[:1], range(4), h[:1]) for _ in range(2))
-    scattered = make(divergence, **parameters).partial_fit(sparse.csr_array(X[:1]), y[:1], range(4), h[:1])
-    whole.partial_fit(X[1:], y[1:], sample_weight=h[1:])
-    scattered.partial_fit(sparse.csr_array(X[1:]), y[1:], sample_weight=h[1:])
-    for start, end in [(1, 2), (2, 17), (17, 18), (18, 60)]:
-        parts.partial_fit(X[start:end], y[start:end], sample_weight=h[start:end])
-        parts = copy.deepcopy(parts) if start == 1 else pickle.loads(pickle.dumps(parts))
-    assert_array_equal(parts.coef_, whole.coef_)
-    assert_array_equal(parts.predict_proba(X), whole.predict_proba(X))
-    assert parts.cumulative_loss_ == whole.cumulative_loss_ and parts.t_ == whole.t_ == (h > 0).sum()
-    assert_allclose(scattered.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
-    assert_allclose(scattered.predict_proba(sparse.csr_array(X)), whole.predict_proba(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE])

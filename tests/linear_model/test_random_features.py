@@ -1,7 +1,5 @@
 """Random Fourier features: the forward algorithms on cosines of the rows."""
 
-import pickle
-
 import numpy as np
 import pytest
 from forward_replica import papers
@@ -95,16 +93,6 @@ def test_mixtures_have_nonlinear_members(make, state):
     assert state(make(thresholds=False).fit(X, y).predict(X)) == state(nonlinear.predict(X))
     other = make(random_state=1, thresholds=False).fit(X, y)
     assert not np.array_equal(other._learner.learners[-1].coef, nonlinear._learner.learners[-1].coef)
-
-
-def test_cutting_and_pickling_change_nothing():
-    X, y = some_rows()
-    whole = papers(random_features=10, random_state=0).partial_fit(X, y)
-    parts = papers(random_features=10, random_state=0)
-    for rows in (slice(0, 1), slice(1, 8), slice(8, None)):
-        parts = pickle.loads(pickle.dumps(parts.partial_fit(X[rows], y[rows])))
-    assert_array_equal(parts.predict(X), whole.predict(X))
-    assert_array_equal(parts.coef_, whole.coef_)
 
 
 def test_rows_that_are_not_finite_are_refused(unchanged):

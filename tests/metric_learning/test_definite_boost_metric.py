@@ -1,7 +1,6 @@
 """DefiniteBoostMetricLearner: its constraints, their optimum, streams, and k-NN with it."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -87,20 +86,6 @@ def test_who_asks_for_a_metric_that_there_is_not_is_warned():
     learner = DefiniteBoostMetricLearner(similar=0.1, dissimilar=2.0).partial_fit(X, np.arange(60) % 2)
     with pytest.warns(ConvergenceWarning, match="cannot all be met"):
         learner.transform(X)
-
-
-def test_any_cutting_gives_the_same_metric(wine):
-    X, y = wine
-    labels = np.array(["a", "b", "c"])[y]
-    whole = DefiniteBoostMetricLearner(memory_size=30, random_state=0).fit(X, labels)
-    cut = DefiniteBoostMetricLearner(memory_size=30, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for part in np.split(np.arange(178), [1, 3, 90, 91]):
-            cut = pickle.loads(pickle.dumps(cut)).partial_fit(X[part], labels[part])
-    assert_array_equal(whole.components_, cut.components_)
-    assert whole.classes_.tolist() == ["a", "b", "c"]
-    assert len(whole._sampler) == 90
 
 
 @pytest.mark.parametrize(
