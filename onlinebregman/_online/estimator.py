@@ -34,8 +34,6 @@ from .parameters import ParametersMixin, by_parameter
 from .types import RandomState
 from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite, warn_caller
 
-SHUFFLED: dict = {"shuffle": ["boolean"], "random_state": ["random_state"]}  # what validates these parameters
-
 
 class Call(NamedTuple):
     """The kind of the current call."""
@@ -389,15 +387,10 @@ class EpochEstimator(OnlineEstimator):
         Scores of the held-out rows after each epoch of the last `fit`, with `early_stopping`.
     """
 
-    _epoch_constraints = {
+    _parameter_constraints: dict = {
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        **SHUFFLED,
-        "verbose": ["verbose"],
-        "warm_start": ["boolean"],
-    }
-    _stopping_constraints = {
         "early_stopping": ["boolean", StrOptions({"best"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from numbers import Integral
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from .._sklearn_compat import Interval, StrOptions
 from .docs import DocumentedMixin
 
 # How `fit` goes through the rows: read by each `fit`, and by no other call
@@ -25,18 +27,31 @@ def by_parameter(name: str) -> Any:
 class ParametersMixin(DocumentedMixin):
     """What calls read of the parameters, and what they must not find changed."""
 
-    _parameter_constraints: dict = {}  # by which scikit-learn validates parameters
+    # By these rules scikit-learn validates parameters: each class has those that it adds, these are everybody's.
+    _parameter_constraints: dict = {
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "delayed": ["boolean"],
+        "handle_unknown": [StrOptions({"error", "add"})],
+        "handle_new_features": [StrOptions({"error", "add"})],
+    }
     _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
     _warm_start: bool = False  # whether `fit` continues
     _started_with: dict[str, Any]  # the values of the others when learning started
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls):  # it may not have all parameters of its bases
+        if "__init__" in vars(cls):  # what its bases say of its own parameters
             code = cls.__init__.__code__
             own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            rules = cls._parameter_constraints
-            cls._parameter_constraints = {name: rules[name] for name in rules if name in own}
+            bases = [vars(base) for base in reversed(cls.__mro__)]
+            rules = {name: rule for base in bases for name, rule in base.get("_parameter_constraints", {}).items()}
+            cls._parameter_constraints = {name: rule for name, rule in rules.items() if name in own}
+            if hasattr(cls, "_read_at_each_call"):
+                cls._read_at_each_call = sum((base.get("_read_at_each_call", ()) for base in bases), ())
 
     @classmethod
     @cache

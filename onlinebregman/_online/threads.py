@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from numbers import Integral
 
 from threadpoolctl import ThreadpoolController
-
-from .._sklearn_compat import Interval
-
-N_JOBS = [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None]
 
 _PAY_FROM = 400  # number of rows from which several threads make an eigendecomposition faster
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._kernels.learners.outliers import UNSCORED, OutlierLearner, ScoreQuantile
 from .._kernels.rows.standardizer import Standardizer
-from .._online.estimator import SHUFFLED, Call, Examples, OnlineEstimator
+from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike, RandomState
@@ -86,7 +86,6 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     _parameter_constraints: dict = {
         "estimator": [BaseEstimator, None],
         "nu": [Interval(Real, 0, 1, closed="neither")],
-        **SHUFFLED,
     }
     _read_at_each_call = ()
 

@@ -17,7 +17,7 @@ from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import SHUFFLED, Call, Examples, LifeCycleMixin
+from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import is_fitted, read_only
 from .._online.weights import WeightsMixin
 from .._sklearn_compat import BaseComposition, Interval
@@ -80,9 +80,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMix
         "estimators": [list, None],
         "share": [Interval(Real, 0, 1, closed="left")],
         "prior": ["array-like", None],
-        "delayed": ["boolean"],
         "history": [Interval(Integral, 0, None, closed="left")],
-        **SHUFFLED,
     }
 
     _takes_sparse = True  # or the experts refuse sparse rows

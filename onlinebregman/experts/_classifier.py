@@ -16,7 +16,6 @@ from .._online.estimator import Call
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike
 from .._online.validation import check_finite, check_rows, check_weights, dense
-from .._sklearn_compat import StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import ExpertMixture, Forecasts
 from ._rates import Array
@@ -40,10 +39,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         add it, too. Where an expert knows only some of n classes, each of the others has its prior probability, 1 / n.
     """
 
-    _parameter_constraints: dict = {
-        **ExpertMixture._parameter_constraints,
-        "handle_unknown": [StrOptions({"error", "add"})],
-    }
+    _parameter_constraints: dict = {}
 
     _strategy, _loss_parameter = "average", "log_loss"
     _forecast_method = "predict_proba"

@@ -76,7 +76,6 @@ class ExpertMixtureClassifier(MixtureClassifier):
     """
 
     _parameter_constraints: dict = {
-        **MixtureClassifier._parameter_constraints,
         "strategy": [StrOptions({"average", "eg"})],
         "loss": [StrOptions({"log_loss", "brier"})],
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],

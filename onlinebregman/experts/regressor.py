@@ -145,7 +145,6 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     """
 
     _parameter_constraints: dict = {
-        **ExpertMixture._parameter_constraints,
         "strategy": [StrOptions({"average", "eg", "aggregating"})],
         "loss": [StrOptions({"squared_error", "absolute_error"})],
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],

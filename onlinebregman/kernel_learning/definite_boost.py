@@ -148,12 +148,10 @@ class DefiniteBoost(KernelLearner):
 
     _unmergeable = "it solves for all constraints at once"
     _parameter_constraints: dict = {
-        **KernelLearner._parameter_constraints,
         "projection": [StrOptions({"approximate", "exact", "corrective"})],
         "selection": [StrOptions({"optimality", "violation"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
     _read_at_each_call = ("projection", "selection", "max_iter", "tol", "verbose")
 

@@ -31,19 +31,7 @@ _MARGIN = 1e-8
 _NO_LIMIT = 1e100
 
 
-class MatrixBurgMirrorMixin(MirrorMixin):
-    """Mirror map of the LogDet potential on 0 < W < I; the rate of explicit steps is limited so that W stays inside."""
-
-    _update = "gradient"
-
-    def _mirror_map(self, n_features: int | None) -> LogDet:
-        return LogDet()
-
-    def _make_geometry(self, init: np.ndarray) -> MatrixBurgGeometry:
-        return MatrixBurgGeometry(init)
-
-
-class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTargets, EpochEstimator):
+class MatrixBurgRegressor(MirrorMixin, KernelTransformer, LearnsTargets, EpochEstimator):
     """Regression of targets y >= 0 on z'Wz, with 0 < W < I, by the matrix Burg gradient algorithm.
 
     Each row (z, y) moves W by the explicit step of the LogDet divergence,
@@ -135,13 +123,13 @@ class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTarget
     """
 
     _parameter_constraints: dict = {
-        **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="right")],
         "init": ["array-like", None],
         "track_regret": ["boolean"],
     }
     _read_at_each_call = ("eta0", "track_regret")
     _track_regret = by_parameter("track_regret")
+    _update = "gradient"
 
     def __init__(
         self,
@@ -158,6 +146,12 @@ class MatrixBurgRegressor(MatrixBurgMirrorMixin, KernelTransformer, LearnsTarget
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
+
+    def _mirror_map(self, n_features: int | None) -> LogDet:
+        return LogDet()
+
+    def _make_geometry(self, init: np.ndarray) -> MatrixBurgGeometry:
+        return MatrixBurgGeometry(init)
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict z'Wz.

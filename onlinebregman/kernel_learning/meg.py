@@ -182,8 +182,6 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
     _trace = 1.0  # of W
     _track_regret = by_parameter("track_regret")
     _parameter_constraints: dict = {
-        **KernelLearner._parameter_constraints,
-        **EpochEstimator._epoch_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "scale_eta": ["boolean"],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory"}), Schedule],

@@ -84,8 +84,6 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     """
 
     _parameter_constraints: dict = {
-        **EpochEstimator._epoch_constraints,
-        **EpochEstimator._stopping_constraints,
         "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory", "adaptive"}), Schedule],
         "power_t": [Interval(Real, 0, None, closed="left")],
@@ -93,9 +91,9 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         "update": [StrOptions({"implicit", "explicit", "importance"})],
         "init": ["array-like", Interval(Real, None, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
+        "standardize": ["boolean"],
         "average": ["boolean", Interval(Integral, 1, None, closed="left")],
         "track_regret": ["boolean"],
-        "handle_new_features": [StrOptions({"error", "add"})],
     }
 
     _read_at_each_call: tuple[str, ...] = (

@@ -18,6 +18,8 @@ from .._online.labels import one_against_rest
 from .._online.parameters import by_parameter
 from .._online.types import MatrixLike
 from .._sklearn_compat import StrOptions, available_if
+from ..losses import Loss
+from ..losses._names import loss_names
 from ._base import OnlineLinearModel
 from ._certificates import RegretBoundsMixin
 from ._scores import ScoresClasses
@@ -51,16 +53,15 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, 
     """
 
     _parameter_constraints: dict = {
-        **OnlineLinearModel._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "handle_unknown": [StrOptions({"error", "add"})],
+        "loss": [StrOptions(set(loss_names("classification"))), Loss],
     }
     class_weight: dict[Any, float] | Literal["balanced"] | None
     _class_weight = by_parameter("class_weight")
     _multi_class: Literal["ovr", "multinomial"] = "ovr"
     _takes_indicators = True
 
-    _read_at_each_call: tuple[str, ...] = (*OnlineLinearModel._read_at_each_call, "class_weight", "handle_unknown")
+    _read_at_each_call: tuple[str, ...] = ("class_weight", "handle_unknown")
     _separate = False  # whether each class has a learner, also one or two classes
     _multinomial: bool
     _prior: Learner | None = None  # what learners of later classes start from

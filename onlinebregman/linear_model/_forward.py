@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._kernels.rows.standardizer import Standardizer
-from .._online.estimator import SHUFFLED, CountsLossMixin, Examples, OnlineEstimator
+from .._online.estimator import CountsLossMixin, Examples, OnlineEstimator
 from .._online.merging import merged_standardizer
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
@@ -64,9 +64,6 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         "standardize": ["boolean", StrOptions({"auto"})],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        **SHUFFLED,
-        "handle_new_features": [StrOptions({"error", "add"})],
-        "warm_start": ["boolean"],
     }
 
     _remedy: str  # for the error message of a row that overflows

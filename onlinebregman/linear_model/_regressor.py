@@ -20,8 +20,9 @@ from .._online.examples import FitsFromWeights, LearnsTargets
 from .._online.scores import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights
+from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss
-from ..losses._names import has_positive_targets
+from ..losses._names import has_positive_targets, loss_names
 from ._base import OnlineLinearModel, _parts
 from ._certificates import RegretBoundsMixin
 
@@ -46,6 +47,7 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Regr
         Intercept.
     """
 
+    _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("regression"))), Loss]}
     _loss_parameter: str | Loss = "squared_error"
     _sorted = False  # whether predictions are several quantiles, in ascending order
 

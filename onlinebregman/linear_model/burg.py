@@ -11,7 +11,6 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.learner import Learner
 from .._online.comparators import Comparators
-from .._online.mirror import MirrorMixin
 from .._online.start import starting_weights
 from .._online.theory import adaptive_rate_bound
 from .._online.types import RandomState
@@ -23,14 +22,7 @@ from ._base import Update, _parts
 from ._regressor import OnlineLinearRegressor
 
 
-class BurgMirrorMixin(MirrorMixin):
-    """Mirror map of the Burg entropy: f(w) = -1/w. Positive weights, 1/n at the start."""
-
-    def _mirror_map(self, n_features: int | None) -> Burg:
-        return Burg()
-
-
-class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
+class BurgRegressor(OnlineLinearRegressor):
     """Linear regression with positive weights, in the geometry of the Burg entropy.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta (w'.x - y)^2 / 2 with the Itakura-Saito divergence
@@ -125,12 +117,11 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
     """
 
     _parameter_constraints: dict = {
-        **OnlineLinearRegressor._parameter_constraints,
         "update": [StrOptions({"implicit", "explicit", "importance", "gradient"})],
         "upper_bound": [Interval(Real, 0, None, closed="neither"), None],
         "sum_bound": [Interval(Real, 0, None, closed="neither"), None],
     }
-    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, "upper_bound", "sum_bound")
+    _read_at_each_call = ("upper_bound", "sum_bound")
 
     def __init__(
         self,
@@ -158,6 +149,9 @@ class BurgRegressor(BurgMirrorMixin, OnlineLinearRegressor):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
+
+    def _mirror_map(self, n_features: int | None) -> Burg:
+        return Burg()
 
     def _configure(self) -> None:
         parts = _parts(self._learner)

@@ -27,6 +27,10 @@ class EntropyMirrorMixin(MirrorMixin):
         Weights to start from; None means total / n on the simplex, 1 / n for positive weights, 0 for signed ones.
     """
 
+    _parameter_constraints: dict = {
+        "weights": [StrOptions({"signed", "simplex", "positive"})],
+        "total": [Interval(Real, 0, None, closed="neither")],
+    }
     weights: Literal["signed", "simplex", "positive"]
     total: float
 
@@ -110,12 +114,6 @@ class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
     >>> print(mixture.coef_[:5].round(2), mixture.coef_.sum().round(6))
     [0.25 0.25 0.25 0.25 0.  ] 1.0
     """
-
-    _parameter_constraints: dict = {
-        **OnlineLinearRegressor._parameter_constraints,
-        "weights": [StrOptions({"signed", "simplex", "positive"})],
-        "total": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def __init__(
         self,

@@ -242,7 +242,6 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     """
 
     _parameter_constraints: dict = {
-        **ForwardEstimator._parameter_constraints,
         "loss": [StrOptions({"squared_error", "log_loss", "poisson", "gamma", "tweedie"}), Loss],
         "forward": ["boolean"],
     }

@@ -156,10 +156,8 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     """
 
     _parameter_constraints: dict = {
-        **ForwardEstimator._parameter_constraints,
         "update": [StrOptions({"implicit", "aioli"})],
         "radius": [Interval(Real, 0, None, closed="neither")],
-        "handle_unknown": [StrOptions({"error", "add"})],
     }
 
     _read_at_each_call = ("forgetting", "handle_unknown", "handle_new_features")

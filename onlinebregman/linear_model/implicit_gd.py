@@ -90,7 +90,6 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
     [3.]
     """
 
-    _parameter_constraints: dict = {**OnlineLinearRegressor._parameter_constraints, "standardize": ["boolean"]}
     _standardizes = by_parameter("standardize")
 
     def __init__(

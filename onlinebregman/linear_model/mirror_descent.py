@@ -11,38 +11,19 @@ from numpy.typing import ArrayLike
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.mirror import MirrorMixin
 from .._online.parameters import by_parameter
-from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses, loss_names
+from ..losses._names import list_losses
 from ..losses.margin import OneClassLoss
 from ..penalties import PENALTIES, ElasticNet, Penalty, resolve_penalty
 from ..schedules import AggressiveRate, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update, _parts
 from ._classifier import OnlineLinearClassifier
 from ._regressor import OnlineLinearRegressor
-
-_PARAMETERS: dict = {
-    "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
-    "standardize": ["boolean", StrOptions({"auto"})],
-    "thresholds": [StrOptions({"no_interactions", "pairwise"}), "array-like", None],
-    "signed": ["boolean"],
-    "constraint": [Constraint, None],
-    "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
-    "alpha": [Interval(Real, 0, None, closed="left")],
-    "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
-    "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-    "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
-    "learning_rate": [
-        *OnlineLinearModel._parameter_constraints["learning_rate"],
-        StrOptions({"auto", *get_args(AggressiveRate)}),
-    ],
-    "n_jobs": N_JOBS,
-}
 
 
 class ParametricMirrorMixin(MirrorMixin):
@@ -110,6 +91,22 @@ class ParametricMirrorMixin(MirrorMixin):
         depend on it.
     """
 
+    _parameter_constraints: dict = {
+        "divergence": [StrOptions(set(DIVERGENCES)), Divergence],
+        "standardize": ["boolean", StrOptions({"auto"})],
+        "thresholds": [StrOptions({"no_interactions", "pairwise"}), "array-like", None],
+        "signed": ["boolean"],
+        "constraint": [Constraint, None],
+        "penalty": [StrOptions(set(PENALTIES)), Penalty, None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
+        "learning_rate": [
+            *OnlineLinearModel._parameter_constraints["learning_rate"],
+            StrOptions({"auto", *get_args(AggressiveRate)}),
+        ],
+    }
     divergence: str | Divergence
     loss: str | Loss
     signed: bool
@@ -127,7 +124,7 @@ class ParametricMirrorMixin(MirrorMixin):
     _thresholds = by_parameter("thresholds")
     _intercept_scaling = by_parameter("intercept_scaling")
     _n_jobs = by_parameter("n_jobs")
-    _at_each_call = ("penalty", "alpha", "l1_ratio", "intercept_scaling", "n_jobs")
+    _read_at_each_call: tuple[str, ...] = ("penalty", "alpha", "l1_ratio", "intercept_scaling", "n_jobs")
 
     @property
     def _signed(self) -> bool:
@@ -304,13 +301,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
     [1. 1. 0.] 2.0
     """
 
-    _parameter_constraints: dict = {
-        **OnlineLinearRegressor._parameter_constraints,
-        **_PARAMETERS,
-        "loss": [StrOptions(set(loss_names("regression"))), Loss],
-    }
     _falling_rate = 0.3
-    _read_at_each_call = (*OnlineLinearRegressor._read_at_each_call, *ParametricMirrorMixin._at_each_call)
 
     def __init__(
         self,
@@ -410,15 +401,9 @@ class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
     True (150, 3)
     """
 
-    _parameter_constraints: dict = {
-        **OnlineLinearClassifier._parameter_constraints,
-        **_PARAMETERS,
-        "loss": [StrOptions(set(loss_names("classification"))), Loss],
-        "multi_class": [StrOptions({"ovr", "multinomial"})],
-    }
+    _parameter_constraints: dict = {"multi_class": [StrOptions({"ovr", "multinomial"})]}
     _multi_class = by_parameter("multi_class")
     _falling_rate = 1.0
-    _read_at_each_call = (*OnlineLinearClassifier._read_at_each_call, *ParametricMirrorMixin._at_each_call)
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from ..losses.margin import OneClassLoss
 from ..penalties import L2, Penalty
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update
-from .mirror_descent import _PARAMETERS, ParametricMirrorMixin
+from .mirror_descent import ParametricMirrorMixin
 
 
 class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinearModel):
@@ -99,8 +99,6 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     """
 
     _parameter_constraints: dict = {
-        **OnlineLinearModel._parameter_constraints,
-        **_PARAMETERS,
         "nu": [Interval(Real, 0, 1, closed="right")],
         "penalty": [Penalty, None],
         "eta0": [Interval(Real, 0, None, closed="neither")],

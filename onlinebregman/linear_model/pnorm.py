@@ -14,13 +14,11 @@ from .._sklearn_compat import Interval, StrOptions
 from ..divergences import PNorm
 from ..divergences._names import automatic_p
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses, loss_names
+from ..losses._names import list_losses
 from ..schedules import LearningRate, Schedule
 from ._base import Update
 from ._classifier import OnlineLinearClassifier
 from ._regressor import OnlineLinearRegressor
-
-_P = [Interval(Real, 2, None, closed="left"), StrOptions({"auto"})]
 
 
 class PNormMirrorMixin(MirrorMixin):
@@ -32,6 +30,7 @@ class PNormMirrorMixin(MirrorMixin):
         The norm in which rows are measured, p >= 2; "auto" is 2 ln n, at least 2. p = 2 is gradient descent.
     """
 
+    _parameter_constraints: dict = {"p": [Interval(Real, 2, None, closed="left"), StrOptions({"auto"})]}
     p: float | Literal["auto"]
     _standardizes = by_parameter("standardize")
 
@@ -95,8 +94,6 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
     >>> print(model.coef_[[3, 8, 0]].round(1) + 0.0)
     [ 2. -1.  0.]
     """
-
-    _parameter_constraints: dict = {**OnlineLinearRegressor._parameter_constraints, "p": _P, "standardize": ["boolean"]}
 
     def __init__(
         self,
@@ -177,13 +174,6 @@ class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
     >>> print(model.score(X[500:], y[500:]) > 0.9)
     True
     """
-
-    _parameter_constraints: dict = {
-        **OnlineLinearClassifier._parameter_constraints,
-        "p": _P,
-        "standardize": ["boolean"],
-        "loss": [StrOptions(set(loss_names("classification"))), Loss],
-    }
 
     def __init__(
         self,

@@ -16,10 +16,9 @@ from .._online.mirror import MirrorMixin
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
-from .._sklearn_compat import StrOptions
 from ..divergences import SquaredEuclidean
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses, loss_names
+from ..losses._names import list_losses
 from ._base import _parts
 from ._classifier import OnlineLinearClassifier
 from ._regressor import OnlineLinearRegressor
@@ -250,11 +249,6 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     [1. 2. 3.]
     """
 
-    _parameter_constraints: dict = {
-        **OnlineLinearRegressor._parameter_constraints,
-        "loss": [StrOptions(set(loss_names("regression"))), Loss],
-        "standardize": ["boolean"],
-    }
     _alternative = "'absolute_error' or 'huber'"
 
     def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
@@ -339,11 +333,6 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
     True
     """
 
-    _parameter_constraints: dict = {
-        **OnlineLinearClassifier._parameter_constraints,
-        "loss": [StrOptions(set(loss_names("classification"))), Loss],
-        "standardize": ["boolean"],
-    }
     _alternative = "'log_loss' or 'hinge'"
 
     def _class_weights(self, *arguments, **given) -> np.ndarray:

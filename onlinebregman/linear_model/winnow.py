@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from .._online.types import RandomState
-from .._sklearn_compat import Interval, StrOptions
 from ._mistake_driven import MistakeDrivenClassifier
 from .eg import EntropyMirrorMixin
 
@@ -67,12 +65,6 @@ class WinnowClassifier(EntropyMirrorMixin, MistakeDrivenClassifier):
     >>> print(round(model.mistake_bound(X, y, coef=np.r_[[1, 1, -1], np.zeros(497)] / 3)))
     205
     """
-
-    _parameter_constraints: dict = {
-        **MistakeDrivenClassifier._parameter_constraints,
-        "weights": [StrOptions({"signed", "simplex", "positive"})],
-        "total": [Interval(Real, 0, None, closed="neither")],
-    }
 
     def __init__(
         self,

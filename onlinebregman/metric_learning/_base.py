@@ -97,8 +97,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     """
 
     _parameter_constraints: dict = {
-        **EpochEstimator._epoch_constraints,
-        **MahalanobisTransformer._transformer_constraints,
         "prior": [StrOptions({*PRIORS, *MORE_PRIORS}), "array-like"],
         "loss": [StrOptions({"squared_error", "one_sided"})],
         "eta0": [Interval(Real, 0, None, closed="neither")],
@@ -120,7 +118,6 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         "learning_rate",
         "power_t",
         "track_regret",
-        *MahalanobisTransformer._read_at_each_call,
     )
 
     _track_regret = by_parameter("track_regret")

@@ -64,7 +64,7 @@ class MahalanobisTransformer(
         Distance up to which pairs are similar, see `calibrate_threshold`; None before it is known.
     """
 
-    _transformer_constraints: dict = {
+    _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "preprocessor": ["array-like", callable, None],
     }

@@ -15,10 +15,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state
 
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import SHUFFLED, Call, Examples, warn_caller
+from .._online.estimator import Call, Examples, warn_caller
 from .._online.examples import LearnsUnweighted
 from .._online.export import ToSklearnMixin
-from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, dense, fitted, is_finite
 from .._sklearn_compat import Interval, StrOptions, for_other_rows
@@ -85,8 +84,6 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
         "weights": [StrOptions({"uniform", "distance"}), callable, None],
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "window_size": [Interval(Integral, 1, None, closed="left"), None],
-        "n_jobs": N_JOBS,
-        **SHUFFLED,
     }
     _read_at_each_call = ("n_neighbors", "weights", "algorithm", "window_size", "n_jobs", "handle_unknown")
     _takes_sparse = True

@@ -111,7 +111,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
     _unmergeable = "it solves for all the rows that it remembers at once"
     _reversible = True
     _parameter_constraints: dict = {
-        **MahalanobisTransformer._transformer_constraints,
         "similar": [Interval(Real, 0, None, closed="neither")],
         "dissimilar": [Interval(Real, 0, None, closed="left")],
         "n_impostors": [Interval(Integral, 1, None, closed="left")],
@@ -119,12 +118,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, 
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
-        "random_state": ["random_state"],
     }
-    _read_at_each_call = (
-        *MahalanobisTransformer._read_at_each_call, "similar", "dissimilar", "n_impostors", "projection", "max_iter",
-        "tol",
-    )  # fmt: skip
+    _read_at_each_call = ("similar", "dissimilar", "n_impostors", "projection", "max_iter", "tol")
 
     def __init__(
         self,

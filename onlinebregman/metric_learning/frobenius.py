@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.frobenius import FrobeniusGeometry
-from .._online.mirror import MirrorMixin
 from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
 from ..divergences import SquaredFrobenius
@@ -18,17 +17,7 @@ from ._base import OnlineMetricLearner
 from ._prior import Prior
 
 
-class FrobeniusMirrorMixin(MirrorMixin):
-    """Mirror map of the squared Frobenius norm: the identity; steps are projected onto semidefinite matrices."""
-
-    def _mirror_map(self, n_features: int | None) -> SquaredFrobenius:
-        return SquaredFrobenius()
-
-    def _make_geometry(self, prior: np.ndarray) -> FrobeniusGeometry:
-        return FrobeniusGeometry(prior)
-
-
-class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
+class FrobeniusMetricLearner(OnlineMetricLearner):
     """Mahalanobis metric learned online with the squared Frobenius distance: gradient descent on matrices.
 
     Each pair with difference z and target y moves the metric to argmin norm_F(W' - W)^2 / 2 + eta (z'W'z - y)^2 / 2,
@@ -107,10 +96,9 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
     """
 
     _parameter_constraints: dict = {
-        **OnlineMetricLearner._parameter_constraints,
         "update": [StrOptions({"implicit", "explicit"})],
     }
-    _read_at_each_call = (*OnlineMetricLearner._read_at_each_call, "update")
+    _read_at_each_call = ("update",)
 
     def __init__(
         self,
@@ -139,3 +127,9 @@ class FrobeniusMetricLearner(FrobeniusMirrorMixin, OnlineMetricLearner):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
+
+    def _mirror_map(self, n_features: int | None) -> SquaredFrobenius:
+        return SquaredFrobenius()
+
+    def _make_geometry(self, prior: np.ndarray) -> FrobeniusGeometry:
+        return FrobeniusGeometry(prior)

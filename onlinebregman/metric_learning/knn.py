@@ -14,7 +14,6 @@ from .._online.estimator import Call
 from .._online.labels import StreamClassifierMixin, check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, read_only
-from .._sklearn_compat import StrOptions
 from ._neighbors import Mapped, MetricNeighbors, RowsOfWindow
 from ._window import Window
 from .logdet import LogDetMetricLearner
@@ -94,10 +93,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
     4 0.9
     """
 
-    _parameter_constraints: dict = {
-        **MetricNeighbors._parameter_constraints,
-        "handle_unknown": [StrOptions({"error", "add"})],
-    }
+    _parameter_constraints: dict = {}
     _fewest_classes = 1
     _search = KNeighborsClassifier
 

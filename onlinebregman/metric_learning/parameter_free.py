@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._kernels.matrices.symmetric import add_deviations
 from .._online.copies import OwnCopyMixin
-from .._online.estimator import SHUFFLED, Call, Examples, warn_caller
+from .._online.estimator import Call, Examples, warn_caller
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted
@@ -90,9 +90,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
     _first: tuple[np.ndarray, list] | None  # the first rows and labels
     _unmergeable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
     _parameter_constraints: dict = {
-        **MahalanobisTransformer._transformer_constraints,
         "sampling": [StrOptions(set(SAMPLERS))],
-        **SHUFFLED,
     }
 
     def __init__(

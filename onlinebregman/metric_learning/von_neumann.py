@@ -104,13 +104,12 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     """
 
     _parameter_constraints: dict = {
-        **OnlineMetricLearner._parameter_constraints,
         "trace": [Interval(Real, 0, None, closed="neither"), None],
         "update": [StrOptions({"implicit", "explicit"})],
     }
 
     _trace = by_parameter("trace")
-    _read_at_each_call = (*OnlineMetricLearner._read_at_each_call, "update")
+    _read_at_each_call = ("update",)
 
     def __init__(
         self,

@@ -16,12 +16,11 @@ from .._kernels.learners.mean_mixer import MeanMixer
 from .._kernels.learners.mixer import Unmixed
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
-from .._online.estimator import SHUFFLED, Call, Examples
+from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
 from .._online.labels import GrowsClasses, check_classes
 from .._online.side_by_side import HedgedMixin, SideBySideMixin
-from .._online.threads import N_JOBS
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_learned, check_query, finite, read_only
 from .._sklearn_compat import Interval, available_if
@@ -60,8 +59,6 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
     _parameter_constraints: dict = {
         "estimator": [OnlineLinearModel, None],
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],
-        "n_jobs": N_JOBS,
-        **SHUFFLED,
     }
     _takes_sparse = True
 

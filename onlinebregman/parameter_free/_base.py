@@ -18,10 +18,9 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
-from .._online.estimator import SHUFFLED, Call, Examples
+from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
-from .._online.threads import N_JOBS
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
@@ -100,10 +99,6 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "thresholds": ["boolean"],
         "categorical_features": ["array-like", StrOptions({FROM_DTYPE}), None],
-        "n_jobs": N_JOBS,
-        **SHUFFLED,
-        "handle_new_features": [StrOptions({"error", "add"})],
-        "delayed": ["boolean"],
     }
 
     _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features", "delayed")

@@ -76,11 +76,9 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     """
 
     _parameter_constraints: dict = {
-        **ParameterFree._parameter_constraints,
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "handle_unknown": [StrOptions({"error", "add"})],
     }
-    _read_at_each_call = (*ParameterFree._read_at_each_call, "handle_unknown", "class_weight")
+    _read_at_each_call = ("handle_unknown", "class_weight")
     _class_weight = by_parameter("class_weight")
     _kinds = (OnlineLinearClassifier, ForwardClassifier)
     _takes_indicators = True

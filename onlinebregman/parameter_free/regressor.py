@@ -95,7 +95,6 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     """
 
     _parameter_constraints: dict = {
-        **ParameterFree._parameter_constraints,
         "loss": [StrOptions(set(loss_names("regression"))), Loss],
     }
     _kinds = (OnlineLinearRegressor, ForwardRegressor)

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.mapping import MapLearner
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap, parts_of_pairs
-from .._online.estimator import SHUFFLED, Call, Examples, OnlineEstimator
+from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_learned, check_query, check_rows, read_only
 from .._sklearn_compat import Interval, check_feature_names_in, fit_context
@@ -95,7 +95,6 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
     _parameter_constraints: dict = {
         "n_pairs": [Interval(Integral, 0, None, closed="left")],
         "sparse_output": ["boolean"],
-        **SHUFFLED,
     }
     _read_at_each_call = ("sparse_output",)
     _allow_nan = True

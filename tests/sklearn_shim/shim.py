@@ -144,9 +144,7 @@ class SGDClassifier(_SGD, MirrorDescentClassifier):
     ):
         self._set(locals())
 
-    _parameter_constraints = {
-        name: values for name, values in MirrorDescentClassifier._parameter_constraints.items() if name != "loss"
-    }
+    _parameter_constraints = {"loss": "no_validation"}
 
 
 class SGDRegressor(_SGD, MirrorDescentRegressor):
@@ -175,9 +173,7 @@ class SGDRegressor(_SGD, MirrorDescentRegressor):
     ):
         self._set(locals())
 
-    _parameter_constraints = {
-        name: values for name, values in MirrorDescentRegressor._parameter_constraints.items() if name != "loss"
-    }
+    _parameter_constraints = {"loss": "no_validation"}
 
 
 class _PassiveAggressive:
@@ -291,9 +287,7 @@ class SGDOneClassSVM(_Runs, OneClassMirrorDescent):
         others = {"divergence": "squared_euclidean", "signed": False, "constraint": None, "n_iter_no_change": 5}
         vars(self).update(others, update="explicit", init=None, **parameters)
 
-    _parameter_constraints = {
-        name: values for name, values in OneClassMirrorDescent._parameter_constraints.items() if name != "learning_rate"
-    }
+    _parameter_constraints = {"learning_rate": "no_validation"}
 
     def fit(self, X, y=None, coef_init=None, offset_init=None, sample_weight=None):
         return self._fit_warm(X, y, sample_weight, coef_init=coef_init, offset_init=offset_init)
