@@ -4,8 +4,8 @@
     python benchmarks/merging.py --cost [--repeats 5]
 
 Real sets, their rows shuffled, a quarter held out, columns and targets standardised by the others. The rows are cut
-into S shards, and `onlinebregman.dask.DistributedOnline` mixes the models of the shards, in this process: on a cluster
-the numbers are the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
+into S shards, whose models `onlinebregman.dask.DistributedOnline` merges, in this process: on a cluster the numbers are
+the same, bit for bit. Losses are squared errors over the variance of the targets, log losses, and
 errors of 5-NN in the metric; means over shuffles. Sets are read from the folder that ONLINEBREGMAN_DATA names.
 
 `--cost`: the cost of a round in addition to the passes, with two worker processes on this machine, for shards of two
@@ -77,11 +77,13 @@ def loss(model, X, y, X_test, y_test):
     return np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)
 
 
-def losses(data, learner, n_rounds, **parameters):
-    """The loss after a number of rounds; infinity if a shard cannot be learned."""
+def losses(data, learner, n_rounds, n_shards=1, mixing="mean"):
+    """The loss after a number of rounds, of one shard after passes; infinity if a shard cannot be learned."""
     X, y, X_test, y_test = data
+    chunks = tuple(map(len, np.array_split(y, n_shards)))
+    lazy = (da.from_array(values, chunks=(chunks, *values.shape[1:])) for values in (X, y))
     try:
-        model = DistributedOnline(learner, n_rounds=n_rounds, **parameters).fit(X, y)
+        model = DistributedOnline(learner, n_rounds=n_rounds, mixing=mixing).fit(*lazy)
     except ValueError:
         return np.inf
     return loss(model.estimator_, X, y, X_test, y_test)
@@ -155,7 +157,7 @@ def main():
 
         adds_up = learner._adds_up
         rounds = (1,) if adds_up else ROUNDS
-        passes = [mean(n_rounds=n, mode="sequential") for n in rounds]
+        passes = [mean(n_rounds=n) for n in rounds]
         print(f"\n`{name_of(learner)}` on {name}, {len(sets[0][1])} rows; passes over all rows: ", end="")
         print(", ".join(f"{value:.4f} after {n}" for n, value in zip(rounds, passes, strict=True)))
         print(f"\n| shards | {' | '.join(f'{mixing}, {n}' for mixing in ('mean', 'scaled') for n in rounds)} |")

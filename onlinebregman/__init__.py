@@ -5,6 +5,7 @@ from importlib import metadata as _metadata
 from types import ModuleType as _ModuleType
 
 from . import _kernels  # noqa: F401  # imported first: it raises a clear error if nothing is compiled
+from ._online.merging import merge
 from .density import DensityOutlierDetector, MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
 from .experts import BayesMixture, DensityMixture, ExpertMixtureClassifier, ExpertMixtureRegressor
 from .kernel_learning import DefiniteBoost, MatrixBurgRegressor, MEGKernelLearner
@@ -77,6 +78,7 @@ __all__ = [
     "ThresholdFeatures",
     "VonNeumannMetricLearner",
     "WinnowClassifier",
+    "merge",
 ]
 
 _IMPORTED_WHEN_USED = ("dask", "datasets", "inspection", "persistence", "pipeline", "river", "streams")

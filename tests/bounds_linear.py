@@ -7,7 +7,14 @@ from adversarial import Rows, kind, learn, some_weights
 from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantClassifier, ScaleInvariantRegressor
 from scipy.optimize import minimize
 
-from onlinebregman import BurgRegressor, ForwardClassifier, ForwardRegressor, PerceptronClassifier, WinnowClassifier
+from onlinebregman import (
+    BurgRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    PerceptronClassifier,
+    WinnowClassifier,
+    merge,
+)
 from onlinebregman.constraints import Box, L2Ball, UpperBound
 from onlinebregman.divergences import (
     AdaGrad,
@@ -305,7 +312,7 @@ def rounds_over_shards(rng):
                 shards.append((share, *learn(rng, part, loss, u, 0.3, n_rows, weights=weights)))
         except ValueError:
             return  # an explicit step that leaves the domain at once, or overflows
-        model = model._merged(parts, shares)
+        model = merge(parts, shares, start=model)
     for v in (u, comparator(rng, name, n), comparator(rng, name, n)):
         b = rng.uniform(-1, 1) * model.fit_intercept
         losses = [(share, float(weights @ loss.value(X @ v + b, y))) for share, X, y, weights in shards]

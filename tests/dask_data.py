@@ -1,11 +1,9 @@
 """Shared code of the tests of onlinebregman.dask: reproducible data, clusters, and the serial run."""
 
-import asyncio
 import contextlib
 import logging
 import multiprocessing
 import os
-import signal
 from unittest import mock
 
 import dask
@@ -18,10 +16,9 @@ from onlinebregman.dask import DistributedOnline
 
 # A fork server, which has imported what workers need, starts them in a tenth of the time.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-with dask.config.set({"distributed.worker.multiprocessing-method": METHOD}):
-    CONTEXT = distributed.utils.get_mp_context()
 if METHOD == "forkserver":
-    CONTEXT.set_forkserver_preload(["distributed", "numpy", "onlinebregman.dask"])
+    with dask.config.set({"distributed.worker.multiprocessing-method": METHOD}):
+        distributed.utils.get_mp_context().set_forkserver_preload(["distributed", "numpy", "onlinebregman.dask"])
 
 
 def block(seed, rows=100):
@@ -46,9 +43,7 @@ def data(rows=800, n_chunks=8):
 
 
 class Watched(ImplicitGDRegressor):
-    """A regressor that calls a function at a fixed point: where a shard is learned, or where shards are mixed."""
-
-    after_round = None  # of the process that mixes: called with the number of the round
+    """A regressor that calls a function where a shard is learned."""
 
     def __init__(self, accident=None, eta0=0.1):
         super().__init__(eta0=eta0)
@@ -59,18 +54,17 @@ class Watched(ImplicitGDRegressor):
             self.accident(self.t_, X)
         return super().partial_fit(X, y, sample_weight)
 
-    def _merged(self, parts, shares):
-        mixed = super()._merged(parts, shares)
-        if Watched.after_round is not None and len(parts) > 1:
-            Watched.after_round(mixed.t_ // sum(part.t_ - self.t_ for part in parts))
-        return mixed
-
 
 class Accident:
     """A fault of the shard with this seed in this round; it happens once if a file can record it."""
 
     def __init__(self, what, number, seed, once=None):
         self.what, self.number, self.first, self.once = what, number, block(seed)[0][0, 0], once
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+    __hash__ = None
 
     def __call__(self, rows_before, X):
         if rows_before == 800 * self.number and X[0, 0] == self.first:
@@ -79,14 +73,6 @@ class Accident:
             if self.once is not None:
                 open(self.once, "w").close()
             self.what()
-
-
-def kill_this():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fail():
-    raise OSError("the network is down")
 
 
 @contextlib.contextmanager
@@ -103,30 +89,7 @@ def cluster_of(n_workers, **settings):
         yield cluster, client
 
 
-def serve(server, *args, **kwargs):
-    """Run a scheduler or a worker until it is closed."""
-
-    async def run():
-        async with server(*args, **kwargs) as running:
-            await running.finished()
-
-    asyncio.run(run())
-
-
-@contextlib.contextmanager
-def process(server, *args, **kwargs):
-    """A process with a scheduler or a worker without a nanny, which is not started again."""
-    with mock.patch.dict(os.environ, PYTHONSAFEPATH="1"):
-        made = CONTEXT.Process(target=serve, args=(server, *args), kwargs={**kwargs, "host": "127.0.0.1"})
-        made.start()
-    try:
-        yield made
-    finally:
-        made.kill()
-        made.join()
-
-
 def serially(learner, X, y, **parameters):
     """The same model fitted in this process, without a cluster."""
-    with mock.patch("distributed.default_client", side_effect=ValueError):
+    with dask.config.set(scheduler="synchronous"):
         return DistributedOnline(learner, **parameters).fit(X, y).estimator_

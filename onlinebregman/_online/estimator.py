@@ -74,11 +74,10 @@ class NoBound(AttributeError, ValueError):
 class LifeCycleMixin(ParametersMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
-    # Why models of shards cannot be mixed into one, for the error message of `_merged`
     _early_stopping: Any = False
-    _unmergeable = "its state is more than weights and sums over rows"
-    _adds_up = False  # whether models of shards are mixed by adding statistics, so that one round suffices
-    _parallel = False  # whether this is a mixed model, for which there are no bounds except the mean of certificates
+    _unmergeable: Any = "its state is more than weights and sums over rows"  # why it cannot be merged; None if it can
+    _adds_up = False  # whether models are merged by adding statistics, so that one round suffices
+    _parallel = False  # whether this is a merged model, for which there are no bounds except the mean of certificates
     _unbounded: str | None = None  # why there are no bounds on the rows so far
     _takes_sparse = False  # whether rows may be sparse
     _allow_nan = False  # whether NaN in dense rows is a missing value
@@ -88,6 +87,7 @@ class LifeCycleMixin(ParametersMixin):
     shuffle: bool  # two parameters of estimators whose models depend on the order of the rows
     random_state: RandomState
     _learner: Any  # holds the learned state; usually compiled
+    n_features_in_: int
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
@@ -211,11 +211,19 @@ class LifeCycleMixin(ParametersMixin):
             self._validated = Validated(valid, self._parameters_of_calls(), named)
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
-        """A new model mixed from `parts`, copies of this one that have each learned a share of the rows.
+        """A new model merged from `parts`, copies of this one that have each learned a fraction of the rows."""
+        raise NotImplementedError
 
-        Weights are averaged in the mirror space, counts and statistics add up; see `onlinebregman._online.merging`.
-        """
-        raise TypeError(f"{type(self).__name__} cannot be mixed from parallel runs: {self._unmergeable}.")
+    def _untrained(self, **start: Any) -> Self:
+        """A copy of this model as it was before its first row."""
+        model = copy.deepcopy(self)
+        model._begin(self._like_first_rows(), **start)
+        model._configure()
+        return model
+
+    def _like_first_rows(self) -> Examples:
+        """A row of which `_begin` makes what it made of the first ones."""
+        return Examples(np.zeros((1, self.n_features_in_)), np.zeros(1))
 
     def _why_unbounded(self) -> str | None:
         """Why there are no bounds: they are for one run, under constant parameters, with the same columns and classes.
@@ -225,9 +233,9 @@ class LifeCycleMixin(ParametersMixin):
         return self._unbounded
 
     def _check_one_run(self, mixed: bool = False) -> None:
-        """NoBound unless there are bounds; `mixed`: also on parallel runs."""
+        """NoBound unless there are bounds; `mixed`: also of merged models."""
         if self._parallel and not mixed:
-            raise NoBound("Bounds must be for one run over all rows; this model was mixed from parallel runs.")
+            raise NoBound("Bounds must be for one run over all rows; this model was merged from several.")
         why = self._why_unbounded()
         if why is not None:
             raise NoBound(why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -181,15 +181,6 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         if self._multilabel:
             return (scores > 0).astype(np.int64)
         return self.classes_.take(self._largest(scores))
-
-    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
-        for part in parts:
-            if not np.array_equal(part.classes_, self.classes_):
-                raise ValueError(
-                    f"Models of shards must have the classes {self.classes_.tolist()}, with which they began; got "
-                    f"{part.classes_.tolist()}. Pass all labels as `classes`."
-                )
-        return super()._merged(parts, fractions)
 
     def _largest(self, scores: np.ndarray) -> np.ndarray:
         """The number of the class with the largest score of each row."""

@@ -113,19 +113,23 @@ class MirrorMixin(CountsLossMixin):
             intercept_scaling=self._intercept_scaling,
         )
 
-    # --- mixing models that learned in parallel ---------------------------------------------------------------------
+    # --- merging models that learned in parallel --------------------------------------------------------------------
 
     _maxima: tuple[str, ...] = ()  # attributes of which the largest is taken
     _of_first: tuple[str, ...] = ()  # attributes taken from the first shard
 
+    @property
+    def _unmergeable(self) -> str | None:
+        if not (self._track_regret and self.__sklearn_is_fitted__() and self._divergence.adaptive):
+            return None
+        return (
+            f"with track_regret=True and {self._divergence!r} the certificates of several models have no mean, which "
+            "requires one divergence, and each row changes this one; use track_regret=False, or a divergence that is "
+            "not adaptive"
+        )
+
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """See `LifeCycleMixin._merged`: theta = sum share_s theta_s with theta_s = f(w_s)."""
-        if self._track_regret and self._divergence.adaptive:
-            raise TypeError(
-                f"{type(self).__name__} cannot be mixed with track_regret=True and {self._divergence!r}, since the "
-                "certificates of several shards have a mean in one divergence only, and each row changes this one; use "
-                "track_regret=False, or a divergence that is not adaptive."
-            )
         mixed = copy.copy(self)
         mixed._parallel = True
         mixed._unbounded = self._why_unbounded()
@@ -151,8 +155,8 @@ class MirrorMixin(CountsLossMixin):
                 geometry = merged_geometry(start, parts, self._geometry_at(theta))
         if not np.isfinite(geometry.state_weights).all():
             raise ValueError(
-                "The mixed weights of parallel runs are not finite: the runs diverge, or their weights lie at opposite "
-                "ends of the domain. Use smaller learning rates."
+                "The merged weights are not finite: the models diverge, or their weights lie at opposite ends of the "
+                "domain. Use smaller learning rates."
             )
         return merged_learner(start, parts, fractions, geometry, row_map)
 

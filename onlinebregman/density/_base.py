@@ -89,7 +89,7 @@ class OnlineDensity(Density, LearnsRows, CountsLossMixin, OnlineEstimator):
         scores = self._progressive_scores(X, None, sample_weight)
         return None if scores is None else scores[:, 0]
 
-    _adds_up = True
+    _adds_up, _unmergeable = True, None
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """The sums over all rows are those of one pass, except for the losses, which are those of parallel runs."""

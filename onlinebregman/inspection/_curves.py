@@ -233,10 +233,7 @@ class RegretDisplay(Display):
 
         For a linear model the bound is the `regret_certificate` of the run against `coef`. With a constant rate it and
         the regret are divided by the rate; otherwise they are those of losses times rates. For a mixture the regret is
-        against its best member up to each point, and the bound is its `regret_bound_`. For
-        :class:`~onlinebregman.dask.DistributedOnline` each point is the end of a round over the rows since the last,
-        and the bound is its `regret_certificate` for a constant rate; the last rows are left out if they are fewer than
-        there are shards.
+        against its best member up to each point, and the bound is its `regret_bound_`.
 
         Parameters
         ----------

@@ -36,47 +36,35 @@ def regret_of(estimator, X, y, coef, intercept, gap_kw, n_points: int) -> dict[s
 
 
 def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str, Any]:
-    """The certificate of a run of a linear model, or of rounds over shards of one.
-
-    All rounds of a `DistributedOnline` are over the same number of shards, with the same number of rows each: the last
-    rows, fewer than there are shards, are left out.
-    """
-    in_rounds, name = "n_shards" in model.get_params(deep=False), type(model).__name__
-    linear, n_shards = (model.estimator, model.n_shards or 1) if in_rounds else (model, 1)
-    parameters = linear.get_params(deep=False)
-    if not hasattr(type(linear), "coef_") or parameters.get("update") == "gradient":
+    """The certificate of a run of a linear model."""
+    name, parameters = type(model).__name__, model.get_params(deep=False)
+    if not hasattr(type(model), "coef_") or parameters.get("update") == "gradient":
         raise ValueError(
             f"{name} with these parameters is not a linear model with a certificate for its rates; compute the regret "
             "and give it to the constructor."
         )
     _check_comparator(parameters, coef, intercept)
     if parameters.get("standardize") == "auto":
-        linear.set_params(standardize=False)
+        model.set_params(standardize=False)
     rated = "track_regret" in parameters  # the other models have no rates, and always a certificate
     if rated:
-        linear.set_params(track_regret=True)
-    if gap_kw is not None and (in_rounds or not rated):
+        model.set_params(track_regret=True)
+    if gap_kw is not None and not rated:
         raise ValueError(f"{name} has no optimality_gap; omit gap_kw.")
     X, y = _indexable(X), np.asarray(y)
-    if len(y) < n_shards:
-        raise ValueError(f"There must be a row for each of the {n_shards} shards; got {len(y)}.")
-    ends = n_shards * _points(len(y) // n_shards, n_points)
+    ends = _points(len(y), n_points)
     *_, last = _runs(clone(model), X, y, ends)
-    learned = last.estimator_ if in_rounds else last
     if coef is None:
-        coef, intercept = learned.coef_, learned.intercept_
+        coef, intercept = last.coef_, last.intercept_
     intercept = 0.0 if intercept is None else intercept
-    if in_rounds:
-        rates = np.full((len(y), 1), _rate_of_rounds(model, learned))
-    else:
-        rates = _rates_of(last, X, y) if rated else np.ones((len(y), 1))
+    rates = _rates_of(last, X, y) if rated else np.ones((len(y), 1))
     constant = bool((rates == rates[0, 0]).all())
     lost, bound, gap = [], [], []
     for run in _runs(model, X, y, ends):
-        lost.append(np.sum(run.weighted_loss_ if rated and not in_rounds else rates[0, 0] * run.cumulative_loss_))
+        lost.append(np.sum(run.weighted_loss_ if rated else run.cumulative_loss_))
         bound.append(np.sum(run.regret_certificate(coef, intercept)))
         gap.append(0.0 if gap_kw is None else np.sum(run.optimality_gap(**{"weighted": not constant} | gap_kw)))
-    losses = _losses_of(learned, X, y, coef, intercept)
+    losses = _losses_of(last, X, y, coef, intercept)
     best = np.cumsum((rates[:, : losses.shape[1]] * losses).sum(axis=1))[ends - 1]
     unit = rates[0, 0] if constant else 1.0
     return {
@@ -101,14 +89,6 @@ def _check_comparator(parameters: dict[str, Any], coef, intercept) -> None:
         )
     if intercept is not None and coef is None:
         raise ValueError("There is an intercept, but no coef; give both, or neither.")
-
-
-def _rate_of_rounds(model, learned) -> float:
-    """The part of a rate by which the loss of a row in one of the shards moves their mixture."""
-    schedule = learned._schedule()
-    if not (schedule.is_power_law and schedule.power == 0):
-        raise ValueError(f"The regret of rounds has a bound for constant rates only; got {schedule!r}.")
-    return schedule.scale / (model.n_shards or 1 if model.mixing == "mean" else 1)
 
 
 def _rates_of(model, X, y) -> Array:

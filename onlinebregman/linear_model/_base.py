@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, NoReturn, Self
@@ -340,13 +340,15 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         """The number of weights of a learner: of features, or of what is learned instead."""
         return self._learner.n_features
 
-    def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
-        if self._thresholds is not None:
-            raise TypeError(
-                f"{type(self).__name__} cannot be mixed from parallel runs with thresholds={self._thresholds!r}, as "
-                "each has its own bins."
-            )
-        return super()._merged(parts, fractions)
+    @property
+    def _unmergeable(self) -> str | None:
+        if self._thresholds is None:
+            return super()._unmergeable
+        return f"with thresholds={self._thresholds!r} each model has bins of its own; use thresholds=None"
+
+    def _untrained(self, **start: Any) -> Self:
+        """It begins at the same `coef_init` and `intercept_init`."""
+        return super()._untrained(coef=self._start.coef, intercept=self._start.intercepts or None, **start)
 
     def _merged_learner(self, start, parts, fractions, row_map=None) -> Learner | MultiLearner:
         row_map = merged_standardizer(start.row_map, [part.row_map for part in parts])

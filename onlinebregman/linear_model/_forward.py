@@ -106,18 +106,28 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         omega = sqrt(2.0 * gamma) * rng.normal(size=(self.random_features, n_features))
         return FourierFeatures(omega / (2.0 * pi), rng.uniform(size=self.random_features))
 
+    @property
+    def _unmergeable(self) -> str | None:
+        if self.forgetting == 1:
+            return None
+        return f"with forgetting={self.forgetting:g} the order of all rows counts, which is unknown; use forgetting=1.0"
+
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         """See `LifeCycleMixin._merged`: A = A_1 + sum (A_s - A_1), and b likewise, as in one pass over all rows."""
-        if self.forgetting != 1:
-            raise TypeError(
-                f"{type(self).__name__} cannot be mixed with forgetting={self.forgetting:g}, as rows of parallel runs "
-                "have no common order; use forgetting=1.0."
+        if self.random_features and any(part._frequencies() != self._frequencies() for part in parts):
+            raise ValueError(
+                f"models must have drawn the same random_features; with random_state={self.random_state!r} each draws "
+                "its own. Give a number, or let copies of one model learn on, and give it as start."
             )
         mixed = copy.copy(self)
         mixed._parallel = True
         row_map = merged_standardizer(self._learner.row_map, [part._learner.row_map for part in parts])
         mixed._learner = self._learner.joined([part._learner for part in parts], row_map)
         return mixed
+
+    def _frequencies(self) -> list[list[float]]:
+        learner = self._fitted_learner()
+        return getattr(learner, "learners", [learner])[0].features.__reduce__()[1][0].tolist()
 
     def _intercept_alpha(self) -> float:
         """alpha of the intercept; not 0, as the loss may have no minimum over intercepts."""

@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
+from .._online.estimator import Examples
 from .._online.export import ToOnnxMixin, ToSklearnMixin
 from .._online.new_features import GrowsFeatures
 from .._online.scores import Scores
@@ -73,6 +74,12 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
         """The map of rows like these, with which learning starts, and the number of columns that are learned."""
         row_map = self._make_row_map(X)
         return row_map, X.shape[1] if row_map is None else row_map.n_outputs
+
+    def _like_first_rows(self) -> Examples:
+        learner = self._fitted_learner()
+        X = np.zeros((1, self.n_features_in_), np.float32 if getattr(self, "_single", False) else np.float64)
+        sparse = isinstance(learner.row_map, Standardizer) and not learner.row_map.centred
+        return Examples(csr_array(X) if sparse else X, np.zeros((1, *learner.coef.shape[:-1])))
 
     def _make_row_map(self, X) -> RowMap | None:
         """A map; None: rows are learned as they are."""

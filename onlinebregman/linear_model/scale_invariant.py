@@ -11,7 +11,7 @@ from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.compiled import make_loss
-from .._online.estimator import EpochEstimator, Examples
+from .._online.estimator import Examples
 from .._online.mirror import MirrorMixin
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
@@ -56,8 +56,6 @@ class ScaleInvariantMixin(MirrorMixin):
     def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
         """Weights of any sign, 0 at the start."""
         return SquaredEuclidean()
-
-    _merged = EpochEstimator._merged
 
     @property
     def _adapts(self) -> bool:

@@ -361,6 +361,15 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def _plain_targets(self, y) -> np.ndarray | None:
         return y if self._learns_targets else super()._plain_targets(y)
 
+    def _like_first_rows(self) -> Comparisons:
+        if isinstance(self.prior, str) and self.prior not in ("identity", "random"):
+            raise ValueError(
+                f"models with prior={self.prior!r} begin differently, each by its own first rows; begin one model, let "
+                "copies of it learn on, and give it as start."
+            )
+        X = np.zeros((1, self.n_features_in_))
+        return Comparisons(X, points=X)
+
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         mixed = super()._merged(parts, fractions)
         mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])

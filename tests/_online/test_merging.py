@@ -1,20 +1,32 @@
-"""Mixing of models that learned shards in parallel, for every public estimator, or the error with the reason."""
+"""`merge` of models that learned shards in parallel, for every public estimator, or the error with the reason."""
 
 import copy
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from raw import MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import SGDRegressor
 from sklearn.utils.validation import has_fit_parameter
 
-from onlinebregman import LogDetMetricLearner, MEGKernelLearner
+from onlinebregman import (
+    EGRegressor,
+    ForwardClassifier,
+    ForwardRegressor,
+    LogDetMetricLearner,
+    MEGKernelLearner,
+    MirrorDescentClassifier,
+    OnlineGaussian,
+    merge,
+)
 from onlinebregman.constraints import Box
 
-# Why an estimator does not mix, where it does not.
+# Why an estimator cannot be merged.
 REFUSED = {
     "BayesMixture": "losses of one sequence",
     "DefiniteBoost": "all constraints at once",
@@ -38,13 +50,13 @@ REFUSED = {
 
 
 def reason_of(estimator):
-    """Why models with these parameters cannot be mixed; None if they can."""
+    """Why models with these parameters cannot be merged; None if they can."""
     if getattr(estimator, "track_regret", False) and estimator.divergence_.adaptive:
         return REFUSED.get(type(estimator).__name__, "track_regret")
     if type(estimator).__name__.startswith("MirrorDescent") and estimator.thresholds is not None:
-        return "its own bins"
+        return "bins of its own"
     if getattr(estimator, "forgetting", 1.0) != 1.0:
-        return "no common order"
+        return "the order of all rows"
     return REFUSED.get(type(estimator).__name__)
 
 
@@ -80,46 +92,62 @@ def shards(rows):
 
 @pytest.fixture
 def run(estimator, rows, shards, learn):
-    """(start, parts, shares) of one round."""
+    """(start, parts, shares) of one round; models that are sums have no shares."""
     X, y = rows
     start = begun(estimator, learn, X, y)
     parts = [learn(copy.copy(start), *shard) for shard in shards]
-    return start, parts, [len(shard[0]) / len(X) for shard in shards]
+    return start, parts, None if start._adds_up else [len(shard[0]) / len(X) for shard in shards]
 
 
 @pytest.mark.only(where=lambda e: not mixes(e))
-def test_what_does_not_mix_says_why(estimator, rows, learn):
+def test_what_cannot_be_merged_says_why(estimator, rows, learn):
     model = learn(estimator, *rows)
-    with pytest.raises(TypeError, match=f"{type(estimator).__name__} cannot be mixed.*{reason_of(estimator)}"):
-        model._merged([copy.copy(model)], [1.0])
+    name, why = type(estimator).__name__, reason_of(estimator)
+    with pytest.raises(TypeError, match=f"{name} cannot be merged: .*{why}.*partial_fit"):
+        merge([copy.copy(model)], [1.0], start=model)
 
 
 @pytest.mark.only(where=mixes)
 def test_a_mixture_of_equal_models_is_that_model(estimator, run, rows, output):
-    (_, (part, *_), _), (X, _) = run, rows
-    mixed = part._merged([copy.copy(part) for _ in range(3)], [0.5, 0.3, 0.2])
+    (_, (part, *_), shares), (X, _) = run, rows
+    mixed = merge([copy.copy(part) for _ in range(3)], shares and [0.5, 0.3, 0.2], start=part)
     assert_alike(output(mixed, X), output(part, X))
     assert mixed.t_ == part.t_ and mixed.cumulative_loss_ == pytest.approx(part.cumulative_loss_)
 
 
 @pytest.mark.only(where=mixes)
+def test_models_that_began_without_rows_need_no_start(estimator, rows, shards, learn, output, state):
+    estimator.set_params(**({"random_state": 0} if hasattr(estimator, "random_state") else {}))
+    start = begun(estimator, learn, *rows)
+    alone = [learn(clone(estimator), *shard) for shard in shards]
+    before = [state(model) for model in alone]
+    expected = merge([learn(copy.copy(start), *shard) for shard in shards], start=start)
+    model = merge(alone)
+    assert [state(each) for each in alone] == before
+    for _ in range(2):
+        assert_alike(output(model, rows[0]), output(expected, rows[0]))
+        assert model.t_ == expected.t_ and model.cumulative_loss_ == pytest.approx(expected.cumulative_loss_)
+        learn(model, *rows), learn(expected, *rows)
+
+
+@pytest.mark.only(where=mixes)
 def test_one_shard_alone_is_a_pass_over_it(estimator, run, rows, output):
     (start, (part, *_), _), (X, _) = run, rows
-    mixed = start._merged([part], [1.0])
+    mixed = merge([part], start=start)
     assert_alike(output(mixed, X), output(part, X))
 
 
 @pytest.mark.only(where=lambda e: mixes(e) and not getattr(e, "_adds_up", False))
 def test_a_share_of_nothing_counts_nothing(estimator, run, rows, output):
     (start, (part, *_), _), (X, _) = run, rows
-    assert_alike(output(start._merged([part, copy.copy(start)], [1.0, 0.0]), X), output(part, X))
+    assert_alike(output(merge([part, copy.copy(start)], [1.0, 0.0], start=start), X), output(part, X))
 
 
 @pytest.mark.only(where=mixes)
 def test_rows_add_up_and_the_mixture_goes_on(estimator, run, rows, learn, output, state):
     (start, parts, shares), (X, y) = run, rows
     before = [state(model) for model in (start, *parts)]
-    mixed = start._merged(parts, shares)
+    mixed = merge(parts, shares, start=start)
     assert mixed.t_ == sum(part.t_ for part in parts)
     assert mixed.cumulative_loss_ == pytest.approx(sum(part.cumulative_loss_ for part in parts))
     assert [state(model) for model in (start, *parts)] == before
@@ -132,7 +160,8 @@ def test_rows_add_up_and_the_mixture_goes_on(estimator, run, rows, learn, output
 @pytest.mark.only(where=mixes)
 def test_the_same_parts_give_the_same_bits(estimator, run, state):
     start, parts, shares = run
-    assert state(start._merged(parts, shares)) == state(start._merged([copy.copy(part) for part in parts], shares))
+    again = merge([copy.copy(part) for part in parts], shares, start=start)
+    assert state(merge(parts, shares, start=start)) == state(again)
 
 
 @pytest.mark.only(where=lambda e: mixes(e) and getattr(e, "_adds_up", False) and not getattr(e, "standardize", False))
@@ -140,7 +169,7 @@ def test_statistics_add_up_to_those_of_one_pass(estimator, run, rows, learn, out
     (start, parts, shares), (X, y) = run, rows
     if type(estimator).__name__ == "ForwardClassifier":
         pytest.skip("its metric depends on where the weights were")
-    whole, mixed = learn(clone(estimator), X, y), start._merged(parts, shares)
+    whole, mixed = learn(clone(estimator), X, y), merge(parts, shares, start=start)
     assert_alike(output(mixed, X), output(whole, X))
     if hasattr(whole, "offline_loss_"):  # whose sums are about another origin for each part
         assert mixed.offline_loss_ == pytest.approx(whole.offline_loss_)
@@ -149,7 +178,7 @@ def test_statistics_add_up_to_those_of_one_pass(estimator, run, rows, learn, out
 @pytest.mark.only(where=mixes)
 def test_a_mixture_claims_no_bound_of_a_single_run(estimator, run, learn):
     start, parts, shares = run
-    mixed = start._merged(parts, shares)
+    mixed = merge(parts, shares, start=start)
     assert not hasattr(mixed, "regret_bound_")
     with pytest.raises(ValueError, match="must be for one run"):
         mixed._check_one_run()
@@ -158,7 +187,8 @@ def test_a_mixture_claims_no_bound_of_a_single_run(estimator, run, learn):
 @pytest.mark.only(where=lambda e: mixes(e) and hasattr(e, "_dual") and "ad" not in str(getattr(e, "divergence", "")))
 def test_weights_are_averaged_in_the_mirror_space(estimator, run):
     start, parts, shares = run
-    first = [getattr(m._learner, "learners", [m._learner])[0].geometry for m in (start._merged(parts, shares), *parts)]
+    models = (merge(parts, shares, start=start), *parts)
+    first = [getattr(model._learner, "learners", [model._learner])[0].geometry for model in models]
     if first[0].adaptive:
         assert "newton" in str(start.divergence)
         return
@@ -182,7 +212,7 @@ def test_penalties_and_boxes_stay_in_force(divergence, penalty, constraint):
     model = MirrorDescentRegressor(divergence=divergence, eta0=0.5, penalty=penalty, alpha=0.3, constraint=constraint)
     start = begun(model, lambda each, *data, **more: each.partial_fit(*data, **more), X, y)
     part = copy.copy(start).partial_fit(sparse.csr_matrix(X[:30]), y[:30])  # with pending steps of the penalty
-    mixed = start._merged([part, copy.copy(part)], [0.5, 0.5])
+    mixed = merge([part, copy.copy(part)], [0.5, 0.5], start=start)
     assert_allclose(mixed.coef_, part.coef_, rtol=1e-12)
     mixed.partial_fit(X[30:], y[30:])
     assert constraint is None or constraint.contains(mixed.coef_)
@@ -198,10 +228,10 @@ def test_weights_at_opposite_ends_stay_in_the_domain_and_what_has_no_mean_is_ref
     start.partial_fit([[1.0]], [0.5], sample_weight=[0.0])
     parts = [copy.copy(start).partial_fit([[1.0]] * 50, [target] * 50) for target in (-5.0, 5.0)]
     assert [float(part.coef_[0]) for part in parts] == pytest.approx([0.0, 1.0], abs=1e-6)
-    assert 0 <= start._merged(parts, [0.5, 0.5]).coef_[0] <= 1
+    assert 0 <= merge(parts, [0.5, 0.5], start=start).coef_[0] <= 1
     monkeypatch.setattr(type(start), "_dual", lambda self, geometry: np.array([np.nan]))
-    with pytest.raises(ValueError, match="mixed weights of parallel runs are not finite"):
-        start._merged(parts, [0.5, 0.5])
+    with pytest.raises(ValueError, match="merged weights are not finite"):
+        merge(parts, [0.5, 0.5], start=start)
 
 
 def test_the_rates_of_a_mixture_span_those_of_its_shards():
@@ -213,7 +243,7 @@ def test_the_rates_of_a_mixture_span_those_of_its_shards():
     parts = [copy.deepcopy(start).partial_fit(X[i:j], y[i:j]) for i, j in ((2, 6), (6, 30))]
     (first, early, _), (_, late, rose) = (part._learner.tracked_rates for part in parts)
     assert first > early > late and not rose
-    assert start._merged(parts, [0.2, 0.8])._learner.tracked_rates == (first, late, False)
+    assert merge(parts, [0.2, 0.8], start=start)._learner.tracked_rates == (first, late, False)
 
 
 @pytest.mark.parametrize("divergence, sums", [("adagrad", 1), ("normalized_adagrad", 4)])
@@ -223,7 +253,7 @@ def test_sums_of_adaptive_geometries_are_those_of_all_rows(divergence, sums):
     start = MirrorDescentRegressor(divergence=divergence).partial_fit(X[:2], y[:2])
     parts = [copy.deepcopy(start).partial_fit(X[i:j], y[i:j]) for i, j in ((2, 6), (6, 30))]
     first, one, other, mixed = (
-        each._learner.geometry.get_state() for each in (start, *parts, start._merged(parts, [0.2, 0.8]))
+        each._learner.geometry.get_state() for each in (start, *parts, merge(parts, [0.2, 0.8], start=start))
     )
     names = ("intercept_sum", "rows", "norms", "counted")[:sums]
     for name in names:
@@ -255,9 +285,108 @@ def test_counters_of_shards_are_those_of_all_rows():
     ]:
         shards = [np.arange(k, k + 4) for k in (2, 6)]
         start = learn(whole, np.arange(2))
-        mixed = start._merged([learn(copy.deepcopy(start), rows) for rows in shards], [0.5, 0.5])
+        mixed = merge([learn(copy.deepcopy(start), rows) for rows in shards], [0.5, 0.5], start=start)
         one = learn(start, np.concatenate(shards))
         assert mixed._learner.all_weight_one == one._learner.all_weight_one
         assert mixed._learner.largest_weight == one._learner.largest_weight
         if learn is metric or type(one) is MEGKernelLearner:
             assert mixed.n_collapsed_ == one.n_collapsed_ >= 3
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(3)
+X, Y = RNG.normal(size=(30, 3)), RNG.normal(size=30)
+
+
+def eg(rows=slice(0, 10), columns=3, **parameters):
+    return EGRegressor(**parameters).partial_fit(X[rows, :columns], Y[rows])
+
+
+def classifier(classes):
+    return MirrorDescentClassifier().partial_fit(X[:3], classes[:1] * 3, classes=classes)
+
+
+@pytest.mark.parametrize(
+    ("models", "error", "message"),
+    [
+        (lambda: [], ValueError, "one fitted model or more; got none"),
+        (lambda: [eg(), ForwardRegressor().fit(X, Y)], TypeError, "model 0 is a EGRegressor, model 1 a Forward"),
+        (lambda: [SGDRegressor().fit(X, Y)], TypeError, "SGDRegressor cannot be merged: it is no estimator of"),
+        (lambda: [eg(), EGRegressor()], NotFittedError, "Model 1, a EGRegressor, must be fitted"),
+        (lambda: [eg(), eg(eta0=0.3)], ValueError, r"the same eta0: .* in model 0, 0\.3 in model 1"),
+        (lambda: [eg(), eg(columns=2)], ValueError, "the same n_features_in_: 3 in model 0, 2 in model 1"),
+        (
+            lambda: [EGRegressor().fit(pd.DataFrame(X, columns=list(names)), Y) for names in ("abc", "abd")],
+            ValueError,
+            "the same feature_names_in_: .'a', 'b', 'c'. in model 0",
+        ),
+        (lambda: [classifier([0, 1]), classifier([0, 2])], ValueError, r"the same classes_: \[0, 1\] in .* \[0, 2\]"),
+        (
+            lambda: [ForwardRegressor(random_features=5).fit(X, Y) for _ in range(2)],
+            ValueError,
+            "the same random_features; with random_state=None each draws its own",
+        ),
+        (
+            lambda: [MirrorDescentRegressor(standardize=True).fit(each, Y) for each in (X, sparse.csr_array(X))],
+            ValueError,
+            "begun with rows of one kind",
+        ),
+        (
+            lambda: [LogDetMetricLearner(prior="covariance").fit(X, [0, 1] * 15)],
+            ValueError,
+            "prior='covariance' begin differently",
+        ),
+    ],
+)  # fmt: skip
+def test_models_that_differ_are_refused(models, error, message):
+    with pytest.raises(error, match=message):
+        merge(models())
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], r"one for each of 2 models; got shape \(1,\)"),
+        ([1.0, -2.0], "0 or more, and not all 0; got -2 for model 1"),
+        ([np.nan, 1.0], "must be finite, .* got nan for model 0"),
+        ([0.0, 0.0], "got zeros only"),
+    ],
+)
+def test_weights_that_are_not_valid_are_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        merge([eg(), eg()], weights)
+
+
+@pytest.mark.parametrize("kind", [ForwardRegressor, ForwardClassifier, OnlineGaussian])
+def test_models_that_are_sums_have_no_weights(kind):
+    with pytest.raises(ValueError, match=f"weights must be None for {kind.__name__}, whose models are sums"):
+        merge([kind().fit(X, Y > 0)], [1.0])
+
+
+def test_weights_are_those_of_the_average():
+    models = [eg(slice(0, 10)), eg(slice(10, 30))]
+    by_rows = merge(models)
+    assert_allclose(by_rows.coef_, merge(models, [1.0, 2.0]).coef_, rtol=1e-14)
+    assert_allclose(merge(models, [1e308, 1e308]).coef_, merge(models, [1, 1]).coef_, rtol=1e-14)
+    assert_allclose(merge(models, [0.0, 3.0]).coef_, models[1].coef_, rtol=1e-12)
+    assert not np.allclose(by_rows.coef_, merge(models, [1, 1]).coef_, rtol=1e-6)
+
+
+def test_models_with_fewer_rows_than_the_start_are_refused():
+    with pytest.raises(ValueError, match="must go on from start; model 0 has learned 10 rows, start 20"):
+        merge([eg()], start=eg(slice(0, 20)))
+
+
+def test_a_start_at_given_weights_is_kept():
+    model = EGRegressor(track_regret=True).fit(X, Y, coef_init=np.full(3, 0.2), intercept_init=1.0)
+    u = np.full(3, 0.3)
+    assert_allclose(merge([model]).regret_certificate(u, 0.5), model.regret_certificate(u, 0.5), rtol=1e-12)
+
+
+def test_a_model_whose_parameters_changed_leaves_no_bound():
+    model = EGRegressor(track_regret=True).partial_fit(X, Y)
+    merge([model]).regret_certificate(np.full(3, 0.3))
+    model.set_params(eta0=0.2).partial_fit(X, Y)
+    with pytest.raises(ValueError, match="eta0 was changed"):
+        merge([model]).regret_certificate(np.full(3, 0.3))

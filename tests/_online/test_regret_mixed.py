@@ -21,7 +21,14 @@ from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from regret_cases import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 from replica import MIRRORS, Cosh, Replica, start_of
 
-from onlinebregman import BurgRegressor, ImplicitGDRegressor, LogDetMetricLearner, MatrixBurgRegressor, MEGKernelLearner
+from onlinebregman import (
+    BurgRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MatrixBurgRegressor,
+    MEGKernelLearner,
+    merge,
+)
 from onlinebregman._online.start import starting_weights
 from onlinebregman.divergences import BinaryEntropy, SimplexEntropy
 from onlinebregman.losses import resolve_loss
@@ -45,7 +52,7 @@ class Rounds:
             parts = [copy.copy(self.model) for _ in shards]
             for part, share, shard in zip(parts, shares, shards, strict=True):
                 self._learn(part, share, *shard, against)
-            self.model = self.model._merged(parts, shares)
+            self.model = merge(parts, shares, start=self.model)
             self._stored(self.model)
             ends = [part._learner.position for part in parts]
             self.ends += ends
@@ -301,7 +308,7 @@ def test_classifiers_have_one_for_each_loss(multi_class):
                 regret = losses(part.coef_, part.intercept_, X[i], labels[i]) - losses(u, b, X[i], labels[i])
                 left = left + len(rows) / 40 * 0.5 * regret
                 part.partial_fit(X[i : i + 1], labels[i : i + 1])
-        model = model._merged(parts, [len(rows) / 40 for rows in shards])
+        model = merge(parts, [len(rows) / 40 for rows in shards], start=model)
     assert model.regret_certificate(u, b).shape == left.shape == ((1,) if multi_class == "multinomial" else (3,))
     assert (left <= model.regret_certificate(u, b)).all()
 
@@ -351,7 +358,7 @@ def test_matrices_have_one(learner):
                 learn(part, i)
                 rate = (part.weighted_loss_ - before) / old
                 left += len(rows) / 30 * rate * np.array([old - loss(U, i) for U in comparators])
-        model = model._merged(parts, [len(rows) / 30 for rows in shards])
+        model = merge(parts, [len(rows) / 30 for rows in shards], start=model)
     certificates = np.array([model.regret_certificate(U) for U in comparators])
     assert (left <= certificates + 1e-9).all()
     assert (certificates > 0).any()  # it says more than 0 <= 0
@@ -366,7 +373,7 @@ def mixed(*shares, rounds=1, model=None, rate=0.3):
     model = ImplicitGDRegressor(eta0=rate, learning_rate="constant", track_regret=True) if model is None else model
     model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
     for _ in range(rounds):
-        model = model._merged([copy.copy(model).partial_fit(X, y) for _ in shares], shares)
+        model = merge([copy.copy(model).partial_fit(X, y) for _ in shares], shares, start=model)
     return model, X, y
 
 
@@ -377,7 +384,7 @@ def test_only_the_certificate_is_that_of_a_mixture():
         with pytest.raises(ValueError, match="must be for one run over all rows"):
             bound([1.0, 1.0])
     model.set_params(eta0=0.4)
-    later = model._merged([copy.copy(model).partial_fit(X, y) for _ in range(2)], [0.5, 0.5])
+    later = merge([copy.copy(model).partial_fit(X, y) for _ in range(2)], start=model)
     for each in (model, later, later.set_params(eta0=0.3)):
         with pytest.raises(ValueError, match=r"eta0 was changed from 0\.3 to 0\.4|must be for one run") as error:
             each.regret_certificate([1.0, 1.0])
@@ -391,8 +398,8 @@ def test_only_the_certificate_is_that_of_a_mixture():
 def test_adaptive_divergences_are_refused(divergence):
     model = MirrorDescentRegressor(divergence=divergence, track_regret=True)
     model.partial_fit([[1.0]], [1.0], sample_weight=[0.0])
-    with pytest.raises(TypeError, match=r"cannot be mixed with track_regret=True and .*each row changes this one"):
-        model._merged([copy.copy(model)], [1.0])
+    with pytest.raises(TypeError, match=r"cannot be merged: with track_regret=True and .*each row changes this one"):
+        merge([copy.copy(model)], [1.0], start=model)
 
 
 def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
@@ -400,7 +407,7 @@ def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
         model.regret_certificate([1.0, 1.0])
     start = MatrixBurgRegressor(track_regret=True).partial_fit([[0.5, 0.1]], [0.1], sample_weight=[0.0])
-    matrices = start._merged([copy.copy(start).partial_fit([[0.5, 0.1]], [0.1]) for _ in range(2)], [0.5, 0.5])
+    matrices = merge([copy.copy(start).partial_fit([[0.5, 0.1]], [0.1]) for _ in range(2)], [0.5, 0.5], start=start)
     assert np.isfinite(matrices.regret_certificate(np.eye(2) / 2))
     with pytest.raises(ValueError, match="must be for one run"):
         matrices.loss_bound(np.eye(2) / 2)
@@ -408,7 +415,7 @@ def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     kept.partial_fit([[0.5, 0.1]], [0.1])
     assert np.isfinite(kept.loss_bound([0.5, 0.5]))
     with pytest.raises(ValueError, match="must be for one run"):
-        kept._merged([copy.copy(kept)], [1.0]).loss_bound([0.5, 0.5])
+        merge([copy.copy(kept)], [1.0], start=kept).loss_bound([0.5, 0.5])
 
 
 def test_an_intercept_that_is_not_learned_must_be_that_of_the_comparator():

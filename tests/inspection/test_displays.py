@@ -221,40 +221,6 @@ def test_models_without_rates_and_mixtures_have_a_regret():
     assert RegretDisplay.from_estimator(DensityMixture(), X).bound[-1] == DensityMixture().partial_fit(X).regret_bound_
 
 
-@pytest.mark.parametrize("mixing", ["mean", "scaled"])
-@pytest.mark.parametrize("labels", [False, True])
-def test_the_regret_of_rounds_over_shards(mixing, labels):
-    distributed = pytest.importorskip("onlinebregman.dask").DistributedOnline
-    X, y = stream(n=303)
-    y = np.argmax(X[:, :3], axis=1) if labels else y
-    linear = MirrorDescentClassifier if labels else MirrorDescentRegressor
-    online = linear(divergence="squared_euclidean", learning_rate="constant", eta0=0.05, fit_intercept=False)
-    model = distributed(online, n_shards=4, mixing=mixing)
-    u = np.full((3, 4) if labels else 4, 0.25)
-    display = RegretDisplay.from_estimator(model, X, y, coef=u, n_points=3)
-    assert_array_equal(display.n_rows, [100, 200, 300])
-    assert (display.regret <= display.bound).all() and "rates" not in display.ax_.get_ylabel()
-    model.set_params(estimator__track_regret=True)
-    for start in (0, 100, 200):
-        more = {"classes": [0, 1, 2]} if labels and start == 0 else {}
-        model.partial_fit(X[start : start + 100], y[start : start + 100], **more)
-    if labels:
-        targets = np.where(y[:300, np.newaxis] == [0, 1, 2], 1.0, 0.0)
-        lost = resolve_loss("log_loss").value(X[:300] @ u.T, targets).sum()
-    else:
-        lost = ((X[:300] @ u - y[:300]) ** 2).sum() / 2
-    assert_allclose(display.regret[-1], model.cumulative_loss_ - lost)
-    assert_allclose(display.bound[-1], np.sum(model.regret_certificate(u)) / (0.05 / (4 if mixing == "mean" else 1)))
-    own = RegretDisplay.from_estimator(model, X, y, n_points=3)  # against the last weights
-    assert (own.regret <= own.bound).all()
-    with pytest.raises(ValueError, match="no optimality_gap"):
-        RegretDisplay.from_estimator(model, X, y, gap_kw={})
-    with pytest.raises(ValueError, match="a row for each of the 4 shards; got 3"):
-        RegretDisplay.from_estimator(model, X[:3], y[:3])
-    with pytest.raises(ValueError, match="for constant rates only"):
-        RegretDisplay.from_estimator(model.set_params(estimator__learning_rate="sqrt"), X, y, n_points=3)
-
-
 def test_the_regret_of_predictions():
     X, y = stream(n=50)
     display = RegretDisplay.from_predictions(y, np.zeros(50), X[:, 0], loss="absolute_error")

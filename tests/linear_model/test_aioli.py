@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from softmax_replica import some_rows
 
-from onlinebregman import ExpertMixtureClassifier, ForwardClassifier, ParameterFreeClassifier, reference
+from onlinebregman import ExpertMixtureClassifier, ForwardClassifier, ParameterFreeClassifier, merge, reference
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -226,7 +226,7 @@ def test_the_functions_of_parallel_runs_add_up():
     X, y = some_rows(90, 4, 2)
     start = aioli(radius=5.0).partial_fit(X[:30], y[:30], [0, 1])
     parts = [copy.copy(start).partial_fit(X[i : i + 30], y[i : i + 30]) for i in (30, 60)]
-    mixed = start._merged(parts, [0.5, 0.5])
+    mixed = merge(parts, start=start)
     A0, A1, A2, A = (np.linalg.inv(model._learner.covariance) for model in (start, *parts, mixed))
     w0, w1, w2, w = (np.r_[model.coef_[0], model.intercept_] for model in (start, *parts, mixed))
     assert_allclose(A, A1 + A2 - A0, rtol=1e-10)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from onlinebregman import ForwardRegressor
+from onlinebregman import ForwardRegressor, merge
 from onlinebregman.reference import CentredForwardRegression
 
 
@@ -148,7 +148,7 @@ def test_shards_add_up_to_one_pass(unlimited, fit_intercept):
     start = ForwardRegressor(alpha=1e-9, fit_intercept=fit_intercept).partial_fit(X[:20], y[:20])
     whole = copy.deepcopy(start).partial_fit(X[20:], y[20:])
     parts = [copy.deepcopy(start).partial_fit(X[i:j], y[i:j]) for i, j in ((20, 100), (100, 101), (101, 300))]
-    mixed = start._merged(parts, [80 / 280, 1 / 280, 199 / 280])
+    mixed = merge(parts, start=start)
     assert_allclose(mixed.predict(X), whole.predict(X), rtol=1e-6, atol=1e-6)
     assert_allclose(mixed.mean_, whole.mean_)
     assert_allclose(mixed.scale_, whole.scale_)

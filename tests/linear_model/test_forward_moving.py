@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.utils.fixes import parse_version
 
-from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier
+from onlinebregman import ForwardClassifier, ForwardRegressor, ParameterFreeClassifier, merge
 
 N = 2000
 
@@ -105,7 +105,7 @@ def test_shards_are_joined_about_one_centre():
     X, y = stream("unix times")
     start = Classifier().partial_fit(X[:10], y[:10])
     parts = [Classifier().partial_fit(X[:10], y[:10]).partial_fit(X[k::4][3:], y[k::4][3:]) for k in range(4)]
-    joined, whole = start._merged(parts, [0.25] * 4), Classifier().partial_fit(X, y)
+    joined, whole = merge(parts, start=start), Classifier().partial_fit(X, y)
     assert_allclose(joined.coef_, whole.coef_, rtol=0.2)
     assert np.mean(joined.predict(X) == whole.predict(X)) > 0.99
     assert joined.n_samples_seen_ == sum(part.n_samples_seen_ - 10 for part in parts) + 10
