@@ -81,6 +81,8 @@ class MirrorMixin(CountsLossMixin):
     @property
     def weighted_loss_(self) -> Any:
         """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
+        if "track_regret" not in self._get_param_names():
+            raise AttributeError(f"{type(self).__name__} tracks no regret")
         return self._fitted_learner().weighted_loss
 
     def _make_learner(self, start) -> Learner:

@@ -11,15 +11,74 @@ from numpy.typing import ArrayLike
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.comparators import Comparators, split
-from .._online.mirror import MirrorMixin
 from .._online.start import starting_weights
+from .._online.validation import read_only
+from ._base import OnlineLinearModel, _parts
 
 
-class RegretBoundsMixin(MirrorMixin):
-    """Bounds on the regret of a run of a linear model, one for each learner."""
+class RegretBoundsMixin(OnlineLinearModel):
+    """Bounds on the regret of a run of a linear model, one for each learner.
 
-    _n_weights: int  # of a learner
-    _each: Callable  # a bound for each learner
+    Attributes
+    ----------
+    weighted_loss_ : float or ndarray of shape (n_outputs,)
+        Sum of rate times weight times loss of each row before it was learned, since regret is tracked.
+    regret_bound_ : float
+        Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
+    """
+
+    @property
+    def regret_bound_(self) -> float:
+        """The theorem's bound on `cumulative_loss_` minus a comparator's loss, under learning_rate="theory".
+
+        It holds for all comparators and rows within `data_bounds`, with losses multiplied by the weights of their rows
+        and summed over all rows learned, in every epoch. With a penalty R the comparator's loss includes R(u) for each
+        of these rows, as in the objective of the penalised problem. For the squared loss without a penalty L <= factor
+        L_u + constant; the bound is (factor - 1) data_bounds["loss"] + constant.
+
+        The rate assumes weights of at most 1. Rows of larger weight, at most h, are learned at up to h times the rate,
+        for which the bound is larger; for explicit steps on the squared loss it can be infinite. More rows than
+        data_bounds["n_rows"] are learned at the rate for that number, and the bound is larger, too.
+
+        Raises AttributeError if the bound does not hold: if parameters, features or classes have changed during the
+        run, or with `average`, since the theorem is about the weights themselves, not about their average.
+
+        Of several outputs or classes each has its own comparator and bound; this is the sum of the bounds.
+        """
+        learner = self._fitted_learner()
+        if self._rate()[0] != "theory":
+            raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
+        self._check_one_run()
+        if self._average:
+            raise AttributeError(
+                "regret_bound_ is for the weights before averaging, but cumulative_loss_ is that of their average; "
+                "fit again with average=False"
+            )
+        theory, bounds = self._theory(learner.t), self.data_bounds or {}
+        if theory.factor > 1 and "loss" not in bounds:
+            raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
+        return len(_parts(learner)) * theory.regret(bounds.get("loss", 0.0))
+
+    def _each(self, bound: Callable, *arguments: ArrayLike | None) -> Any:
+        """bound(learner, its number, its entry of each argument) of each learner; their sum for a joint loss.
+
+        A number for a model that consists of one learner.
+        """
+        parts = _parts(self._fitted_learner())
+        n = len(parts)
+        of_each = [
+            [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()
+            for argument in arguments
+        ]
+        bounds = [bound(*each) for each in zip(parts, range(n), *of_each, strict=True)]
+        if parts[0] is self._learner:
+            return bounds[0]
+        return np.array([sum(bounds)] if self._joint else bounds)
+
+    @read_only
+    def weighted_loss_(self) -> Any:
+        """Sum of eta_t L_t(w_t), rate times weight times loss before each step; of each loss, if there are several."""
+        return self._each(lambda part, number: part.weighted_loss)
 
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> Any:
         """A bound for each learner, from its row of coef and its entry of the others; see `_each`."""

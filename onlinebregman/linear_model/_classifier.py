@@ -21,13 +21,12 @@ from .._sklearn_compat import StrOptions, available_if
 from ..losses import Loss
 from ..losses._names import loss_names
 from ._base import OnlineLinearModel
-from ._certificates import RegretBoundsMixin
 from ._scores import ScoresClasses
 
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
-class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, RegretBoundsMixin, OnlineLinearModel):
+class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Several labels of a row, y an indicator matrix of shape (n_samples, n_labels), are learned by one learner each, as

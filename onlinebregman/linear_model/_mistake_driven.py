@@ -112,9 +112,3 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
             return float(2 * smoothness * distance / margin**2)
         progress = self.eta0 * margin - np.float64(self.eta0) ** 2 * smoothness / 2
         return float(distance / progress) if not progress <= 0 else np.inf
-
-    def _not_tracked(self):
-        """There is no regret certificate."""
-        raise AttributeError(f"{type(self).__name__} has a mistake_bound, but no regret certificate.")
-
-    regret_certificate = regret_bound = optimality_gap = regret_bound_ = weighted_loss_ = property(_not_tracked)

@@ -24,10 +24,9 @@ from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss
 from ..losses._names import has_positive_targets, loss_names
 from ._base import OnlineLinearModel, _parts
-from ._certificates import RegretBoundsMixin
 
 
-class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, RegretBoundsMixin, OnlineLinearModel):
+class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, OnlineLinearModel):
     """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
 
     Several outputs, y of shape (n_samples, n_outputs), are learned side by side, each as by a model of its own, from

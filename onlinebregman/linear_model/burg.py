@@ -19,10 +19,11 @@ from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Burg
 from ..schedules import LearningRate, Schedule
 from ._base import Update, _parts
+from ._certificates import RegretBoundsMixin
 from ._regressor import OnlineLinearRegressor
 
 
-class BurgRegressor(OnlineLinearRegressor):
+class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
     """Linear regression with positive weights, in the geometry of the Burg entropy.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta (w'.x - y)^2 / 2 with the Itakura-Saito divergence

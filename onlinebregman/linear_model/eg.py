@@ -13,6 +13,7 @@ from .._sklearn_compat import Interval, StrOptions
 from ..divergences import RelativeEntropy, SimplexEntropy
 from ..schedules import LearningRate, Schedule
 from ._base import Update
+from ._certificates import RegretBoundsMixin
 from ._regressor import OnlineLinearRegressor
 
 
@@ -42,7 +43,7 @@ class EntropyMirrorMixin(MirrorMixin):
         return RelativeEntropy() if self.weights == "positive" else SimplexEntropy(total=self.total)
 
 
-class EGRegressor(EntropyMirrorMixin, OnlineLinearRegressor):
+class EGRegressor(EntropyMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
     """Linear regression by exponentiated gradient steps.
 
     Each row (x, y) moves the weights to w' = argmin RE(w', w) + eta (w'.x - y)^2 / 2. All such steps are

@@ -12,6 +12,7 @@ from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
 from ..schedules import LearningRate, Schedule
 from ._base import Update
+from ._certificates import RegretBoundsMixin
 from ._regressor import OnlineLinearRegressor
 
 
@@ -22,7 +23,7 @@ class EuclideanMirrorMixin(MirrorMixin):
         return SquaredEuclidean()
 
 
-class ImplicitGDRegressor(EuclideanMirrorMixin, OnlineLinearRegressor):
+class ImplicitGDRegressor(EuclideanMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
     """Linear regression by implicit online gradient descent.
 
     Each row (x, y) moves the weights to w' = argmin |w' - w|^2 / 2 + eta (w'.x - y)^2 / 2, which has the closed form

@@ -22,6 +22,7 @@ from ..losses.margin import OneClassLoss
 from ..penalties import PENALTIES, ElasticNet, Penalty, resolve_penalty
 from ..schedules import AggressiveRate, LearningRate, Schedule
 from ._base import OnlineLinearModel, Update, _parts
+from ._certificates import RegretBoundsMixin
 from ._classifier import OnlineLinearClassifier
 from ._regressor import OnlineLinearRegressor
 
@@ -233,7 +234,7 @@ class ParametricMirrorMixin(MirrorMixin):
 
 
 @list_losses
-class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
+class MirrorDescentRegressor(ParametricMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
     """Linear regression by mirror descent: any divergence, any loss, any step.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta L(w'.x, y). With the mirror map f of the divergence
@@ -341,7 +342,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, OnlineLinearRegressor):
 
 
 @list_losses
-class MirrorDescentClassifier(ParametricMirrorMixin, OnlineLinearClassifier):
+class MirrorDescentClassifier(ParametricMirrorMixin, RegretBoundsMixin, OnlineLinearClassifier):
     """Linear classification by mirror descent: any divergence, any loss, any step.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta L(w'.x, y). With the mirror map f of the divergence

@@ -17,6 +17,7 @@ from ..losses import Loss, resolve_loss
 from ..losses._names import list_losses
 from ..schedules import LearningRate, Schedule
 from ._base import Update
+from ._certificates import RegretBoundsMixin
 from ._classifier import OnlineLinearClassifier
 from ._regressor import OnlineLinearRegressor
 
@@ -38,7 +39,7 @@ class PNormMirrorMixin(MirrorMixin):
         return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)
 
 
-class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
+class PNormRegressor(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
     """Linear regression by steps in the p-norm divergence, for weights of any sign of which few are relevant.
 
     Each row (x, y) moves the weights to w' = argmin D(w', w) + eta (w'.x - y)^2 / 2 with D the Bregman divergence of
@@ -124,7 +125,7 @@ class PNormRegressor(PNormMirrorMixin, OnlineLinearRegressor):
 
 
 @list_losses
-class PNormClassifier(PNormMirrorMixin, OnlineLinearClassifier):
+class PNormClassifier(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearClassifier):
     """Linear classification by steps in the p-norm divergence, for weights of any sign of which few are relevant.
 
     The steps of `PNormRegressor` on a loss for labels. On "perceptron", with explicit steps, this is the p-norm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -187,14 +187,6 @@ class ScaleInvariantMixin(MirrorMixin):
             bounds.append(a_number(float(bound)))
         return bounds[0] if learner is parts[0] else np.array(bounds)
 
-    def _not_tracked(self) -> NoReturn:
-        """Not available: there is a regret_certificate for every run, without rates."""
-        raise AttributeError(f"{type(self).__name__} has a regret_certificate and a regret_bound for each comparator.")
-
-    optimality_gap: property = property(_not_tracked)
-    weighted_loss_: property = property(_not_tracked)
-    regret_bound_: property = property(_not_tracked)
-
 
 @list_losses
 class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
@@ -256,12 +248,6 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
         # the losses of several quantiles differ in their slopes
         losses = self._learned_loss.parts
         return MultiLearner([Learner(self._bets(n_weights, loss), make_loss(loss)) for loss in losses])
-
-    if TYPE_CHECKING:  # the methods of the mixin
-
-        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray: ...
-
-        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray: ...
 
     def __init__(
         self,
@@ -340,12 +326,6 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
 
     def _heaviest(self) -> float:
         return 1.0 if self._class_weight is None else self._largest_class_weight
-
-    if TYPE_CHECKING:  # the methods of the mixin, for several learners
-
-        def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
-
-        def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> np.ndarray: ...
 
     def __init__(
         self,

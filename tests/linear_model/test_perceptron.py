@@ -204,5 +204,3 @@ def test_there_is_a_mistake_bound_in_place_of_a_regret_certificate():
     model = PerceptronClassifier().partial_fit([[1.0]], [1], classes=[0, 1])
     for name in ("regret_certificate", "regret_bound_", "weighted_loss_", "predict_proba"):
         assert not hasattr(model, name)
-    with pytest.raises(AttributeError, match="mistake_bound"):
-        model.regret_certificate([1.0])
