@@ -1,5 +1,5 @@
 # make demo         see the package do its job on real data
-# make test         lint, types, golden numbers, and two cases of every test: five minutes
+# make test         lint, types, golden numbers, and some cases of every test: five minutes
 # make test-all     every case of every test, and the examples of the documentation
 # make test-lowest  what `make test` runs, with the oldest dependencies that pyproject.toml allows
 # make sanitize     run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)

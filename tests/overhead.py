@@ -6,6 +6,7 @@ A plugin of pytest, which conftest.py registers.
 import contextlib
 import functools
 import gc
+import math
 import os
 import random
 import types
@@ -18,8 +19,8 @@ from hypothesis import is_hypothesis_test, settings
 # The most examples that a law is tested with for each of its parameters, such as losses, and for all of them.
 MOST = int(os.environ.get("ONLINEBREGMAN_EXAMPLES", 10**6))
 FEWEST, ALTOGETHER = 10, 400
-# Without `--all`: cases of a test, and examples of all cases of a law.
-CASES, EXAMPLES = 2, 12
+# The same without `--all`, where as many cases are run as the root of their number.
+FEWEST_OF_FEW, ALTOGETHER_OF_FEW = 4, 12
 
 
 def pytest_collection(session):
@@ -35,7 +36,8 @@ def pytest_generate_tests(metafunc):
     law = metafunc.function
     if is_hypothesis_test(law):
         own = law._hypothesis_internal_use_settings
-        fewest, altogether = (FEWEST, ALTOGETHER) if metafunc.config.option.all else (1, EXAMPLES)
+        few = (FEWEST_OF_FEW, ALTOGETHER_OF_FEW)
+        fewest, altogether = (FEWEST, ALTOGETHER) if metafunc.config.option.all else few
         most = min(max(fewest, altogether // max(len(metafunc._calls), 1)), MOST)
         law._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, most))
 
@@ -53,8 +55,8 @@ def keep_few_cases(metafunc):
     for some in cases.values():
         usual = [call for call in some if not call.marks] or some  # neither skipped nor expected to fail
         first, n = zlib.crc32((definition.nodeid + some[0].id).encode()), len(usual)
-        most = min(n, CASES if len(cases) == 1 else 1)
-        kept += [usual[(first + round(0.618 * n) * k) % n] for k in range(most)]  # apart in each parameter
+        most = math.ceil(math.sqrt(n)) if len(cases) == 1 else 1
+        kept += [usual[(first + int(n * (0.618 * k % 1))) % n] for k in range(most)]  # not in even steps
     metafunc._calls[:] = kept
 
 
@@ -69,7 +71,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_terminal_summary(terminalreporter, config):
     if not config.option.all:
-        terminalreporter.write_line(f"At most {CASES} cases of each test were run: --all runs all.")
+        terminalreporter.write_line("Of each test some cases were run: --all runs all.")
 
 
 def pytest_collection_finish(session):
