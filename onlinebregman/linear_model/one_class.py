@@ -69,8 +69,6 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     {t_}
     cumulative_loss_ : float
         Sum of weight times max(0, rho - w.x) over all rows, each scored before it was learned.
-    weighted_loss_ : float
-        0: one-class models have no regret certificate, for which other models sum losses by their rates.
     {n_iter_, loss_curve_, divergence_, n_features_in_, feature_names_in_}
 
     See Also
