@@ -32,9 +32,7 @@ KERNEL = np.eye(3) / 3
 
 # What no bound depends on
 NEUTRAL = {"track_regret", "early_stopping", "handle_new_features", "handle_unknown", "n_jobs"}
-NEUTRAL |= {"n_components", "preprocessor"}
-# What is kept from the start on, by other names
-KEPT = {"penalty", "l1_ratio"}
+NEUTRAL |= {"n_components", "preprocessor", "penalty", "l1_ratio"}  # the last two are kept from the start on
 
 
 def learners(kind=MirrorMixin):
@@ -46,8 +44,7 @@ def learners(kind=MirrorMixin):
 @pytest.mark.parametrize("kind", sorted({k for k in learners() if "__init__" in vars(k)}, key=lambda k: k.__name__))
 def test_every_parameter_of_calls_is_constant_or_neutral(kind):
     if any(hasattr(kind, name) for name in ("regret_certificate", "loss_bound", "mistake_bound")):
-        changing = set(kind._get_param_names()) & set(kind._read_at_each_call)
-        assert changing <= _CONSTANT | NEUTRAL | KEPT
+        assert set(kind._get_param_names()) & set(kind._read_at_each_call) <= _CONSTANT | NEUTRAL
 
 
 def linear(model):
