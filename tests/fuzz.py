@@ -65,7 +65,7 @@ def methods(kind):
         )  # `score`, which asks `predict`
         if not theirs and not name.startswith("_") and name not in NO_METHODS and not name.endswith("_request"):
             names = [*inspect.signature(method).parameters][1:]
-            found.append((name, names, name.startswith(("fit", "partial_fit", "sparsify", "densify"))))
+            found.append((name, names, name.startswith(("fit", "partial_fit", "sparsify", "densify", "calibrate"))))
     return found
 
 
@@ -122,6 +122,14 @@ def attributes(model):
         yield name, value
 
 
+def shown(value):
+    """What repr shows, of malformed sparse matrices as well."""
+    try:
+        return repr(value)
+    except IndexError:
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
 class Chain:
     """A model, and a sequence of calls."""
 
@@ -176,7 +184,7 @@ class Chain:
                 arguments[parameter] = inputs.spoiled(value, parameter, self.often)
         self.step = name
         if self.log:
-            self.log(f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
+            self.log(f"{name}({', '.join(f'{key}={shown(value)}' for key, value in arguments.items())})")
         try:
             method = getattr(self.model, name)
         except AttributeError:  # predict_proba of a hinge loss
