@@ -231,9 +231,8 @@ def test_wrong_parameters_are_refused():
         DistributedOnline(SGDRegressor()).fit(X, y)
     with pytest.raises(TypeError, match="track_regret=True and NormalizedAdaGrad"):
         DistributedOnline(MirrorDescentRegressor(track_regret=True)).fit(X, y)
-    late = MirrorDescentRegressor(divergence="squared_euclidean", learning_rate=Late(0.1))
     with pytest.raises(ValueError, match="mixing must be 'mean' for rates other than scale / t"):
-        DistributedOnline(late).fit(*lazy(X, y))
+        DistributedOnline(ImplicitGDRegressor(learning_rate=Late(0.1))).fit(*lazy(X, y))
 
 
 # --- rounds one by one ------------------------------------------------------------------------------------------------
