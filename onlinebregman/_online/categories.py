@@ -8,6 +8,7 @@ been learned gets the number that the next one will have. From `LARGEST` on they
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -71,7 +72,7 @@ class Categories:
                     for value in listed
                 ]
             except TypeError as error:
-                row = next(i for i, value in enumerate(listed) if not _is_hashable(value))
+                row = next((i for i, value in enumerate(listed) if not isinstance(value, Hashable)), 0)
                 raise ValueError(
                     f"Categories must be text, numbers or other values that can be compared; got {listed[row]!r} in "
                     f"row {row}, column {names[j]!r}."
@@ -90,7 +91,7 @@ def find_categorical(X, categorical_features) -> np.ndarray | None:
     if issparse(X):
         raise ValueError("categorical_features require dense rows; got a sparse matrix. Use X.toarray().")
     if is_from_dtype(categorical_features):
-        columns = columns_of(X) if _may_hold_text(X) else []
+        columns = columns_of(X) if hasattr(X, "columns") or (isinstance(X, np.ndarray) and X.dtype == object) else []
         chosen = np.array([_has_categories(column) for column in columns], dtype=bool)
     else:
         chosen = _mask(categorical_features, X)
@@ -183,10 +184,6 @@ def _refuse(value, row: int, name) -> NoReturn:
     )
 
 
-def _may_hold_text(X) -> bool:
-    return hasattr(X, "columns") or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype == object)
-
-
 def is_from_dtype(categorical_features) -> bool:
     """Whether the columns of categories are found by their dtypes."""
     return isinstance(categorical_features, str) and categorical_features == FROM_DTYPE
@@ -223,14 +220,6 @@ def is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
-        return False
-    return True
-
-
-def _is_hashable(value) -> bool:
-    try:
-        hash(value)
-    except TypeError:
         return False
     return True
 

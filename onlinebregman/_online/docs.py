@@ -140,7 +140,7 @@ def _filled(doc: str, sources: list[str | None], function: Callable | type) -> s
             first = entry.partition("\n")[0]
             name = first.partition(" :")[0].partition(",")[0]
             if section == "Parameters" and name in defaults and "default=" not in first:
-                entry = entry.replace(first, f"{first}, default={_literal(defaults[name])}", 1)
+                entry = entry.replace(first, f"{first}, default=" + repr(defaults[name]).replace("'", '"'), 1)
             yield entry
 
     def filled(match: re.Match) -> str:
@@ -191,7 +191,3 @@ def _returned(sources: list[str | None]) -> str:
     """The name of what the first of the sources that says it returns."""
     entries = [name for doc in (*sources, COMMON) if doc for section, name in _entries(doc) if section == "Returns"]
     return entries[0]
-
-
-def _literal(value) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -22,17 +22,19 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
+from . import validation
 from .copies import OwnCopyMixin
 from .held_out import HeldOut
 from .parameters import ParametersMixin, by_parameter
 from .types import RandomState
-from .validation import Overflow, check_finite, check_query, check_rows, check_weights, fitted, not_finite, warn_caller
+from .validation import Overflow, check_finite, check_rows, check_weights, fitted, not_finite, warn_caller
 
 
 class Call(NamedTuple):
@@ -67,6 +69,9 @@ class Examples:
         return self.X.shape[0]
 
 
+MATRICES: Any = property(lambda self: 7.0 * self.n_features_in_)  # as `_numbers_per_column` of what learns a matrix
+
+
 class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
@@ -88,6 +93,8 @@ class LifeCycleMixin(ParametersMixin):
     random_state: RandomState
     _learner: Any  # holds the learned state; usually compiled
     n_features_in_: int
+    _query = validation.check_query  # validated rows to predict for
+    _numbers_per_column: Any = 0  # that learning takes at least, with copies, if these are many
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
@@ -134,7 +141,7 @@ class LifeCycleMixin(ParametersMixin):
         if learner is not None and classes is None:
             convert = self._plain_targets
             targets = y if convert is None else convert(y)
-            if learner.learn_fast(own, X, targets, sample_weight, scores):
+            if learner.learn_fast(own, self._plain_rows(X), targets, sample_weight, scores):
                 return self
         given = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
         learn: Any = self._learn
@@ -158,7 +165,8 @@ class LifeCycleMixin(ParametersMixin):
         """Learn more examples of any kind, in one transaction."""
         with all_or_nothing(self) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
-            changed = call.first or not self._parameters_are_valid()
+            validated = vars(self).get("_validated")
+            changed = call.first or validated is None or not validated.are_those_of(vars(self))
             if changed:
                 validate_parameters(self)
             if not call.first:
@@ -175,10 +183,14 @@ class LifeCycleMixin(ParametersMixin):
         """What the learner `by` predicts: of plain numbers straight away, all else is validated first."""
         own = self.__dict__
         learner = own.get(by)
-        predictions = None if learner is None else learner.predict_fast(own, X, *settings)
+        predictions = None if learner is None else learner.predict_fast(own, self._plain_rows(X), *settings)
         if predictions is not None:
             return predictions
-        return self._predict_validated(check_query(self, X, finite=False, any_layout=True), settings)
+        return self._predict_validated(self._query(X, finite=False, any_layout=True), settings)
+
+    def _plain_rows(self, X) -> Any:
+        """Arrays and sparse rows as they are, other rows as the learner reads them, or None if they need validation."""
+        return X if type(X) is np.ndarray or issparse(X) else validation.opened(self, X)
 
     def _predict_validated(self, X, settings: tuple) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
@@ -200,6 +212,7 @@ class LifeCycleMixin(ParametersMixin):
     def _prepare(self, data, call: Call, changed: bool = True, begin: Callable | None = None) -> None:
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""
         if call.first:
+            validation.check_memory(type(self).__name__, vars(self).get("n_features_in_", 0), self._numbers_per_column)
             (begin or self._begin)(data)
             self._keep_parameters()
         else:
@@ -243,11 +256,6 @@ class LifeCycleMixin(ParametersMixin):
     def _learning_in_place(self, data) -> Iterable:
         """Further estimators that a call changes in place, depending on the data."""
         return ()
-
-    def _parameters_are_valid(self) -> bool:
-        """Whether the parameters of calls have not changed since they were last validated."""
-        validated = vars(self).get("_validated")
-        return validated is not None and validated.are_those_of(vars(self))
 
     def _check(self, call: Call, X, y, sample_weight=None):
         """Validated rows, targets and weights."""

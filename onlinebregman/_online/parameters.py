@@ -93,24 +93,16 @@ class ParametersMixin(DocumentedMixin):
                 )
 
 
-def _is_component(value: Any) -> bool:
-    return hasattr(value, "get_params") and not isinstance(value, type)
-
-
 def _kept(value: Any) -> Any:
     """The value of a parameter, with copies of what may change in place: components and what holds them."""
-    if _is_component(value):
-        return clone(value, safe=False)
-    if isinstance(value, list | tuple):
-        return type(value)([_kept(each) for each in value])
-    return dict(value) if isinstance(value, dict) else value
+    return clone(value, safe=False) if isinstance(value, list | tuple | dict) or hasattr(value, "get_params") else value
 
 
 def same(now: Any, before: Any) -> bool:
     """Whether two values of a parameter mean the same."""
     if now is before:
         return True
-    if _is_component(now) and type(now) is type(before):
+    if hasattr(now, "get_params") and not isinstance(now, type) and type(now) is type(before):
         return same(now.get_params(deep=False), before.get_params(deep=False))
     if isinstance(now, dict) and isinstance(before, dict):
         return now.keys() == before.keys() and all(same(now[key], before[key]) for key in now)

@@ -77,6 +77,8 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
         """Validated rows with the numbers of their classes, those of the first model."""
         raise NotImplementedError
 
+    _numbers_per_column = property(lambda self: len(self.estimators_) * max(len(vars(self).get("classes_", ())), 2))
+
     def _begin(self, data: Examples) -> None:
         for estimator in self.estimators_:
             estimator.n_features_in_ = self.n_features_in_

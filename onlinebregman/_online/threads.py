@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -15,20 +17,18 @@ def _libraries() -> list:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-class few_threads:
+@contextmanager
+def few_threads(d: int) -> Iterator[None]:
     """Context in which BLAS uses one thread if matrices of d rows are too small for more.
 
     It does the same as a limit of threadpoolctl, in a tenth of the time.
     """
-
-    def __init__(self, d: int) -> None:
-        counts = ((library, library.get_num_threads() or 1) for library in _libraries() if d < _PAY_FROM)
-        self._before = [(library, n) for library, n in counts if n > 1]
-
-    def __enter__(self) -> None:
-        for library, _ in self._before:
+    libraries = _libraries() if d < _PAY_FROM else ()
+    before = [(library, n) for library in libraries if (n := library.get_num_threads() or 1) > 1]
+    try:
+        for library, _ in before:
             library.set_num_threads(1)
-
-    def __exit__(self, *_) -> None:
-        for library, n in self._before:
+        yield
+    finally:
+        for library, n in before:
             library.set_num_threads(n)

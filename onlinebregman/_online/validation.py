@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,12 +19,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from .._kernels.learners.atomic import are_positive
 from .._kernels.rows.arrays import Columns, all_finite
-from .._kernels.rows.rows import with_sorted_columns
+from .._kernels.rows.rows import open_rows, with_sorted_columns
 from .._sklearn_compat import Method
 from .categories import check_no_text, is_missing
 from .containers import as_float, check_kind, columns_of_numbers, readable
 
 FLOATS = (np.float64, np.float32)
+_PAGES = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()) and os.sysconf("SC_PHYS_PAGES")
+MEMORY = float(_PAGES) * os.sysconf("SC_PAGE_SIZE") if _PAGES else np.inf  # bytes, of the machine
 _NO_Y = object()  # the default of y; None is an error of the caller
 
 
@@ -44,10 +47,6 @@ def _first_bad(values: np.ndarray, allow_nan: bool = False) -> tuple[int, ...] |
     return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
 
 
-def _spell(value: float) -> str:
-    return "NaN" if np.isnan(value) else "infinity"
-
-
 def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
     """Raise a ValueError that names the first row (and column) of X that is NaN or infinite.
 
@@ -61,7 +60,7 @@ def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
     bad = _first_bad(values, allow_nan and not sparse.issparse(X))
     if bad is None:
         return
-    value = _spell(values[bad])
+    value = "NaN" if np.isnan(values[bad]) else "infinity"
     if sparse.issparse(X):
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         where = f"row {row}, column {int(X.indices[bad[0]])}"
@@ -146,7 +145,7 @@ else:
             return value
 
 
-def _rows_without_validation(estimator, X, any_layout: bool, reset: bool = False) -> Any:
+def rows_without_validation(estimator, X, any_layout: bool, reset: bool = False) -> Any:
     """Rows that validation would not change; None if they need validation, which takes longer than learning a row.
 
     These are arrays, and pandas' data frames of floating point numbers with the columns seen in `fit`. If `reset`, this
@@ -159,7 +158,7 @@ def _rows_without_validation(estimator, X, any_layout: bool, reset: bool = False
     elif not reset and type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
         columns, framed = X.columns.to_numpy(), True
         numbered = names is None and columns.dtype.kind == "i"  # integers are not feature names
-        if not numbered and not (names is not None and columns.shape == names.shape and (columns == names).all()):
+        if not numbered and not (names is not None and columns.tolist() == names.tolist()):
             return None
         separate = columns_of_numbers(X) if any_layout else None
         if separate is not None:
@@ -174,6 +173,12 @@ def _rows_without_validation(estimator, X, any_layout: bool, reset: bool = False
     if laid_out(X):
         return X
     return np.require(X, requirements="A" if any_layout else ["C", "A"]) if framed or any_layout else None
+
+
+def opened(estimator, X) -> Any:
+    """Rows as learners read them, whose names were compared; None if they need validation."""
+    plain = rows_without_validation(estimator, X, any_layout=True)
+    return None if plain is None else open_rows(plain)
 
 
 def laid_out(values: np.ndarray) -> bool:
@@ -194,15 +199,7 @@ def plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
 
 def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     """Rows as a C-contiguous float64 array, all finite."""
-    plain = None if reset else _rows_without_validation(estimator, X, False)
-    if plain is not None:
-        X = plain.astype(np.float64, copy=False)
-        check_finite(X)
-        return X
-    X = _validated(estimator, readable(X), dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
-    X = np.require(X, requirements=["C", "A"])
-    check_finite(X)
-    return X
+    return check_rows(estimator, X, reset=reset).astype(np.float64, copy=False)
 
 
 def _validated(estimator, X, *given, **options):
@@ -222,6 +219,17 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
     with _finite_floats(values, name):
         values = check_array(values, **options)
     return np.require(values, requirements=["C", "A"])
+
+
+def check_memory(model: str, n_columns: int, per_column: float) -> None:
+    """MemoryError if the machine has no room for so many numbers of float64, before others lose theirs."""
+    needed, there = 8 * per_column * n_columns / 2**30, MEMORY / 2**30
+    if needed > there:
+        raise MemoryError(
+            f"{model} needs at least {needed:,.1f} GiB for {n_columns:,} columns; this machine has {there:,.1f}. "
+            "Learn fewer (sklearn.decomposition.TruncatedSVD, FeatureHasher with fewer n_features), or a model whose "
+            'memory is linear in them, such as MirrorDescentRegressor or, for OnlineGaussian, covariance_type="diag".'
+        )
 
 
 def check_draws(n_samples: int, random_state) -> np.random.RandomState:
@@ -271,7 +279,7 @@ def check_rows(
     y may have several columns. `finite=False` saves a pass over X if the learner finds values that are not finite
     itself, in its predictions; it does not if rows may have weight 0.
     """
-    plain = _rows_without_validation(estimator, X, any_layout, reset)
+    plain = rows_without_validation(estimator, X, any_layout, reset)
     if plain is not None:
         plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:

@@ -97,6 +97,8 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         first = getattr(learner, "learners", [learner])[0]
         return getattr(first, "centre", None) or (first if getattr(first, "scaled", False) else super()._standardizer())
 
+    _numbers_per_column = property(lambda self: 0 if self.random_features else self.n_features_in_)
+
     def _features(self, n_features: int) -> FourierFeatures | None:
         """Features drawn for the kernel, with omega ~ N(0, 2 gamma I) and b uniform."""
         if self.random_features == 0:

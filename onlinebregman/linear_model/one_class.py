@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
 from .._online.estimator import Call, Examples
 from .._online.outliers import PredictsOutliers
@@ -182,7 +181,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         ValueError
             If a row cannot be learned, or parameters are incompatible; the estimator is then unchanged.
         """
-        return self._partial_fit(X, _ones(X), sample_weight)
+        return self._partial_fit(X, np.ones(getattr(X, "shape", (0,))[:1]), sample_weight)
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Scores of rows minus the offset: w.x - rho, negative for outliers.
@@ -252,8 +251,3 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
                 f"{self.update!r}."
             )
         super()._configure()
-
-
-def _ones(X: Any) -> np.ndarray | None:
-    """The targets of rows that need no validation."""
-    return np.ones(X.shape[0]) if (isinstance(X, np.ndarray) and X.ndim) or issparse(X) else None

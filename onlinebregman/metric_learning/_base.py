@@ -389,10 +389,10 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
             return
         if self._learns_targets and np.ptp(data.y) == 0:
             warn_caller("All targets were equal, so that nothing was learned and the metric is unchanged.")
-        elif not self._learns_targets and len(self._labels) < 2:
+        elif not self._learns_targets and self._learner.t == 0 and len(self._labels) in (0, 1, len(data)):
             warn_caller(
-                "All rows were of one class, so that nothing was learned and the metric is unchanged. Give rows of "
-                "two or more classes, or pairs with labels or targets (fit_pairs)."
+                "All rows were of one class, or each of its own, so that nothing was learned and the metric is "
+                "unchanged. Give rows of two or more classes, two of each, or pairs with labels or targets (fit_pairs)."
             )
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:

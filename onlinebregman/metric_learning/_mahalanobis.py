@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from .._online.estimator import LifeCycleMixin
+from .._online.estimator import MATRICES, LifeCycleMixin
 from .._online.export import ToSklearnMixin
 from .._online.factors import factor
 from .._online.types import MatrixLike
@@ -72,6 +72,7 @@ class MahalanobisTransformer(
     preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None
 
     _takes_sparse = True
+    _numbers_per_column = MATRICES
     _sklearn_form = "metric"
     _factor: Factor  # a new one in each new model
 

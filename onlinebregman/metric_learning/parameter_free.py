@@ -167,7 +167,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTran
     def _metric(self) -> np.ndarray:
         covariance = self._fitted_covariance()
         metrics = [metric.get_mahalanobis_matrix() for metric in self.metric_learners_]
-        sizes = [2 * covariance.mean_square(W) for W in metrics]
+        sizes = [2 * float(np.sum(W * covariance.scatter) / covariance.count) for W in metrics]  # of two rows' z'Wz
         scaled = (W / (size or 1.0) for W, size in zip(metrics, sizes, strict=True))
         return sum(scaled, start=np.zeros(())) / len(metrics)
 
@@ -198,7 +198,3 @@ class RunningCovariance:
     def add(self, X: np.ndarray) -> None:
         add_deviations(np.ascontiguousarray(X), self.count, self.mean, self.scatter)
         self.count += len(X)
-
-    def mean_square(self, W: np.ndarray) -> float:
-        """The mean of z'Wz over the deviations z of rows from their mean."""
-        return float(np.sum(W * self.scatter) / self.count)

@@ -126,7 +126,8 @@ def offline_comparator(
     elif domain == "simplex":
         coef = _on_simplex(A, z, total)
     else:
-        coef = _least_squares(A, z, precision)
+        scaled, lengths = _unit_columns(A)  # A is known to a relative `precision`
+        coef = np.linalg.lstsq(scaled, z, rcond=precision)[0] / lengths
         if domain == "signed" and np.abs(coef).sum() > total:
             coef = _on_simplex(np.hstack([A, -A]), z, total)
             coef = coef[: rows.shape[1]] - coef[rows.shape[1] :]
@@ -155,12 +156,6 @@ def _unit_columns(A: Array) -> tuple[Array, Array]:
     lengths = np.linalg.norm(A, axis=0)
     lengths[lengths == 0] = 1.0
     return A / lengths, lengths
-
-
-def _least_squares(A: Array, z: Array, precision: float) -> Array:
-    """argmin of norm(A v - z), where A is known to a relative `precision`."""
-    A, lengths = _unit_columns(A)
-    return np.linalg.lstsq(A, z, rcond=precision)[0] / lengths
 
 
 def _nonnegative(A: Array, z: Array) -> Array:

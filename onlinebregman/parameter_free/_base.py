@@ -22,7 +22,7 @@ from .._online.estimator import Call, Examples
 from .._online.export import ToOnnxMixin
 from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
-from .._online.validation import read_only
+from .._online.validation import opened, read_only
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
 from ._explanation import ExplainedMixin
 
@@ -275,9 +275,18 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
             check_feature_names(self, X, reset=False)
         return known.encode(X, learn, type(self).__name__)
 
-    def _predict(self, X, settings: tuple = ()) -> Any:
+    def _plain_rows(self, X) -> Any:
         known = self._categories
-        return super()._predict(X if known is None else self._encode_rows(known, X, False)[0], settings)
+        if known is None:
+            return super()._plain_rows(X)
+        if getattr(X, "shape", ())[:1] != (1,):  # validation of more rows takes little of their time
+            return None
+        rows, numbers = self._encode_rows(known, X)
+        return opened(self, rows) if numbers.numbers == known.numbers else None
+
+    def _query(self, X, **options) -> Any:
+        known = self._categories
+        return super()._query(X if known is None else self._encode_rows(known, X, False)[0], **options)
 
     @read_only
     def is_categorical_(self) -> np.ndarray | None:

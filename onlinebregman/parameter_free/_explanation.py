@@ -33,11 +33,10 @@ from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
-from .._online.categories import Categories
 from .._online.docs import DocumentedMixin
 from .._online.scores import Scores
 from .._online.types import MatrixLike
-from .._online.validation import check_query, dense, read_only
+from .._online.validation import dense, read_only
 from .._online.weights import check_one_output
 from .._sklearn_compat import check_feature_names_in
 from ._importances import SAMPLE, importances, sampler
@@ -65,10 +64,9 @@ class ExplainedMixin(DocumentedMixin):
     """
 
     if TYPE_CHECKING:
-        _categories: Categories | None
         n_features_in_: int
 
-        def _encode_rows(self, known: Categories, X, learn: bool | None = None) -> tuple[Any, Categories]: ...
+        def _query(self, X) -> Any: ...
 
         def _predict_validated(self, X, settings: tuple) -> Any: ...
 
@@ -114,9 +112,7 @@ class ExplainedMixin(DocumentedMixin):
     def _read_rows(self, X: MatrixLike) -> Array:
         """Rows as dense numbers, also instead of categories."""
         self._fitted_models()
-        if self._categories is not None:
-            X = self._encode_rows(self._categories, X, False)[0]
-        return np.ascontiguousarray(dense(check_query(self, X), np.float64))
+        return np.ascontiguousarray(dense(self._query(X), np.float64))
 
     @np.errstate(over="ignore")  # squares of numbers far beyond those that were learned
     def _explain_rows(self, rows: Array) -> Bunch:

@@ -132,7 +132,8 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
             The weighted mean of the scores of the members, passed through the link of the loss.
         """
         scores = self._predict(X)
-        return np.asarray(self._learned_loss.link(scores if self._several_outputs() else scores[:, 0]))
+        several = isinstance(self._fitted_mixer(), OutputsMixer)
+        return np.asarray(self._learned_loss.link(scores if several else scores[:, 0]))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -184,9 +185,6 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     def _begin(self, data: Examples) -> None:
         self._n_outputs = data.y.shape[1] if data.y.ndim == 2 else None
         super()._begin(data)
-
-    def _several_outputs(self) -> bool:
-        return isinstance(self._fitted_mixer(), OutputsMixer)
 
     def _make_mixer(self) -> CentredMixer | OutputsMixer:
         self._learned_loss = resolve_loss(self.loss)

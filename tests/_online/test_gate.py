@@ -4,6 +4,7 @@ import copy
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.rows.arrays import all_finite
@@ -199,6 +200,20 @@ def test_columns_are_put_in_order_and_equal_ones_stay_as_they_come(n_columns, in
         assert_array_equal(ordered.indices[start:end], columns[start:end][order])
         assert_array_equal(ordered.data[start:end], X.data[start:end][order])
     assert_array_equal(X.indices, columns)
+
+
+@pytest.mark.parametrize("categories", [None, [0]])
+def test_rows_of_named_columns_and_of_known_categories_need_no_validation(categories, monkeypatch):
+    X, y = some_rows(MODELS[0], 60)
+    X[:, 0] = X[:, 0].round()
+    given = pd.DataFrame(X, columns=list("abcd")) if categories is None else X
+    fast, slow = (ParameterFreeRegressor(categorical_features=categories).fit(rows[:40], y[:40]) for rows in (given, X))
+    expected = slow.partial_fit(X[40:].tolist(), y[40:]).predict(X.tolist())
+    monkeypatch.setattr(ParameterFreeRegressor, "_validate_and_learn", None)
+    monkeypatch.setattr(ParameterFreeRegressor, "_query", None)
+    for i in range(40, 60):
+        fast.partial_fit(given[i : i + 1], y[i : i + 1])
+    assert_array_equal([fast.predict(given[i : i + 1]).item() for i in range(60)], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -31,73 +31,40 @@ def replace(part, make):
 
 def coordinates(axis, place, value):
     def spoil(X):
-        X.coords = tuple(
-            put_in(index, place, value) if k == axis else index.astype(np.int64) for k, index in enumerate(X.coords)
-        )
+        coords = [index.astype(np.int64) for index in X.coords]
+        coords[axis][place] = value
+        X.coords = tuple(coords)
 
     return spoil
 
 
-def put_in(index, place, value):
-    index = index.astype(np.int64)
-    index[place] = value
-    return index
-
-
 COMPRESSED = {  # changes of a CSR or CSC
     "index too large": put("indices", 0, 10**8),
-    "index of 64 bits": put("indices", 0, 2**40, np.int64),
     "index negative": put("indices", -1, -1),
     "end too large": put("indptr", 1, 10**8),
-    "last end too large": put("indptr", -1, 10**6),
-    "last end negative": put("indptr", -1, -1),
-    "end negative": put("indptr", 2, -7),
     "ends fall": put("indptr", 2, 1),
-    "start": put("indptr", 0, 3),
-    "start negative": put("indptr", 0, -3),
-    "too few ends": replace("indptr", lambda a: a[:-1]),
-    "no ends": replace("indptr", lambda a: a[:0]),
     "too few values": replace("data", lambda a: a[:2]),
-    "too few indices": replace("indices", lambda a: a[:2]),
-    "values in no dimension": replace("data", lambda a: np.array(3.0)),
-    "indices in no dimension": replace("indices", lambda a: np.array(3)),
-    "ends in no dimension": replace("indptr", lambda a: np.array(3)),
-    "values in two dimensions": replace("data", lambda a: a[:, np.newaxis]),
-    "indices in two dimensions": replace("indices", lambda a: a[:, np.newaxis]),
     "indices that are floats": replace("indices", lambda a: a.astype(float)),
-    "ends that are floats": replace("indptr", lambda a: a.astype(np.float32)),
-    "indices that are objects": replace("indices", lambda a: a.astype(object)),
     "values in a list": replace("data", lambda a: a.tolist()),
-    "no values": replace("data", lambda a: None),
-    "words as values": replace("data", lambda a: np.full(len(a), "a")),
     "complex values": replace("data", lambda a: a + 1j),
     "times as values": replace("data", lambda a: a.astype("m8[s]")),
 }
 ENTRIES = {
     "row too large": coordinates(0, 3, 10**8),
-    "row negative": coordinates(0, 3, -1),
     "column too large": coordinates(1, 0, 10**12),
-    "column negative": coordinates(1, 0, -2),
     "too few values": replace("data", lambda a: a[:2]),
-    "values in no dimension": replace("data", lambda a: np.array(1.0)),
 }
 FAULTS = {
     **{("csr", fault): how for fault, how in COMPRESSED.items()},
     **{("csc", fault): how for fault, how in COMPRESSED.items()},
     **{("coo", fault): how for fault, how in ENTRIES.items()},
-    ("bsr", "index too large"): put("indices", 0, 99),
-    ("bsr", "ends fall"): put("indptr", 1, -1),
-    ("bsr", "values in one dimension"): replace("data", np.ravel),
     ("bsr", "other blocks"): replace("data", lambda a: np.ones((len(a), 7, 3))),
-    ("dia", "too few offsets"): replace("offsets", lambda a: a[:1]),
-    ("dia", "offsets that are floats"): replace("offsets", lambda a: a + 0.5),
     ("lil", "too few values"): lambda X: X.data[0].pop(),
     ("lil", "column too large"): lambda X: X.rows[0].__setitem__(0, 99),
     ("dok", "row too large"): lambda X: X.setdefault((10**6, 0), 1.0),
 }
 MESSAGES = {  # of those that say more than that the matrix is malformed
     ("csr", "index too large"): "row 0 has the column index 100000000.*Rebuild it",
-    ("csr", "index of 64 bits"): "row 0 has the column index 1099511627776",
     ("csr", "index negative"): r"row \d+ has the column index -1",
     ("csr", "indices that are floats"): "indices must hold integers.*; got dtype float64",
     ("csr", "values in a list"): "data must be an array; got list",

@@ -234,11 +234,11 @@ cdef class AtomicLearner:
         return self.learn_block(rows, block) == LEARNED
 
     cdef Rows fitting_rows(self, dict attributes, X):
-        """The rows of X if they need no validation and have the right number of features; None otherwise."""
-        cdef Rows rows
-        if not unnamed(attributes):
-            return None
-        rows = try_rows(X)
+        """The rows of X if they need no validation and have the right number of features; None otherwise.
+
+        Names of features were compared, if there are any, before X was opened as `Rows`.
+        """
+        cdef Rows rows = X if isinstance(X, Rows) else try_rows(X) if unnamed(attributes) else None
         if rows is None or rows.n_rows == 0 or rows.n_columns != row_width(self):
             return None
         return None if self.dense and rows.indices != NULL else rows

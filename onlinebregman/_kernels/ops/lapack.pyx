@@ -27,7 +27,12 @@ cdef void dpotrf(char* uplo, int* n, double* a, int* lda, int* info) noexcept no
 
 
 cdef void dpotri(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil:
-    lapack.dpotri(uplo, n, a, lda, info)
+    """Unblocked for small matrices, of which OpenBLAS's own `dpotri` wakes all threads."""
+    if n[0] < 128:
+        lapack.dtrti2(uplo, b"N", n, a, lda, info)
+        lapack.dlauu2(uplo, n, a, lda, info)
+    else:
+        lapack.dpotri(uplo, n, a, lda, info)
 
 
 cdef void dpotrs(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) noexcept nogil:

@@ -91,7 +91,7 @@ cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
 cdef Rows dense_rows(X)
 cdef Rows sparse_rows(X)
 cdef Rows try_rows(X)
-cdef Rows open_rows(X)
+cpdef Rows open_rows(X)
 
 
 cdef struct Shape:            # of a block of rows, or of their images

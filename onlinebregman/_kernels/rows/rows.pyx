@@ -413,7 +413,7 @@ cdef Rows try_rows(X):
     return dense_rows(X) if type(X) is Columns else None
 
 
-cdef Rows open_rows(X):
+cpdef Rows open_rows(X):
     """The rows of validated X, dense or CSR."""
     cdef Rows rows = sparse_rows(X) if issparse(X) else dense_rows(X)
     if rows is None:
