@@ -130,11 +130,11 @@ class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
         for estimator in self.estimators_:
             estimator._add_classes(self.classes_.tolist())
         learners = [estimator._learner for estimator in self.estimators_]
-        return MixtureLearner(learners, self._mixer_of_classes(), self._targets_by_class())
+        return MixtureLearner(learners, self._mixer_of_classes(numbers), self._targets_by_class())
 
-    def _mixer_of_classes(self) -> Mixer:
-        """The present mixer for `classes_`."""
-        return self._learner.mixer.with_classes(len(self.classes_))
+    def _mixer_of_classes(self, numbers: list[int]) -> Mixer:
+        """The present mixer for `classes_`, of which those with these numbers were known."""
+        return self._learner.mixer.with_classes(len(self.classes_), numbers)
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         raise ValueError(f"A score of row {row} overflows; scale features as in rows that were learned.")

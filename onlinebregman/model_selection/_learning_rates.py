@@ -270,7 +270,7 @@ class LearningRatePath(_LearningRates):
     def _make_mixer(self) -> Unmixed:
         return Unmixed(sum(estimator._learner.n_scores for estimator in self.estimators_))
 
-    def _mixer_of_classes(self) -> Unmixed:
+    def _mixer_of_classes(self, numbers: list[int]) -> Unmixed:
         return self._make_mixer()
 
     def _best(self) -> OnlineLinearModel:

@@ -50,7 +50,8 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
         square of the number of members in time.
     share : float
         Fraction of the total weight that is redistributed after each row, so that the mixture adapts when the best
-        member changes: 0 <= share < 1. With 0 the bound is smaller, for streams on which one member stays the best.
+        member changes: 0 <= share < 1; where classes are rare, of which there is less to learn in a row, a part of it.
+        With 0 the bound is smaller, for streams on which one member stays the best.
     standardize : bool
         For the default set of members: standardise rows online, with the means and standard deviations so far. Streams
         that start with sparse rows are not standardised.

@@ -120,7 +120,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
     mixture = ParameterFreeClassifier(members=CLASSIFIERS, share=share, stacking=stacking)
     alone = [type(model)(**model.get_params()) for model in CLASSIFIERS]
     scales = [Calibration() for _ in alone]
-    losses, v, total = np.zeros(4), np.full(4, 0.25), 0.0
+    losses, v, total, counts = np.zeros(4), np.full(4, 0.25), 0.0, np.zeros(n_classes)
     stack, top = Combinations(4, True), AdaHedge(4, share, 1.0, [4 / 7, 1 / 7, 1 / 7, 1 / 7])
     for i in range(60):
         x, label = X[i : i + 1], y[i : i + 1]
@@ -145,6 +145,9 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
             assert_allclose(mixture.stacking_weights_, u, rtol=1e-7)
             assert_allclose(mixture.stacking_coef_, stack.coef, rtol=1e-7, atol=1e-12)
         if weights[i] > 0:
+            seen = counts[counts > 0]
+            part = top.share = share * np.exp(np.log(seen).mean()) / seen.mean() if len(seen) > 1 else 0.0
+            counts[y[i]] += weights[i]
             top.learn(-weights[i] * np.append(np.log(p[y[i]]), combined[:, y[i]]), -weights[i] * np.log(said[y[i]]))
             hit = np.arange(n_classes) == y[i]
             rises = (hit - np.exp(combined))[:, -len(own) :]
@@ -154,7 +157,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
             losses += weights[i] * cost
             total -= weights[i] * np.log(v @ np.exp(-cost))
             v = v * np.exp(-weights[i] * (cost - cost.min()))
-            v = (1 - share) * v / v.sum() + share / 4
+            v = (1 - part) * v / v.sum() + part / 4
             for k, model in enumerate(alone):
                 scores = np.ravel(model.decision_function(x)) if i else np.zeros(1 if n_classes == 2 else n_classes)
                 scales[k].learn(scores, y[i], weights[i])

@@ -25,6 +25,7 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef readonly Py_ssize_t n_experts
     cdef readonly double fixed_rate  # of the weights; NaN where it follows from `gap`
     cdef readonly double share
+    cdef double evenness      # the part of it that is redistributed after the next row
     cdef readonly object prior  # None for equal weights
     cdef readonly double least_prior
     cdef double neg_log_least  # -ln of it

@@ -136,7 +136,8 @@ cdef class Hedge(Undoable):
 
     With a share, a part of all weight is redistributed after each row, v <- (1 - share) v + share prior (fixed
     share): costs become -ln(v_k / prior_k) / rate + const. The same bound then holds against every sequence of experts,
-    with the logarithm of the prior weight of the sequence.
+    with the logarithm of the prior weight of the sequence. A mixer may multiply the share by an `evenness` of at most
+    1, with which only the bound against a single expert holds.
 
     Rows that were predicted together are one round: the costs of them all, at the weights with which all of them were
     predicted, and as many shares as there are rows.
@@ -159,7 +160,7 @@ cdef class Hedge(Undoable):
     def __cinit__(self, n_experts, rate=None, share=0.0, prior=None, History history=None, dict state=None):
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
-        self.n_experts, self.share, self.learned = n_experts, share, Fields(state)
+        self.n_experts, self.share, self.evenness, self.learned = n_experts, share, 1.0, Fields(state)
         self.learned.expect("losses", n_experts)
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
@@ -323,8 +324,7 @@ cdef class Hedge(Undoable):
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
         cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
-        cdef double keep = 1.0 - self.share if n_rows == 1 else (1.0 - self.share) ** n_rows
-        cdef double part = self.share if n_rows == 1 else 1.0 - keep
+        cdef double part = self.evenness * self.share, keep = 1.0 - part if n_rows == 1 else (1.0 - part) ** n_rows
         cdef Totals* totals = &self.totals
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.cost)
         # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
@@ -341,6 +341,7 @@ cdef class Hedge(Undoable):
         totals.gap += max(cost - mixed, 0.0)
         totals.cost += cost
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
+            part = part if n_rows == 1 else 1.0 - keep
             ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], keep,
                      part * total / self.n_experts, rate, best + rise, self.n_experts)
 

@@ -35,9 +35,11 @@ cdef class ProbabilityMixer(Mixer):
     cdef Py_ssize_t width     # scores of an expert
     cdef readonly tuple links
     cdef int[::1] kinds       # the `Link` of each expert
+    cdef double[::1] counts   # weight of the rows of each class so far
     cdef double[:, ::1] calibrations  # memory of the following
     cdef Calibration* scales
 
+    cdef double evenness(self) noexcept nogil
     cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil
     cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil
     cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,

@@ -4,7 +4,9 @@ CentredMixer: every score is an expert's, and the mixture's score is their weigh
 
 ProbabilityMixer: every learner is an expert, whose scores give probabilities of the classes; the mixture's
 probabilities are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is
-at most that of the best expert + ln K.
+at most that of the best expert + ln K. With a share, less weight is redistributed where classes are rare: rows of one
+in a thousand are what tells experts apart, and weights would be equal again before the next one. The part is the
+geometric mean of the classes' counts over their arithmetic mean.
 
 Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself.
 """
@@ -12,7 +14,7 @@ Either may have a `stack` of linear combinations of the experts, which are mixed
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, fabs, isfinite, log, tanh
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, tanh
 from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
@@ -306,15 +308,22 @@ cdef class ProbabilityMixer(Mixer):
         self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
         self.scales = <Calibration*> &self.calibrations[0, 0]
         self.learned.add("calibrations", self.scales, self.calibrations.nbytes)
+        self.counts = np.zeros(n_classes)
+        self.learned.add("counts", &self.counts[0], self.counts.nbytes)
 
     @property
     def of_two(self):
         """Whether experts have one score for two classes."""
         return self.width < self.n_classes
 
-    def with_classes(self, n_classes):
-        """A mixer of the same experts, with these weights, for more classes that have a score each."""
+    def with_classes(self, n_classes, numbers):
+        """A mixer of the same experts, with these weights, for more classes that have a score each.
+
+        `numbers` are those of the present classes.
+        """
         _, (*_, state) = self.__reduce__()
+        counts, state["fields"]["counts"] = state["fields"]["counts"], np.zeros(n_classes)
+        state["fields"]["counts"][numbers] = counts
         return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, True, state)
 
     @property
@@ -335,6 +344,9 @@ cdef class ProbabilityMixer(Mixer):
         if self.n_classes == 1:
             memset(self.losses, 0, n * sizeof(double))
             return 0.0
+        self.hedge.evenness = self.evenness()
+        if self.stack is not None:
+            self.stack.hedge.evenness = self.hedge.evenness
         if self.width == 1:
             self.scale(scores, a)
             ob_log_losses(self.losses, a, 1.0 if label else -1.0, n)
@@ -349,8 +361,20 @@ cdef class ProbabilityMixer(Mixer):
             return INFINITY
         return mixed
 
+    cdef double evenness(self) noexcept nogil:
+        """The geometric over the arithmetic mean of the counts of the classes so far; 0 for a single one."""
+        cdef Py_ssize_t c, n = 0
+        cdef double logs = 0.0, total = 0.0
+        for c in range(self.n_classes):
+            if self.counts[c] > 0:
+                n += 1
+                logs += log(self.counts[c])
+                total += self.counts[c]
+        return min(exp(logs / n) * n / total, 1.0) if n > 1 else 0.0
+
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
+        self.counts[<Py_ssize_t> y] += weight
         for k in range(self.hedge.n_experts if self.n_classes > 1 else 0):
             if self.kinds[k] == CALIBRATED:
                 calibrate(&self.scales[k], scores + k * self.width, self.width, <Py_ssize_t> y, weight)
