@@ -160,7 +160,7 @@ cdef class NeighborTriplets(Sampler):
         if what == METRIC:
             if self.origin is None:
                 self.origin = self.coming_row()  # images around 0 lose no digits to cancellation
-            self.components = balanced_factor(self.learner.coef)
+            self.components = balanced_factor(np.asarray(self.learner.coef))
             self.fulfil(BACKUP)
             update_images(self.kept[:self.n], self.origin, self.components)
             if self.origin_is_far():

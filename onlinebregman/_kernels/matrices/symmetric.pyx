@@ -1,78 +1,41 @@
-"""Symmetric matrices from their upper triangle, and their factors."""
+"""Symmetric matrices from their upper triangle, their factors, and those of rows about their mean."""
 
 import numpy as np
-
-from libc.math cimport fabs, isfinite, sqrt
-from scipy.linalg import LinAlgError
-
-from onlinebregman._kernels.ops.lapack cimport dsyevr
+from scipy.linalg import eigh
 
 
-cdef Py_ssize_t size_of(const double[:, :] matrix) except -1:
+def square(matrix):
+    """The matrix as an array, if it is square."""
+    matrix = np.asarray(matrix)
     if not matrix.shape[0] == matrix.shape[1] > 0:
-        raise ValueError(f"a matrix must be square; got shape {(matrix.shape[0], matrix.shape[1])}")
-    return matrix.shape[0]
-
-
-def mirrored(const double[:, :] upper):
-    """The symmetric matrix with this upper triangle; the lower one is ignored."""
-    cdef Py_ssize_t i, j, d = size_of(upper)
-    matrix = np.empty((d, d))
-    cdef double[:, ::1] out = matrix
-    for i in range(d):
-        for j in range(i, d):
-            out[i, j] = out[j, i] = upper[i, j] + 0.0  # no negative zeros
+        raise ValueError(f"a matrix must be square; got shape {matrix.shape}")
     return matrix
 
 
-def eigen_factor(const double[:, :] matrix):
+def mirrored(upper):
+    """The symmetric matrix with this upper triangle; the lower one is ignored."""
+    upper = square(upper)
+    return np.triu(upper) + np.triu(upper, 1).T  # no negative zeros
+
+
+def eigen_factor(matrix):
     """L with W = L'L; rows are the principal directions, longest first, their largest entries positive.
 
     Negative eigenvalues are treated as rounding errors, and set to 0.
     """
-    cdef Py_ssize_t i, j, k, d = size_of(matrix)
-    cdef int info = 0, n_work = -1, n_integers = -1
-    cdef double length
-    cdef bint finite = True
-    factor = np.empty((d, d))
-    cdef double[:, ::1] out = factor, a = np.empty((d, d)), vectors = np.empty((d, d))
-    cdef double[::1] values = np.empty(d), work = np.empty(1)
-    cdef int[::1] integers = np.empty(1, dtype=np.intc), support = np.empty(2 * d, dtype=np.intc)
-    decompose(<int> d, &a[0, 0], &values[0], &vectors[0, 0], &support[0], &work[0], -1, &integers[0], -1)  # the sizes
-    n_work, n_integers = <int> work[0], integers[0]
-    work, integers = np.empty(n_work), np.empty(n_integers, dtype=np.intc)
-    with nogil:
-        for i in range(d):
-            for j in range(d):
-                a[j, i] = matrix[i, j]
-                finite = finite and isfinite(matrix[i, j])
-        if finite:
-            info = decompose(<int> d, &a[0, 0], &values[0], &vectors[0, 0], &support[0], &work[0], n_work,
-                             &integers[0], n_integers)
-        for i in range(d if finite and info == 0 else 0):
-            k, length = 0, sqrt(max(values[d - 1 - i], 0.0))
-            for j in range(d):
-                if fabs(vectors[d - 1 - i, j]) > fabs(vectors[d - 1 - i, k]):
-                    k = j
-            for j in range(d):
-                out[i, j] = vectors[d - 1 - i, j] * (length if vectors[d - 1 - i, k] > 0 else -length)
-    if not finite:
+    if not np.isfinite(square(matrix)).all():
         raise ValueError("the matrix must be finite to have a factor; got infinity or NaN")
-    if info != 0:
-        raise LinAlgError(
-            f"LAPACK's dsyevr did not find the eigenvalues of a symmetric matrix of size {d} (info = {info})"
-        )
-    return factor
+    values, vectors = eigh(matrix, driver="evr", check_finite=False)
+    directions = vectors.T[::-1]
+    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
+    return directions * np.copysign(np.sqrt(np.maximum(values[::-1, None], 0.0)), largest)
 
 
-cdef int decompose(int d, double* a, double* values, double* vectors, int* support, double* work, int n_work,
-                   int* integers, int n_integers) noexcept nogil:
-    """Eigenvalues in increasing order and eigenvectors as rows, from the lower triangle of A in column-major order."""
-    cdef int found = 0, info = 0, unused = 0
-    cdef double zero = 0.0
-    dsyevr("V", "A", "L", &d, a, &d, &zero, &zero, &unused, &unused, &zero, &found, values, vectors, &d, support,
-           work, &n_work, integers, &n_integers, &info)
-    return info
+def balanced_factor(matrix):
+    """L with W = L'L, computed with features scaled to W_ii = 1, so that distances are accurate in any units."""
+    diagonal = square(matrix).diagonal()
+    scales = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    return eigen_factor(matrix / np.outer(scales, scales)) * scales
 
 
 def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, double[:, ::1] scatter):
@@ -90,17 +53,3 @@ def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, d
             for j in range(d):
                 for k in range(d):
                     scatter[j, k] += deviation[j] * (X[i, k] - mean[k])
-
-
-def balanced_factor(const double[:, :] matrix):
-    """L with W = L'L, computed with features scaled to W_ii = 1, so that distances are accurate in any units."""
-    cdef Py_ssize_t i, j, d = size_of(matrix)
-    balanced, scales = np.empty((d, d)), np.empty(d)
-    cdef double[:, ::1] out = balanced
-    cdef double[::1] scale = scales
-    for i in range(d):
-        scale[i] = sqrt(matrix[i, i]) if matrix[i, i] > 0 else 1.0
-    for i in range(d):
-        for j in range(d):
-            out[i, j] = matrix[i, j] / (scale[i] * scale[j])
-    return eigen_factor(balanced) * scales

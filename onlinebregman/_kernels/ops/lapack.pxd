@@ -9,6 +9,3 @@ cdef void dpotri(char* uplo, int* n, double* a, int* lda, int* info) noexcept no
 cdef void dpotrs(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) noexcept nogil
 cdef void dsyevd(char* jobz, char* uplo, int* n, double* a, int* lda, double* w, double* work, int* lwork, int* iwork,
                  int* liwork, int* info) noexcept nogil
-cdef void dsyevr(char* jobz, char* range, char* uplo, int* n, double* a, int* lda, double* vl, double* vu, int* il,
-                 int* iu, double* abstol, int* m, double* w, double* z, int* ldz, int* isuppz, double* work, int* lwork,
-                 int* iwork, int* liwork, int* info) noexcept nogil

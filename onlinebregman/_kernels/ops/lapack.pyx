@@ -42,10 +42,3 @@ cdef void dpotrs(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, 
 cdef void dsyevd(char* jobz, char* uplo, int* n, double* a, int* lda, double* w, double* work, int* lwork, int* iwork,
                  int* liwork, int* info) noexcept nogil:
     lapack.dsyevd(jobz, uplo, n, a, lda, w, work, lwork, iwork, liwork, info)
-
-
-cdef void dsyevr(char* jobz, char* range, char* uplo, int* n, double* a, int* lda, double* vl, double* vu, int* il,
-                 int* iu, double* abstol, int* m, double* w, double* z, int* ldz, int* isuppz, double* work, int* lwork,
-                 int* iwork, int* liwork, int* info) noexcept nogil:
-    lapack.dsyevr(jobz, range, uplo, n, a, lda, vl, vu, il, iu, abstol, m, w, z, ldz, isuppz, work, lwork, iwork,
-                  liwork, info)
