@@ -6,7 +6,9 @@ Each class maps names and parameters, and nothing else: explicit steps in the sq
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import numpy as np
@@ -42,6 +44,19 @@ SAME = {  # parameters that scikit-learn's estimators do not have
     "thresholds": None,
     "track_regret": False,
 }
+
+
+def constructor(name: str, set_parameters: Callable) -> Callable:
+    """`__init__` with the signature of the class of this name in scikit-learn."""
+    signature = inspect.signature(getattr(linear_model, name).__init__)
+
+    def __init__(self, *arguments, **named):
+        given = signature.bind(self, *arguments, **named)
+        given.apply_defaults()
+        set_parameters(self, {name: value for name, value in given.arguments.items() if name != "self"})
+
+    __init__.__signature__ = signature
+    return __init__
 
 
 class _Runs:
@@ -82,8 +97,6 @@ class _SGD(_Runs):
     _squared = False  # whether a passive-aggressive model has the square of its loss: PA-II
 
     def _set(self, parameters: dict) -> None:
-        for name in ("self", "__class__"):
-            parameters.pop(name, None)
         vars(self).update({**SAME, **parameters})
 
     def _loss(self) -> Loss:
@@ -117,61 +130,13 @@ class _SGD(_Runs):
 
 
 class SGDClassifier(_SGD, MirrorDescentClassifier):
-    def __init__(
-        self,
-        loss="hinge",
-        *,
-        penalty="l2",
-        alpha=0.0001,
-        l1_ratio=0.15,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-3,
-        shuffle=True,
-        verbose=0,
-        epsilon=0.1,
-        n_jobs=None,
-        random_state=None,
-        learning_rate="optimal",
-        eta0=0.01,
-        power_t=0.5,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        class_weight=None,
-        warm_start=False,
-        average=False,
-    ):
-        self._set(locals())
+    __init__ = constructor("SGDClassifier", _SGD._set)
 
     _parameter_constraints = {"loss": "no_validation"}
 
 
 class SGDRegressor(_SGD, MirrorDescentRegressor):
-    def __init__(
-        self,
-        loss="squared_error",
-        *,
-        penalty="l2",
-        alpha=0.0001,
-        l1_ratio=0.15,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-3,
-        shuffle=True,
-        verbose=0,
-        epsilon=0.1,
-        random_state=None,
-        learning_rate="invscaling",
-        eta0=0.01,
-        power_t=0.25,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        warm_start=False,
-        average=False,
-    ):
-        self._set(locals())
+    __init__ = constructor("SGDRegressor", _SGD._set)
 
     _parameter_constraints = {"loss": "no_validation"}
 
@@ -194,73 +159,19 @@ class _PassiveAggressive:
 
 
 class PassiveAggressiveClassifier(_PassiveAggressive, SGDClassifier):
-    def __init__(
-        self,
-        *,
-        C=1.0,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-3,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        shuffle=True,
-        verbose=0,
-        loss="hinge",
-        n_jobs=None,
-        random_state=None,
-        warm_start=False,
-        class_weight=None,
-        average=False,
-    ):
-        self._set(locals())
+    __init__ = constructor("PassiveAggressiveClassifier", _PassiveAggressive._set)
 
 
 class PassiveAggressiveRegressor(_PassiveAggressive, SGDRegressor):
-    def __init__(
-        self,
-        *,
-        C=1.0,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-3,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        shuffle=True,
-        verbose=0,
-        loss="epsilon_insensitive",
-        epsilon=0.1,
-        random_state=None,
-        warm_start=False,
-        average=False,
-    ):
-        self._set(locals())
+    __init__ = constructor("PassiveAggressiveRegressor", _PassiveAggressive._set)
 
 
 class Perceptron(SGDClassifier):
-    def __init__(
-        self,
-        *,
-        penalty=None,
-        alpha=0.0001,
-        l1_ratio=0.15,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-3,
-        shuffle=True,
-        verbose=0,
-        eta0=1.0,
-        n_jobs=None,
-        random_state=0,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=5,
-        class_weight=None,
-        warm_start=False,
-    ):
-        self._set(locals())
+    def _set(self, parameters: dict) -> None:
+        super()._set(parameters)
         vars(self).update(loss="perceptron", learning_rate="constant", power_t=0.5, average=False)
+
+    __init__ = constructor("Perceptron", _set)
 
 
 class SGDOneClassSVM(_Runs, OneClassMirrorDescent):
@@ -268,25 +179,11 @@ class SGDOneClassSVM(_Runs, OneClassMirrorDescent):
     alpha = property(lambda self: self.nu)  # the strength of the penalty, for learning_rate="optimal"
     penalty = property(lambda self: ExplicitElasticNet(self.nu, 0.0))
 
-    def __init__(
-        self,
-        nu=0.5,
-        fit_intercept=True,
-        max_iter=1000,
-        tol=1e-3,
-        shuffle=True,
-        verbose=0,
-        random_state=None,
-        learning_rate="optimal",
-        eta0=0.01,
-        power_t=0.5,
-        warm_start=False,
-        average=False,
-    ):
-        parameters = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+    def _set(self, parameters: dict) -> None:
         others = {"divergence": "squared_euclidean", "signed": False, "constraint": None, "n_iter_no_change": 5}
         vars(self).update(others, update="explicit", init=None, **parameters)
 
+    __init__ = constructor("SGDOneClassSVM", _set)
     _parameter_constraints = {"learning_rate": "no_validation"}
 
     def fit(self, X, y=None, coef_init=None, offset_init=None, sample_weight=None):
