@@ -7,6 +7,7 @@ converts datetime64 arrays to numbers, and ignores the mask of masked arrays.
 from __future__ import annotations
 
 import copy
+import sys
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ _REMEDY = (
     "Rebuild it, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
     "arrays inside it alone."
 )
+# What makes numbers of times and ranges of NumPy and pandas; those of polars have `to_physical`.
+_NUMBERS = {
+    "M": ".astype('datetime64[s]').astype('int64')",
+    "m": " / numpy.timedelta64(1, 'h')",
+    "PeriodDtype": ".astype('int64')",
+    "IntervalDtype": ".map(lambda each: each.mid)",
+}
 
 
 def readable(values, name: str = "X", *, labels: bool = False):
@@ -41,8 +49,13 @@ def readable(values, name: str = "X", *, labels: bool = False):
     values = unmasked(values, name)
     if isinstance(values, list | tuple):
         values = np.asarray(values)
-    for dtype in [values.dtype] if hasattr(values, "dtype") else set(getattr(values, "dtypes", ())):
-        check_kind(dtype, name, labels=labels)
+    if type(values).__name__ == "RecordBatch":  # a table has names for scikit-learn
+        values = sys.modules["pyarrow"].Table.from_batches([values])
+    if hasattr(values, "dtype"):
+        check_kind(values.dtype, name, labels=labels)
+    elif hasattr(values, "dtypes"):
+        for column, dtype in dict(zip(list(values.columns)[::-1], list(values.dtypes)[::-1], strict=True)).items():
+            check_kind(dtype, f"{name}[{column!r}]", labels=labels)
     return values
 
 
@@ -69,10 +82,11 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
     if kind == "c":
         instead = "numpy.hstack([X.real, X.imag])" if name == "X" else f"{name}.real"
         raise ValueError(f"Complex data not supported: {name} has dtype {dtype}. Give real values, such as {instead}.")
-    if kind in ("M", "m") or getattr(dtype, "is_temporal", bool)():  # the latter of polars
-        numbers = " / numpy.timedelta64(1, 'h')" if kind == "m" else ".astype('datetime64[s]').astype(float)"
-        instead = f"labels, such as {name}.astype(str)" if labels else f"numbers in a unit you choose: {name}{numbers}"
-        raise ValueError(f"{name} must be numeric; got times of dtype {dtype}. Give {instead}.")
+    temporal = getattr(dtype, "is_temporal", bool)()
+    number = ".to_physical()" if temporal else _NUMBERS.get(kind) or _NUMBERS.get(type(dtype).__name__)
+    if number is not None:
+        instead = f"labels, such as {name}.astype(str)" if labels else f"numbers of your choice: {name}{number}"
+        raise ValueError(f"{name} must be numeric; got dtype {dtype}. Give {instead}.")
     if kind == "V":
         raise ValueError(
             f"{name} has the structured dtype {dtype}. Give plain columns, such as "
@@ -172,8 +186,8 @@ def _read(X):
     made.data, made.indices, made.indptr = data, _integers(X, "indices"), _integers(X, "indptr")
     if X.format == "bsr" and any(n % size for n, size in zip(X.shape, data.shape[1:], strict=True)):
         raise ValueError(f"blocks of shape {data.shape[1:]} do not make a matrix of shape {X.shape}")
-    if made.indptr.ndim and made.indptr.min(initial=0) < 0:  # SciPy takes one that ends below 0 for empty
-        raise ValueError("indptr must not be negative")
+    if made.indptr.ndim and (np.diff(made.indptr) < 0).any():  # SciPy takes one that ends at 0 for empty
+        raise ValueError("indptr must not decrease")
     return _checked(made)
 
 

@@ -249,8 +249,8 @@ class LifeCycleMixin(ParametersMixin):
         """NoBound unless there are bounds; `mixed`: also of merged models."""
         if self._parallel and not mixed:
             raise NoBound("Bounds must be for one run over all rows; this model was merged from several.")
-        why = self._why_unbounded()
-        if why is not None:
+        self._fitted_learner()
+        if (why := self._why_unbounded()) is not None:
             raise NoBound(why)
 
     def _learning_in_place(self, data) -> Iterable:

@@ -82,8 +82,8 @@ class Features:
                 support &= values[:, j] == seen[0][j]
             self.support = support
             # on the smaller support another feature may be at an end of its range
-            low, high = extremes(values, support)
-        self.limited = bool(self.limits.any())
+            left = (values[support, j] for j in range(values.shape[1]))  # column by column
+            low, high = np.array([(column.min(), column.max()) for column in left]).T
         self.free = (self.limits == 0) & (self.span > 0)
 
     def are(self, values: np.ndarray, seen: tuple[np.ndarray, np.ndarray] | None) -> bool:
@@ -115,17 +115,11 @@ class Features:
         """The largest sum of the scaled features of a point."""
         return max(float(block.sum(axis=1).max()) for _, block in self.blocks())
 
-    def moments(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
-        """ln Z, and the expectations of the scaled features, of q ~ exp(multipliers . features): one pass."""
-        return self._moments(multipliers, covariance=False)[:2]
+    def moments(self, multipliers: np.ndarray, *, covariance: bool = False) -> tuple[float, np.ndarray, np.ndarray]:
+        """ln Z, E_q[f] and, if asked for, the covariance of the scaled features under q ~ exp(multipliers . f).
 
-    def moments_and_covariance(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """The same, and the covariance of the features, with n_features^2 operations per point."""
-        log_z, expected, squares = self._moments(multipliers, covariance=True)
-        return log_z, expected, squares - np.outer(expected, expected)
-
-    def _moments(self, multipliers: np.ndarray, *, covariance: bool) -> tuple[float, np.ndarray, np.ndarray]:
-        """ln Z, E_q[f] and E_q[f f'], relative to the largest exponent so far."""
+        Sums are relative to the largest exponent so far. The covariance takes n_features^2 operations per point.
+        """
         top, mass, n = -np.inf, 0.0, len(multipliers)
         expected, squares = np.zeros(n), np.zeros((n, n) if covariance else ())
         with np.errstate(over="ignore", invalid="ignore"):  # multipliers that diverge are refused by who asks
@@ -145,7 +139,8 @@ class Features:
                 if covariance:
                     block *= np.sqrt(q)[:, None]
                     squares += block.T @ block
-        return top + float(np.log(mass)), expected / mass, squares / mass
+        log_z, expected = top + float(np.log(mass)), expected / mass
+        return log_z, expected, squares / mass - np.outer(expected, expected) if covariance else squares
 
     def log_density(self, points: np.ndarray, multipliers: np.ndarray, log_z: float) -> np.ndarray:
         """ln q of the points of these numbers."""
@@ -161,10 +156,3 @@ class Features:
         block = np.subtract(self.values[rows], self.low, dtype=np.float64)
         block *= self._per_span
         return block
-
-
-def extremes(values: np.ndarray, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest and largest features of the support, column by column."""
-    ends = [(column.min(), column.max()) for column in (values[support, j] for j in range(values.shape[1]))]
-    low, high = np.array(ends).T
-    return low, high

@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from scipy.optimize import minimize
@@ -55,9 +54,8 @@ class Scaling:
         return log_z - float(multipliers @ self.empirical) + self.alpha * float(np.abs(multipliers).sum())
 
 
-def log_ratio(empirical: ArrayLike, expected: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def log_ratio(empirical: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """ln(Ehat / E), and the parts Ehat ln(Ehat / E) - Ehat + E of a relative entropy; ln is 0 where one is not > 0."""
-    empirical, expected = np.asarray(empirical), np.asarray(expected)
     difference = empirical - expected
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.log(empirical) - np.log(expected)
@@ -82,12 +80,12 @@ def iterative_scaling(
     """Rounds of the parallel update until the bound on the gain of the next one is at most `tol`."""
     multipliers = better_start(features, scaling, start)
     for i in range(max_iter):
-        log_z, expected = features.moments(multipliers)
+        log_z, expected, _ = features.moments(multipliers)
         step, decrease = scaling.step(expected, multipliers)
         if tol is not None and decrease <= tol:
             return multipliers, i, log_z, expected
         multipliers = multipliers + step
-    return multipliers, max_iter, *features.moments(multipliers)
+    return multipliers, max_iter, *features.moments(multipliers)[:2]
 
 
 def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float | None, max_iter: int) -> Solution:
@@ -97,7 +95,7 @@ def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float |
     """
     alpha, tol = scaling.alpha, tol or 0.0
     now, damping, n_iter = better_start(features, scaling, start), 0.0, 0
-    log_z, expected, covariance = features.moments_and_covariance(now)
+    log_z, expected, covariance = features.moments(now, covariance=True)
     value = scaling.loss(log_z, now)
     while n_iter < max_iter:
         slope, widest = expected - scaling.empirical, covariance.diagonal().max()
@@ -110,7 +108,7 @@ def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float |
         part = 1.0
         while part > 1e-3:
             trial = now + part * step
-            tried = features.moments_and_covariance(trial)
+            tried = features.moments(trial, covariance=True)
             if scaling.loss(tried[0], trial) <= value - 1e-4 * part * decrease:
                 break
             part /= 2
@@ -155,7 +153,7 @@ def lbfgs(features: Features, scaling: Scaling, start: np.ndarray, tol: float | 
     start, n, alpha = better_start(features, scaling, start), len(start), scaling.alpha
 
     def loss(multipliers: np.ndarray) -> tuple[float, np.ndarray]:
-        log_z, expected = features.moments(multipliers)
+        log_z, expected, _ = features.moments(multipliers)
         return log_z - multipliers @ scaling.empirical, expected - scaling.empirical
 
     def penalised(parts: np.ndarray) -> tuple[float, np.ndarray]:
@@ -166,8 +164,8 @@ def lbfgs(features: Features, scaling: Scaling, start: np.ndarray, tol: float | 
     options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 0.01 * np.sqrt(tol or 0.0)}
     if alpha == 0:
         result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-        return result.x, int(result.nit), *features.moments(result.x)
+        return result.x, int(result.nit), *features.moments(result.x)[:2]
     parts = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
     result = minimize(penalised, parts, jac=True, method="L-BFGS-B", bounds=[(0, None)] * (2 * n), options=options)
     multipliers = result.x[:n] - result.x[n:]
-    return multipliers, int(result.nit), *features.moments(multipliers)
+    return multipliers, int(result.nit), *features.moments(multipliers)[:2]

@@ -426,7 +426,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         self._solved = self.domain_, features, multipliers, log_z  # one object, as other threads may read it
         raw = np.divide(multipliers, features.span, out=np.zeros_like(multipliers), where=free)
         self.lambda_: np.ndarray = raw.copy()
-        if features.limited:
+        if features.limits.any():
             self.lambda_ = np.where(features.limits != 0, np.copysign(np.inf, features.limits), raw)
         self._raw = raw
         self.expectations_: np.ndarray = features.low + features.span * expected

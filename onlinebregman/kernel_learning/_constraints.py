@@ -104,9 +104,9 @@ class Constraints:
             violations = np.where(self.equal, np.abs(values), values)
             residuals = np.maximum(violations, -np.maximum(-multipliers, violations))  # one of both must be 0
         worst, farthest = int(violations.argmax()), int(residuals.argmax())
-        same = violations[worst] >= residuals[farthest]
+        farthest = worst if violations[worst] >= residuals[farthest] else farthest
         finite = is_finite(residuals) and isfinite(multipliers.sum())
-        return Conditions(values, violations, residuals, worst, worst if same else farthest, finite)
+        return Conditions(values, violations, residuals, worst, farthest, finite)
 
     def _traces(self, factor: Array) -> Array:
         """tr(W X_j) for all j."""
@@ -134,13 +134,12 @@ SENSES = {"<=": 1.0, ">=": -1.0, "==": 0.0}
 
 def check_senses(sense, n: int) -> Array:
     """+1 for "<=", -1 for ">=" and 0 for "==", one for each of n constraints."""
-    senses = np.full(n, "<=") if sense is None else np.asarray(sense, dtype=object)
-    if senses.ndim == 0:
-        senses = np.full(n, senses.item(), dtype=object)
-    if senses.shape != (n,):
+    senses = np.asarray("<=" if sense is None else sense, dtype=object)
+    if senses.shape not in ((), (n,)):
         raise ValueError(
             f"sense has shape {senses.shape}, but there are {n} constraints; give one for all, or one each."
         )
+    senses = np.broadcast_to(senses, n)
     for i, value in enumerate(senses):
         if not (isinstance(value, str) and value in SENSES):
             raise ValueError(f"sense must be '<=', '>=' or '=='; got sense[{i}] = {value!r}.")

@@ -168,7 +168,7 @@ class DefiniteBoost(KernelLearner):
         self._set_arguments(locals())
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, *, sense: ArrayLike | None = None) -> Self:
         """Find the kernel for these constraints alone.
 
         Parameters
@@ -186,7 +186,7 @@ class DefiniteBoost(KernelLearner):
         """
         return self._fit(X, y, sense)
 
-    def partial_fit(self, X: MatrixLike, y: ArrayLike, sense: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, *, sense: ArrayLike | None = None) -> Self:
         """Add these constraints and continue from the current kernel to the solution for all constraints.
 
         Parameters
@@ -406,15 +406,18 @@ class DefiniteBoost(KernelLearner):
                 raise StopIteration
 
         with np.errstate(over="ignore", invalid="ignore"):
-            found = minimize(
-                objective,
-                solution.alpha * spreads,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(None if free else 0, None) for free in constraints.equal],
-                callback=stop_if_infeasible,
-                options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
-            )
+            try:
+                found = minimize(
+                    objective,
+                    solution.alpha * spreads,
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=[(None if free else 0, None) for free in constraints.equal],
+                    callback=stop_if_infeasible,
+                    options={"maxiter": 25, "ftol": 0.0, "gtol": self.tol / (2 * self.n_features_in_)},
+                )
+            except np.linalg.LinAlgError:  # a multiplier that was tried overflows
+                return False
             if not found.fun < solution.log_dual[-1]:
                 return False
             solution.alpha = found.x / spreads

@@ -1,6 +1,9 @@
 """Malformed sparse matrices and other containers: the result is valid or a ValueError, never a crash."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -168,7 +171,7 @@ def test_pairs_and_their_targets_may_lie_anywhere():
         plain.partial_fit_pairs(X, np.ma.array(pairs, mask=[[0, 0], [1, 0], [0, 0]]), targets)
     with pytest.raises(ValueError, match=r"Input targets is masked \(row 2\)"):
         plain.partial_fit_pairs(X, pairs, np.ma.array(targets, mask=[0, 0, 1]))
-    with pytest.raises(ValueError, match="targets must be numeric; got times of dtype timedelta64"):
+    with pytest.raises(ValueError, match="targets must be numeric; got dtype timedelta64"):
         plain.partial_fit_pairs(X, pairs, targets.astype("m8[s]"))
 
 
@@ -218,3 +221,25 @@ def test_a_set_of_classes_is_for_any_classifier():
         MirrorDescentClassifier(divergence="squared_euclidean"), iter([(D, labels), (D, labels)]), classes=[False, True]
     )
     assert sets.score == lists.score
+
+
+DAYS = pd.Series(pd.date_range("2024-01-01", periods=5))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [DAYS, DAYS - DAYS[0], DAYS.dt.to_period("D"), pd.Series(pd.interval_range(0, 5)), pl.Series(DAYS)],
+    ids=lambda column: str(column.dtype),
+)
+def test_a_column_of_times_is_named_with_what_makes_numbers_of_it(column):
+    library = pd if isinstance(column, pd.Series) else pl
+    X = library.DataFrame({"a": np.arange(5.0), "when": column})
+    with pytest.raises(ValueError, match=r"^X\['when'\] must be numeric; got dtype ") as error:
+        ForwardRegressor().fit(X, np.arange(5.0))
+    numbers = eval(str(error.value).partition("choice: ")[2][:-1], {"X": X, "numpy": np})
+    ForwardRegressor().fit(library.DataFrame({"a": np.arange(5.0), "when": numbers}), np.arange(5.0))
+
+
+def test_record_batches_have_the_names_of_their_columns():
+    batch = pa.RecordBatch.from_pydict({"u": [1.0, 2.0], "v": [2.0, 0.0]})
+    assert ForwardRegressor().fit(batch, [1.0, 2.0]).feature_names_in_.tolist() == ["u", "v"]

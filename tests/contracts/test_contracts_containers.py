@@ -70,8 +70,8 @@ MESSAGES = {  # of those that say more than that the matrix is malformed
     ("csr", "values in a list"): "data must be an array; got list",
     ("csr", "complex values"): "Complex data not supported",
     ("csc", "complex values"): "Complex data not supported",
-    ("csr", "times as values"): "must be numeric; got times",
-    ("csc", "times as values"): "must be numeric; got times",
+    ("csr", "times as values"): "must be numeric; got dtype",
+    ("csc", "times as values"): "must be numeric; got dtype",
     ("bsr", "other blocks"): "blocks of shape",
     ("lil", "too few values"): "differ in length",
     ("lil", "column too large"): "row 0 has the column index 99",
@@ -212,8 +212,8 @@ def test_sparse_rows_of_odd_parts_are_copied(estimator, sparse_rows, learn, lear
 
 PAIRS = [("a", float), ("b", float)]
 NO_NUMBERS = {
-    "times": (lambda a: np.arange(a.size).astype("M8[s]").reshape(a.shape), "must be numeric; got times"),
-    "durations": (lambda a: np.arange(a.size).astype("m8[h]").reshape(a.shape), "must be numeric; got times"),
+    "times": (lambda a: np.arange(a.size).astype("M8[s]").reshape(a.shape), "must be numeric; got dtype"),
+    "durations": (lambda a: np.arange(a.size).astype("m8[h]").reshape(a.shape), "must be numeric; got dtype"),
     "complex": (lambda a: a + 0j, "Complex data not supported: .* has dtype complex128. Give"),
     "structured": (lambda a: np.zeros(a.shape, dtype=PAIRS), "structured dtype"),
     "structured, one field": (lambda a: np.zeros(a.shape, dtype=[("a", float)]), "structured dtype"),
@@ -314,7 +314,7 @@ NO_CLASSES = [
     ((k for k in (0, 1)), "classes must be an array, list or set of labels; got a generator"),
     ([0, "a"], r"classes must be labels of one kind; got strings and numbers, \[0, 'a'\]"),
     (np.array([0, None], dtype=object), "classes must be labels of one kind, which can be sorted; got"),
-    (np.array([0, 1], dtype="M8[s]"), "must be numeric; got times"),
+    (np.array([0, 1], dtype="M8[s]"), "must be numeric; got dtype"),
     ([0, 1j], "Complex data not supported"),
     (np.ma.array([0, 1, 2], mask=[0, 0, 1]), r"classes is masked \(row 2\)"),
 ]

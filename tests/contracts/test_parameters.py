@@ -209,9 +209,7 @@ def test_the_third_argument_of_partial_fit_is_that_of_scikit_learn(estimator):
     kinds = inspect.Parameter
     given = inspect.signature(estimator.partial_fit).parameters.values()
     by_place = [each.name for each in given if each.kind is kinds.POSITIONAL_OR_KEYWORD][2:]
-    if type(estimator).__name__ == "DefiniteBoost":  # whose bounds have a sense, in place of weights
-        assert by_place == ["sense"]
-    elif is_classifier(estimator) and by_place:
+    if is_classifier(estimator) and by_place:
         assert by_place in (["classes", "sample_weight"], ["classes"])
     else:
         assert by_place in (["sample_weight"], [])

@@ -371,7 +371,7 @@ def test_blocks_add_up_whatever_their_peaks():
     domain = np.linspace(0, 1, 20_000)[:, None]
     features = Features(domain, None)
     for multiplier in (50.0, -50.0, 5000.0):
-        log_z, expected = features.moments(np.array([multiplier]))
+        log_z, expected, _ = features.moments(np.array([multiplier]))
         g = multiplier * domain[:, 0]
         assert_allclose([log_z, expected[0]], [logsumexp(g), np.exp(g - logsumexp(g)) @ domain[:, 0]], rtol=1e-10)
 

@@ -7,7 +7,7 @@ from scipy.linalg import LinAlgError
 from scipy.special import logsumexp
 
 from onlinebregman import MaxEntDensity, reference
-from onlinebregman.density._domain import Features, RowIndex, row_keys
+from onlinebregman.density._domain import Features, RowIndex
 from onlinebregman.density._scaling import Scaling, newton
 
 # --- the formulas -----------------------------------------------------------------------------------------------------
@@ -68,10 +68,9 @@ def test_moments(layout, dtype, n_points, limited):
         support[0] = True
     replica = Replica(np.array(values, order=None if layout == "every other" else layout), support)
     multipliers = np.array([3.0, -20.0, 0.0, 50.0])
-    log_z, expected = replica.features.moments(multipliers)
+    log_z, expected, covariance = replica.features.moments(multipliers, covariance=True)
     assert_allclose(log_z, replica.derivatives(multipliers)[0], rtol=1e-12)
     assert_allclose(expected, replica.derivatives(multipliers)[1], rtol=1e-10)
-    covariance = replica.features.moments_and_covariance(multipliers)[2]
     assert_allclose(covariance, replica.derivatives(multipliers)[2], rtol=0, atol=1e-12)
 
 
@@ -136,7 +135,6 @@ def test_rows_are_found_by_their_hash_values(monkeypatch):
     rows = np.array([[5.0, 5.0], [-0.0, 3.0], [2.0, 1.0], [1.0, 2.0]], dtype=np.float32)
     expected = [3, 1, -1, 0]  # the first of equal points
     assert RowIndex(points).find(points, rows).tolist() == expected
-    assert len(set(row_keys(rows).tolist())) == 4
     monkeypatch.setattr("onlinebregman.density._domain.row_keys", lambda rows: np.zeros(len(rows), np.uint64))
     assert RowIndex(points).find(points, rows).tolist() == expected  # all share one value
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from potentials import BUILT_IN, HyperbolicEntropy
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -21,19 +22,6 @@ from onlinebregman.divergences import (
 )
 
 
-class HyperbolicEntropy(SeparableDivergence):
-    """A user's potential on the generic path, for weights of any sign: f = arcsinh(w)."""
-
-    def potential(self, w):
-        return float((w * np.arcsinh(w) - np.hypot(w, 1.0)).sum())
-
-    def mirror(self, w):
-        return np.arcsinh(w)
-
-    def inverse_mirror(self, theta):
-        return np.sinh(theta)
-
-
 class PseudoHuber(SeparableDivergence):
     """Another one, whose mirror images are bounded: f = w / sqrt(1 + w^2), between -1 and 1."""
 
@@ -48,17 +36,6 @@ class PseudoHuber(SeparableDivergence):
         return theta / np.sqrt((1 - theta) * (1 + theta))
 
 
-BUILT_IN = [
-    SquaredEuclidean(),
-    RelativeEntropy(),
-    SimplexEntropy(),
-    SimplexEntropy(total=2.5),
-    Burg(),
-    PNorm(p=2.0),
-    PNorm(p=3.0),
-    PNorm(p=7.5),
-    BinaryEntropy(),
-]
 ALL = [*BUILT_IN, HyperbolicEntropy(), PseudoHuber()]
 every = pytest.mark.parametrize("div", ALL, ids=repr)
 balls = pytest.mark.parametrize("ball", ["l1", "l2"])

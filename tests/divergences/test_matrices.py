@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from potentials import inside_range
 from scipy.linalg import expm, logm
 
 from onlinebregman.divergences import (
@@ -54,11 +55,6 @@ def matrices(draw, count, n_vectors=0):
 
 def tangent(div, x):
     return x if getattr(div, "trace", None) is None else x - np.eye(len(x)) * np.trace(x) / len(x)
-
-
-def inside_range(div, w, x, fraction):
-    low, high = div.step_range(w, x)
-    return fraction * min(2.0, high) if fraction > 0 else fraction * min(2.0, -low)
 
 
 @every

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from potentials import BUILT_IN, HyperbolicEntropy, inside_range
 from scipy.optimize import minimize
 from scipy.special import expit, kl_div
 
@@ -18,39 +19,10 @@ from onlinebregman.divergences import (
     Divergence,
     PNorm,
     RelativeEntropy,
-    SeparableDivergence,
     SimplexEntropy,
     SquaredEuclidean,
 )
 
-
-class HyperbolicEntropy(SeparableDivergence):
-    """A user-defined potential, which uses only generic methods: f = arcsinh(w / beta)."""
-
-    def __init__(self, beta=1.0):
-        self.beta = beta
-
-    def potential(self, w):
-        return float((w * np.arcsinh(w / self.beta) - np.hypot(w, self.beta)).sum())
-
-    def mirror(self, w):
-        return np.arcsinh(w / self.beta)
-
-    def inverse_mirror(self, theta):
-        return self.beta * np.sinh(theta)
-
-
-BUILT_IN = [
-    SquaredEuclidean(),
-    RelativeEntropy(),
-    SimplexEntropy(),
-    SimplexEntropy(total=2.5),
-    Burg(),
-    PNorm(p=2.0),
-    PNorm(p=3.0),
-    PNorm(p=7.5),
-    BinaryEntropy(),
-]
 ALL = [*BUILT_IN, HyperbolicEntropy(0.5)]
 POSITIVE = (RelativeEntropy, SimplexEntropy, Burg)
 laws = settings(max_examples=40, deadline=None)
@@ -79,12 +51,6 @@ def vectors(draw, count):
 
 def tangent(div, x):
     return x - x.mean() if isinstance(div, SimplexEntropy) else x
-
-
-def inside_range(div, w, x, fraction):
-    """A c within the step range (cut to 2), at a fraction in (-1, 1) of the way to its end."""
-    low, high = div.step_range(w, x)
-    return fraction * min(2.0, high) if fraction > 0 else fraction * min(2.0, -low)
 
 
 @every

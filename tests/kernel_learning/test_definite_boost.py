@@ -91,7 +91,7 @@ def test_optimum_equals_a_general_solver(seed, projection, started):
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)
     init = 3 * density(rng, 5) + np.eye(5) if started else None
-    model = DefiniteBoost(projection=projection, init=init, tol=1e-8, max_iter=100_000).fit(rows, bounds, senses)
+    model = DefiniteBoost(projection=projection, init=init, tol=1e-8, max_iter=100_000).fit(rows, bounds, sense=senses)
     matrices = constraint_matrices(rows, bounds, senses)
     kernel, value, _ = dual_optimum(matrices, init)
     assert_allclose(model.kernel_, kernel, rtol=0, atol=1e-6)
@@ -132,7 +132,7 @@ def test_optimality_conditions(seed, projection):
     """From the kernel and alpha alone: W = exp(log W_1 - sum alpha C) / tr, feasible, alpha >= 0, complementary."""
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)
-    model = DefiniteBoost(projection=projection, tol=1e-6, max_iter=100_000).fit(rows, bounds, senses)
+    model = DefiniteBoost(projection=projection, tol=1e-6, max_iter=100_000).fit(rows, bounds, sense=senses)
     matrices = constraint_matrices(rows, bounds, senses)
     kernel, _ = gibbs(-np.tensordot(model.alpha_, matrices, 1))
     assert_allclose(model.kernel_, kernel, rtol=0, atol=1e-10)
@@ -196,7 +196,7 @@ def test_dual_objective_falls_and_stays_below_its_bound(seed, projection, slack)
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)
     bounds = bounds + np.where(senses == "<=", slack, -slack)
-    model = DefiniteBoost(projection=projection, max_iter=60).fit(rows, bounds, senses)
+    model = DefiniteBoost(projection=projection, max_iter=60).fit(rows, bounds, sense=senses)
     assert model.dual_objective_[0] == model.dual_bound_[0] == 5.0
     assert len(model.dual_objective_) == len(model.dual_bound_) <= 61
     assert (np.diff(model.dual_objective_) <= 1e-12).all()
@@ -283,13 +283,13 @@ def test_further_constraints_lead_to_the_same_optimum(seed, projection):
     rng = np.random.default_rng(seed)
     rows, bounds, senses = feasible(rng)
     parameters = {"projection": projection, "tol": 1e-8, "max_iter": 100_000}
-    whole = DefiniteBoost(**parameters).fit(rows, bounds, senses)
+    whole = DefiniteBoost(**parameters).fit(rows, bounds, sense=senses)
     parts = DefiniteBoost(**parameters)
-    parts.partial_fit(rows[:3], bounds[:3], senses[:3])
-    parts.partial_fit(sparse.csr_array(rows[3:7]), bounds[3:7], senses[3:7])
+    parts.partial_fit(rows[:3], bounds[:3], sense=senses[:3])
+    parts.partial_fit(sparse.csr_array(rows[3:7]), bounds[3:7], sense=senses[3:7])
     parts.partial_fit_matrices(constraint_matrices(rows[7:10], bounds[7:10], senses[7:10]))
     parts = pickle.loads(pickle.dumps(parts))
-    parts.partial_fit(rows[10:], bounds[10:], senses[10:])
+    parts.partial_fit(rows[10:], bounds[10:], sense=senses[10:])
     assert_allclose(parts.kernel_, whole.kernel_, rtol=0, atol=1e-6)
     assert parts.alpha_.shape == (12,)
     assert (np.diff(parts.dual_objective_) <= 1e-12).all()
@@ -303,7 +303,7 @@ def test_fit_starts_over_and_partial_fit_continues():
     distances = model.pairwise_distances() / 2
     assert distances[0, 1] <= 0.011 and distances[2, 3] <= 0.011
     assert_array_equal(model.fit_pairs([[0, 1]], [0.01], 4).kernel_, first)
-    again = clone(model).fit(pair_rows([[0, 1]], 4), [0.01], "<=")
+    again = clone(model).fit(pair_rows([[0, 1]], 4), [0.01], sense="<=")
     for a, b in zip(snapshot(again), snapshot(model), strict=True):
         assert_array_equal(a, b)
 
@@ -316,9 +316,9 @@ def test_rounds_may_be_spread_over_calls():
     with pytest.warns(
         ConvergenceWarning, match=r"after max_iter=5 rounds with kkt_residual_=.* above tol=1e-06; const"
     ):
-        model.fit(rows, bounds, senses)
+        model.fit(rows, bounds, sense=senses)
     assert (model.n_iter_, len(model.dual_objective_)) == (5, 6)
-    model.set_params(max_iter=100_000).partial_fit(rows[:1], bounds[:1], senses[:1])
+    model.set_params(max_iter=100_000).partial_fit(rows[:1], bounds[:1], sense=senses[:1])
     assert model.kkt_residual_ <= 1e-6
     assert_allclose(model.kernel_, dual_optimum(constraint_matrices(rows, bounds, senses))[0], rtol=0, atol=1e-5)
 
@@ -341,7 +341,7 @@ def test_rounds_may_be_spread_over_calls():
 def test_contradictions_are_proved(projection, rows, bounds, senses):
     model = DefiniteBoost(projection=projection)
     with pytest.warns(ConvergenceWarning, match=r"cannot all be met .* constraint \d is violated most"):
-        model.fit(rows, bounds, senses)
+        model.fit(rows, bounds, sense=senses)
     matrices = constraint_matrices(np.array(rows), np.array(bounds), np.broadcast_to(senses, len(bounds)))
     assert np.linalg.eigvalsh(np.tensordot(model.alpha_, matrices, 1))[0] > 0  # then tr(W sum alpha C) > 0 for every W
     assert model.max_violation_ > 0
@@ -424,10 +424,10 @@ def test_callbacks_see_every_round():
         pytest.importorskip("sklearn.callback")
     rows, bounds, senses = feasible(np.random.default_rng(3))
     watcher = Watcher()
-    model = DefiniteBoost().set_callbacks(watcher).fit(rows, bounds, senses)
+    model = DefiniteBoost().set_callbacks(watcher).fit(rows, bounds, sense=senses)
     assert model.n_iter_ == len(watcher.models) == 3
     for n, seen in enumerate(watcher.models, start=1):
-        assert_array_equal(seen.predict(rows), DefiniteBoost(max_iter=n).fit(rows, bounds, senses).predict(rows))
+        assert_array_equal(seen.predict(rows), DefiniteBoost(max_iter=n).fit(rows, bounds, sense=senses).predict(rows))
 
 
 def test_verbose(capsys):
@@ -449,9 +449,9 @@ def bad_calls():
         "bound": ("partial_fit", (rows, [1, np.inf, 1]), r"y contains infinity \(row 1\)"),
         "width": ("partial_fit", (np.eye(4), np.ones(4)), "X has 4 features, but DefiniteBoost is expecting 3"),
         "zero rows": ("partial_fit", (np.empty((0, 3)), []), "0 sample"),
-        "sense": ("partial_fit", (rows, y, ["<=", "<", ">="]), r"sense must be .*; got sense\[1\] = '<'"),
-        "one sense": ("partial_fit", (rows, y, "="), r"sense must be '<=', '>=' or '=='; got sense\[0\] = '='"),
-        "senses": ("fit", (rows, y, ["<=", ">="]), "there are 3 constraints"),
+        "sense": ("partial_fit", (rows, y), r"sense must be .*; got sense\[1\] = '<'", ["<=", "<", ">="]),
+        "one sense": ("partial_fit", (rows, y), r"sense must be '<=', '>=' or '=='; got sense\[0\] = '='", "="),
+        "senses": ("fit", (rows, y), "there are 3 constraints", ["<=", ">="]),
         "too large": ("partial_fit", (rows * 1e200, y), "Row 0 is too large"),
         "object": ("partial_fit_pairs", ([[0, 1], [0, 3]], [1, 1], 3), r"pairs\[1\] = \[0, 3\].*from 0 to 2"),
         "distance": ("fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
@@ -464,11 +464,11 @@ def bad_calls():
 
 @pytest.mark.parametrize("case", bad_calls())
 def test_bad_input_changes_nothing(case):
-    method, arguments, message = bad_calls()[case]
+    method, arguments, message, *sense = bad_calls()[case]
     model = DefiniteBoost().fit_pairs([[0, 1]], [0.01], 3)
     before, contents = dict(vars(model)), snapshot(model)
     with pytest.raises(ValueError, match=message):
-        getattr(model, method)(*arguments)
+        getattr(model, method)(*arguments, **dict(zip(["sense"], sense, strict=False)))
     assert vars(model).keys() == before.keys()
     assert all(vars(model)[key] is value for key, value in before.items())
     for a, b in zip(contents, snapshot(model), strict=True):

@@ -98,7 +98,7 @@ def test_rows_pairs_and_matrices_together(projection):
     pairs = np.array([[0, 1], [2, 3]])
     half = (target.diagonal()[pairs[:, 0]] + target.diagonal()[pairs[:, 1]]) / 2
     calls = [
-        lambda model: model.partial_fit(rows, 0.95 * bounds, ">="),
+        lambda model: model.partial_fit(rows, 0.95 * bounds, sense=">="),
         lambda model: model.partial_fit_matrices(matrices),
         lambda model: model.partial_fit_pairs(pairs, 1.05 * half, d),
         lambda model: model.partial_fit(sparse.csr_array(np.eye(d)[:2] * [[2.0], [3.0]]), [4.0, 9.0]),

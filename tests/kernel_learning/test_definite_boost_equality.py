@@ -48,7 +48,7 @@ def dual_solution(rows, bounds, senses):
 @pytest.mark.parametrize("seed", range(4))
 def test_it_finds_the_solution_of_the_dual(projection, seed):
     rows, bounds, senses = problem(seed)
-    model = DefiniteBoost(projection=projection, tol=1e-8, max_iter=200_000).fit(rows, bounds, senses)
+    model = DefiniteBoost(projection=projection, tol=1e-8, max_iter=200_000).fit(rows, bounds, sense=senses)
     kernel, alpha = dual_solution(rows, bounds, senses)
     assert_allclose(model.kernel_, kernel, atol=1e-6)
     assert_allclose(model.alpha_, alpha, atol=1e-5)
@@ -67,8 +67,8 @@ def test_one_equality_is_both_inequalities(projection):
     rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
     bounds = np.array([0.4, 0.2])
     options = {"projection": projection, "tol": 1e-9, "max_iter": 200_000}
-    equal = DefiniteBoost(**options).fit(rows, bounds, "==")
-    both = DefiniteBoost(**options).fit(np.vstack([rows, rows]), np.tile(bounds, 2), ["<=", "<=", ">=", ">="])
+    equal = DefiniteBoost(**options).fit(rows, bounds, sense="==")
+    both = DefiniteBoost(**options).fit(np.vstack([rows, rows]), np.tile(bounds, 2), sense=["<=", "<=", ">=", ">="])
     assert_allclose(equal.kernel_, both.kernel_, atol=1e-8)
     assert_allclose(equal.alpha_, both.alpha_[:2] - both.alpha_[2:], atol=1e-6)
     assert_array_equal(np.sign(equal.alpha_), [-1, 1])
@@ -91,9 +91,9 @@ def test_the_divergence_grows_with_each_constraint(selection):
     """Pythagoras: D(W_2, W_1) >= D(W_1', W_1) if W_2 keeps one equality more, exactly the projection's length more."""
     rows, bounds, _ = problem(7)
     first = np.eye(5) / 5
-    model = DefiniteBoost(selection=selection, tol=1e-10, max_iter=100_000).fit(rows[:2], bounds[:2], "==")
+    model = DefiniteBoost(selection=selection, tol=1e-10, max_iter=100_000).fit(rows[:2], bounds[:2], sense="==")
     between = model.kernel_
-    model.partial_fit(rows[2:3], bounds[2:3], "==")
+    model.partial_fit(rows[2:3], bounds[2:3], sense="==")
     D = VonNeumann(trace=1.0).divergence
     whole, parts = D(model.kernel_, first), D(model.kernel_, between) + D(between, first)
     assert_allclose(whole, parts, rtol=1e-7)

@@ -32,7 +32,7 @@ def test_finite_or_refused(seed, d, row_size, bound_size, projection):
         model.fit(np.eye(d), np.full(d, 1.0))
         before = model.kernel_
         try:
-            model.partial_fit(X, y, rng.choice(["<=", ">="], size=12))
+            model.partial_fit(X, y, sense=rng.choice(["<=", ">="], size=12))
         except ValueError as error:
             assert "too large" in str(error) or "overflow" in str(error)
             assert_array_equal(model.kernel_, before)
@@ -43,7 +43,7 @@ def test_finite_or_refused(seed, d, row_size, bound_size, projection):
 
 def test_a_bound_far_beyond_its_row_is_reported():
     with pytest.warns(ConvergenceWarning, match="cannot all be met"):
-        model = DefiniteBoost(projection="exact").fit([[1.0, 0.0]], [1e30], ">=")
+        model = DefiniteBoost(projection="exact").fit([[1.0, 0.0]], [1e30], sense=">=")
     assert np.isfinite(model.kernel_).all()
 
 

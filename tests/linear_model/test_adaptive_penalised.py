@@ -17,6 +17,7 @@ from sklearn.base import clone
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.losses import LOSSES as OBJECTS
 from onlinebregman.penalties import L1, Penalty, resolve_penalty
+from onlinebregman.schedules import Schedule
 
 every = pytest.mark.parametrize("name", DIVERGENCES)
 penalties = pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet"])
@@ -64,17 +65,22 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(name, penalty, layout, upd
 # --- the flow ---------------------------------------------------------------------------------------------------------
 
 
+class AllAtOnce(Schedule):
+    """Next to nothing for eight rows, then eta0."""
+
+    def __call__(self, t):
+        return np.where(np.asarray(t) <= 8, 1e-9, self.scale)
+
+
 def before_and_after(name, layout, R, eta0, tracked=False, seed=8):
     """Weights before and after a row of zeros, which only the penalty changes; h, the time, the model."""
     rng = np.random.default_rng(seed)
     X, y, loss = rng.normal(size=(9, 4)) * np.exp(rng.normal(size=4)), rng.uniform(size=9), OBJECTS["log_loss"]
     X[8] = 0.0
-    model = MirrorDescentRegressor(
-        divergence=name, loss="log_loss", penalty=R, eta0=1e-9, init=rng.normal(size=4), fit_intercept=False
-    )
-    model.partial_fit(layout(X[:8]), y[:8])
+    model = MirrorDescentRegressor(divergence=name, loss="log_loss", penalty=R, fit_intercept=False)
+    model.set_params(learning_rate=AllAtOnce(eta0), init=rng.normal(size=4)).partial_fit(layout(X[:8]), y[:8])
     w, h = model.coef_, model.metric_
-    model.set_params(eta0=eta0, track_regret=tracked).partial_fit(layout(X[8:]), y[8:])
+    model.set_params(track_regret=tracked).partial_fit(layout(X[8:]), y[8:])
     return w, model.coef_, h, eta0 * DIVERGENCES[name].rate(X, y, loss), model
 
 

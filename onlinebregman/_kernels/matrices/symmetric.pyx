@@ -4,17 +4,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 
-def square(matrix):
-    """The matrix as an array, if it is square."""
-    matrix = np.asarray(matrix)
-    if not matrix.shape[0] == matrix.shape[1] > 0:
-        raise ValueError(f"a matrix must be square; got shape {matrix.shape}")
-    return matrix
-
-
 def mirrored(upper):
     """The symmetric matrix with this upper triangle; the lower one is ignored."""
-    upper = square(upper)
     return np.triu(upper) + np.triu(upper, 1).T  # no negative zeros
 
 
@@ -23,7 +14,7 @@ def eigen_factor(matrix):
 
     Negative eigenvalues are treated as rounding errors, and set to 0.
     """
-    if not np.isfinite(square(matrix)).all():
+    if not np.isfinite(matrix).all():
         raise ValueError("the matrix must be finite to have a factor; got infinity or NaN")
     values, vectors = eigh(matrix, driver="evr", check_finite=False)
     directions = vectors.T[::-1]
@@ -33,7 +24,7 @@ def eigen_factor(matrix):
 
 def balanced_factor(matrix):
     """L with W = L'L, computed with features scaled to W_ii = 1, so that distances are accurate in any units."""
-    diagonal = square(matrix).diagonal()
+    diagonal = matrix.diagonal()
     scales = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     return eigen_factor(matrix / np.outer(scales, scales)) * scales
 

@@ -45,10 +45,3 @@ def test_mean_and_scatter_grow_by_rows_however_they_are_cut():
         assert_allclose(one, expected, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="must have 3 features"):
         add_deviations(X[:, :2].copy(), 0, *whole)
-
-
-@pytest.mark.parametrize("function", [eigen_factor, mirrored])
-@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (0, 0)])
-def test_matrices_that_are_not_square_are_refused(function, shape):
-    with pytest.raises(ValueError, match="a matrix must be square; got shape"):
-        function(np.ones(shape))
