@@ -151,10 +151,10 @@ def pytest_generate_tests(metafunc):
     checked = CHECKED_VARIANTS if metafunc.config.option.all else {}
     if "check" in metafunc.fixturenames:
         # every xfail here is strict: pyproject sets xfail_strict
-        mark = estimator_checks.parametrize_with_checks(
-            list(configurations(checked)), expected_failed_checks=expected_failures
-        )
-        metafunc.parametrize(*mark.args, **{**mark.kwargs, "ids": functools.cache(mark.kwargs["ids"])})
+        chosen = list(configurations(checked))
+        mark = estimator_checks.parametrize_with_checks(chosen, expected_failed_checks=expected_failures)
+        ids = functools.cache(mark.kwargs["ids"])
+        metafunc.parametrize(mark.args[0], list(mark.args[1]), **mark.kwargs | {"ids": ids})
     elif "left_out" in metafunc.fixturenames:
         pairs = [
             (estimator, name)
