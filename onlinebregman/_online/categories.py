@@ -8,7 +8,7 @@ been learned gets the number that the next one will have. From `LARGEST` on they
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -72,9 +72,11 @@ class Categories:
                     for value in listed
                 ]
             except TypeError as error:
-                row = next((i for i, value in enumerate(listed) if not isinstance(value, Hashable)), 0)
+                with suppress(TypeError):  # by the first value without a hash, such as a tuple of lists: it is named
+                    for row, value in enumerate(listed):  # noqa: B007
+                        hash(value)
                 raise ValueError(
-                    f"Categories must be text, numbers or other values that can be compared; got {listed[row]!r} in "
+                    f"Categories must be text, numbers or other values that can be compared; got {value!r} in "
                     f"row {row}, column {names[j]!r}."
                 ) from error
         return like_frame(X, values), Categories(self.is_categorical, numbers)

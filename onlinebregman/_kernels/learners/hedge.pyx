@@ -324,7 +324,9 @@ cdef class Hedge(Undoable):
         cdef Py_ssize_t k
         cdef double rate = self.current_rate(), best = self.least(rate), mixed, largest = 0.0, total = 0.0
         cdef double rise = ob_least_rise(&self.costs[0], &self.neg_log_ratio[0], costs, rate, best, self.n_experts)
-        cdef double part = self.evenness * self.share, keep = 1.0 - part if n_rows == 1 else (1.0 - part) ** n_rows
+        cdef double share = self.evenness * self.share
+        cdef double keep = 1.0 - share if n_rows == 1 else (1.0 - share) ** n_rows
+        cdef double part = share if n_rows == 1 else 1.0 - keep
         cdef Totals* totals = &self.totals
         cdef bint known = not isnan(self.fixed_rate) or (rate < INFINITY and totals.gap >= ROUNDING * totals.cost)
         # the mix loss, relative to the smallest cost; at an infinite rate the increase of the smallest cost
@@ -341,7 +343,6 @@ cdef class Hedge(Undoable):
         totals.gap += max(cost - mixed, 0.0)
         totals.cost += cost
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
-            part = part if n_rows == 1 else 1.0 - keep
             ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], keep,
                      part * total / self.n_experts, rate, best + rise, self.n_experts)
 

@@ -12,16 +12,6 @@ cdef void dgemm(char* transa, char* transb, int* m, int* n, int* k, double* alph
     blas.dgemm(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
 
 
-cdef void dgemv(char* trans, int* m, int* n, double* alpha, double* a, int* lda, double* x, int* incx, double* beta,
-                double* y, int* incy) noexcept nogil:
-    blas.dgemv(trans, m, n, alpha, a, lda, x, incx, beta, y, incy)
-
-
-cdef void dsyrk(char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda, double* beta, double* c,
-                int* ldc) noexcept nogil:
-    blas.dsyrk(uplo, trans, n, k, alpha, a, lda, beta, c, ldc)
-
-
 cdef void dpotrf(char* uplo, int* n, double* a, int* lda, int* info) noexcept nogil:
     lapack.dpotrf(uplo, n, a, lda, info)
 
@@ -33,10 +23,6 @@ cdef void dpotri(char* uplo, int* n, double* a, int* lda, int* info) noexcept no
         lapack.dlauu2(uplo, n, a, lda, info)
     else:
         lapack.dpotri(uplo, n, a, lda, info)
-
-
-cdef void dpotrs(char* uplo, int* n, int* nrhs, double* a, int* lda, double* b, int* ldb, int* info) noexcept nogil:
-    lapack.dpotrs(uplo, n, nrhs, a, lda, b, ldb, info)
 
 
 cdef void dsyevd(char* jobz, char* uplo, int* n, double* a, int* lda, double* w, double* work, int* lwork, int* iwork,
