@@ -5,10 +5,8 @@ import pytest
 from raw import MirrorDescentRegressor
 from replica import Cosh
 
-from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from onlinebregman.losses import resolve_loss
-from onlinebregman.losses._names import loss_names
 from onlinebregman.schedules import Schedule
 
 
@@ -44,13 +42,6 @@ GEOMETRIES = {
     "own cosh": (Cosh(), False),
 }
 MARGIN_LOSSES = ("hinge", "squared_hinge", "modified_huber")
-LOSSES = [*loss_names("regression"), *MARGIN_LOSSES]
-CONSTRAINED = [
-    (divergence, constraint)
-    for divergence in ("squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm")
-    for constraint in (UpperBound(0.6), Box(0.1, 0.6), Simplex(0.9), L1Ball(0.9), L2Ball(0.7))
-    if divergence != "simplex_entropy" or isinstance(constraint, Box | UpperBound | L2Ball)
-]
 geometries = pytest.mark.parametrize("geometry", GEOMETRIES)
 
 

@@ -16,9 +16,8 @@ from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantR
 from regret_cases import Rising
 from replica import Cosh
 from scipy.optimize import linprog
-from sklearn.base import is_classifier
 
-from onlinebregman import EGRegressor, MatrixBurgRegressor, MEGKernelLearner, PerceptronClassifier
+from onlinebregman import EGRegressor, PerceptronClassifier
 from onlinebregman._online.comparators import Comparators
 from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
@@ -32,10 +31,7 @@ from onlinebregman.divergences import (
     SquaredEuclidean,
     SquaredFrobenius,
 )
-from onlinebregman.inspection._regret import _losses_of
-from onlinebregman.linear_model._base import _parts
 from onlinebregman.losses import resolve_loss
-from onlinebregman.model_selection import offline_comparator
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -249,131 +245,7 @@ def test_it_is_the_largest_bound_and_bounds_the_regret(name, seed, update, loss,
         assert_allclose(max(bounds), gap, rtol=0, atol=1e-7 * size)
 
 
-@pytest.mark.parametrize("name", ["gradient descent", "upper", "l2", "p-norm", "p-norm upper", "cosh", "adagrad"])
-@settings(max_examples=5)
-@given(seed=seeds)
-def test_over_a_curved_set_it_is_the_numerical_maximum(name, seed):
-    divergence, _, constraint, radius = RUNS[name]
-    X, y, h = stream(np.random.default_rng(seed), 20, 2)
-    assume(h.any())
-    model = MirrorDescentRegressor(
-        divergence=divergence, constraint=constraint, learning_rate="constant", eta0=0.1, fit_intercept=False,
-        track_regret=True, loss="huber",
-    ).partial_fit(X, y, sample_weight=h)  # fmt: skip
-    order, upper = RADIUS_ORDERS.get(type(divergence), 2.0), getattr(constraint, "upper", np.inf)
-    size = radius or constraint.radius
-    origin, *ends = (model.regret_bound(u) for u in ([0, 0], [0.5, 0], [0, 0.5]))  # the bound is affine
-    g = 2 * (np.array(ends) - origin)
-    assert_allclose(model.regret_bound([-0.7, 0.3]), origin + g @ [-0.7, 0.3], rtol=1e-9, atol=1e-9)
-
-    def contains(u):
-        return (u <= upper).all(axis=1) & (np.linalg.norm(u, order, axis=1) <= size)
-
-    expected = origin + by_rays(g, np.zeros(2), np.eye(2), contains)
-    assert_allclose(model.optimality_gap(radius), expected, rtol=1e-7, atol=1e-7)
-
-
 # --- every estimator --------------------------------------------------------------------------------------------------
-
-
-def tracks(estimator):  # certificates of the weights of columns, not of indicators
-    return "track_regret" in estimator.get_params() and not getattr(estimator, "thresholds", None)
-
-
-@pytest.mark.only(where=tracks)
-def test_every_estimator_that_tracks_regret_has_one(estimator, rows, learn):
-    """The gap bounds the regret against random comparators and against the best in hindsight that is found."""
-    parameters = estimator.get_params()
-    if parameters.get("learning_rate") != "theory" and "learning_rate" in parameters:
-        estimator.set_params(learning_rate="constant")
-    if parameters.get("update") == "gradient":
-        estimator.set_params(eta0=1e-3)  # below the largest rate, so that it is constant
-    estimator.set_params(track_regret=True, **({"average": False} if "average" in parameters else {}))
-    X, y = rows
-    learn(estimator, X, y)
-    family = type(estimator).__module__.split(".")[1]
-    if family == "linear_model":
-        check_linear(estimator, X, y)
-    else:
-        check_matrices(estimator, X, y)
-
-
-def check_linear(model, X, y):
-    rng, n = np.random.default_rng(0), X.shape[1]
-    signed, _, constraint, *_ = model._start
-    divergence, bounded = model.divergence_, model._comparators().bounded
-    if hasattr(model, "upper_bound") and bounded:
-        constraint = UpperBound(model.upper_bound or 1.0)
-    arguments = {"radius": None if bounded else 1.5, "largest_intercept": 1.0 if model.fit_intercept else None}
-    parts = _parts(model._learner)
-    weighted = any(part.tracked_rates[2] for part in parts)  # adaptive rates may rise, also under a constant one
-    if weighted:
-        with pytest.raises(ValueError, match="if rates increase during the run; use weighted=True"):
-            model.optimality_gap(**arguments)
-    gap = np.atleast_1d(model.optimality_gap(**arguments, weighted=weighted))
-    assert gap.shape == np.shape(np.atleast_1d(model.weighted_loss_)) and np.isfinite(gap).all()
-    points = candidates(divergence, signed, constraint, arguments["radius"], n, rng)
-    bound_of = model.regret_certificate if weighted else model.regret_bound
-    penalty, losses = model._learned_penalty, []
-    for _ in range(200):
-        u = points[rng.integers(len(points), size=len(parts))]
-        b = rng.uniform(-1, 1, size=len(parts)) * bool(model.fit_intercept)
-        bound = bound_of(u, b) if is_classifier(model) else bound_of(u[0], b[0])
-        own = np.zeros(len(parts))
-        if penalty is not None:
-            counts = [part.rate_sum if weighted else len(y) for part in parts]
-            own += np.multiply(counts, [penalty.value(split_of(v, signed)) for v in u])
-        own = own.sum(keepdims=True) if len(gap) == 1 else own
-        assert (bound - own <= gap + 1e-9 * (1 + np.abs(bound))).all()
-        losses.append(_losses_of(model, X, y, u, b).sum() + own.sum())
-    if not weighted and not getattr(model, "standardize", False):  # whose columns change their scale from row to row
-        assert model.cumulative_loss_ - min(losses) <= gap.sum() + 1e-9
-
-
-def split_of(coef, signed):
-    """w+ and w-, of which the smaller is 1 / 2n: those that a certificate is computed with."""
-    n = len(coef)
-    return np.r_[np.maximum(coef, 0), np.maximum(-coef, 0)] + 1 / (2 * n) if signed else coef
-
-
-def check_matrices(model, X, y):
-    rng, d = np.random.default_rng(0), model.n_features_in_
-    kernel = isinstance(model, MEGKernelLearner)
-    burg = isinstance(model, MatrixBurgRegressor)
-    trace = 1.0 if kernel else getattr(model.divergence_, "trace", None)
-    metric = not kernel and not burg
-    radius = {"radius": 2.0} if metric and trace is None else {}
-    gap = model.optimality_gap(**radius)
-    frobenius = type(model.divergence_) is SquaredFrobenius
-    learner = model._learner
-    rate = learner.tracked_rates[0]
-    apart = learner.unweighted_slack[0] - learner.slack / rate
-
-    def bound(U):
-        return model.regret_certificate((U + U.T) / 2) / rate + apart
-
-    def comparator(vectors, values):
-        size = 1.0 if burg else (trace or 2.0) / np.linalg.norm(values, 2 if frobenius else 1)
-        return size * (vectors * values) @ vectors.T
-
-    lost, found = learner.cumulative_loss, []
-    scale = model.spread_**2 if kernel and model.scale_eta else 1.0  # of the losses
-    for _ in range(50):
-        values = np.clip(np.abs(rng.normal(size=d)) * rng.choice([1e-9, 1.0], size=d), 1e-9, 1.0)
-        U = comparator(np.linalg.qr(rng.normal(size=(d, d)))[0], values)
-        found.append(bound(U))
-        if not metric:
-            losses = (np.einsum("ni,ij,nj->n", X, U, X) - y) ** 2 / 2 / scale
-            assert lost - losses.sum() <= gap + 1e-9 * (1 + lost)
-    assert max(found) <= gap + 1e-9 * (1 + abs(gap))
-    # attained where tr(U (f(W_T+1) - f(W_1))) is largest
-    g = model._certificate(learner).nearer_by_terms(learner.origin[0], learner.position[0])[1]
-    values, vectors = np.linalg.eigh(g)
-    if burg:
-        values = np.where(values > 0, 1.0, 1e-9)
-    else:
-        values = np.maximum(values, 1e-9) if frobenius else np.r_[np.full(d - 1, 1e-9), 1.0]
-    assert_allclose(bound(comparator(vectors, values)), gap, rtol=1e-6, atol=1e-6)
 
 
 def test_models_without_tracked_regret_have_none():
@@ -477,15 +349,3 @@ def test_classifiers_have_one_for_each_loss():
     u = rng.normal(size=(100, 3, 4))
     u /= np.linalg.norm(u, axis=2, keepdims=True)
     assert max(joint.regret_bound(one)[0] for one in u) <= joint.optimality_gap(1.0)[0]
-
-
-def test_it_tells_how_far_the_stream_is_from_the_best_in_hindsight():
-    """Of a long stream the lower bound on the best loss is not trivial."""
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(5000, 5))
-    y = X @ [0.4, 0.3, 0.2, 0.1, 0.0] + 0.5 * rng.normal(size=5000)
-    best = offline_comparator(X, y, domain="simplex").cumulative_loss
-    model = EGRegressor(weights="simplex", eta0=0.02, learning_rate="constant", fit_intercept=False, track_regret=True)
-    model.partial_fit(X, y)
-    least = model.cumulative_loss_ - model.optimality_gap()
-    assert 0.7 * best < least <= best

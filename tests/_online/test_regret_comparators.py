@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 
-from onlinebregman import BurgRegressor, EGRegressor
+from onlinebregman import BurgRegressor
 from onlinebregman._online.comparators import split
 from onlinebregman.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy, SquaredEuclidean
@@ -90,17 +90,6 @@ def test_signed_comparators_are_split_within_the_constraint(divergence, constrai
     assert left <= model.regret_certificate(u, b) + 1e-8
 
 
-def test_a_feasible_comparator_that_was_split_outside():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))
-    u = np.array([0.4, -0.3, 0.2])
-    model = MirrorDescentRegressor(
-        divergence="relative_entropy", signed=True, constraint=L1Ball(1.0), track_regret=True, fit_intercept=False
-    )
-    model.set_params(learning_rate="constant").partial_fit(X, X @ u)
-    assert model.weighted_loss_ <= model.regret_certificate(u) + 1e-12  # its loss is zero
-
-
 @pytest.mark.parametrize(
     ("divergence", "constraint", "u", "message"),
     [
@@ -162,17 +151,6 @@ def test_burgs_upper_bound_is_a_constraint():
     assert np.isfinite(model.regret_certificate([0.5, 1.0]))
 
 
-def test_signed_weights_without_a_constraint_are_split_as_ever():
-    """The rest of the total in equal parts for each feature and sign: the default start of the same weights."""
-    X, y = np.eye(2), np.ones(2)
-    model = EGRegressor(total=2.0, track_regret=True, fit_intercept=False).partial_fit(X, y)
-    u = np.array([0.5, -0.5])
-    point = np.array([0.75, 0.25, 0.25, 0.75])
-    divergence, ((start, _), (end, _)) = model.divergence_, (model._learner.origin, model._learner.position)
-    expected = divergence.divergence(point, start) - divergence.divergence(point, end) + model._learner.slack
-    np.testing.assert_allclose(model.regret_certificate(u), expected, rtol=1e-12)
-
-
 # --- weights that are kept off the edge of their domain ---------------------------------------------------------------
 
 
@@ -205,16 +183,3 @@ def test_the_certificate_holds_for_weights_at_the_floor(divergence, update, seed
     for u in (np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]), rng.dirichlet(np.ones(3))):
         left = losses - float(((X @ u - y) ** 2).sum()) / 2
         assert left <= model.regret_certificate(u) + 1e-9 * (losses + ((X @ u - y) ** 2).sum())
-
-
-def test_one_step_to_the_floor():
-    """The step's D(w, w(c)) is c x.w - w + w(c), with the w(c) before it is raised to the smallest float."""
-    for divergence in (RelativeEntropy(), OwnEntropy()):
-        model = MirrorDescentRegressor(
-            divergence=divergence, update="explicit", learning_rate="constant", eta0=1.0, init=0.5, track_regret=True
-        )
-        model.set_params(fit_intercept=False).partial_fit([[1e3]], [-1e3])
-        assert model.coef_[0] == np.finfo(float).tiny
-        np.testing.assert_allclose(model._learner.slack, 1.5e6 * 0.5 - 0.5)
-        # D(0, w_1) - D(0, w_2) + S, where half of the squared difference of the scores is given away
-        np.testing.assert_allclose(model.regret_certificate([0.0]), 1500**2 / 2 - 1000**2 / 2 + 500**2 / 2)

@@ -14,11 +14,8 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from regret_cases import CONSTRAINED, GEOMETRIES, LOSSES, MARGIN_LOSSES, comparator, geometries, model_of
 from replica import MIRRORS, Cosh, Replica, start_of
 
 from onlinebregman import (
@@ -29,151 +26,17 @@ from onlinebregman import (
     MEGKernelLearner,
     merge,
 )
-from onlinebregman._online.start import starting_weights
-from onlinebregman.divergences import BinaryEntropy, SimplexEntropy
-from onlinebregman.losses import resolve_loss
 from onlinebregman.schedules import Schedule
 
 
-class Rounds:
-    """A model that learns shards in rounds, row by row, with what is needed to recompute its certificate.
-
-    `shards` are (X, y, weights); `against`, if given, chooses the target of a row from the score of the model.
-    """
-
-    def __init__(self, model, shards, n_rounds, against=None):
-        self.loss = resolve_loss(model.loss)
-        X, y, _ = shards[0]
-        self.model = model.partial_fit(X[:1], y[:1], sample_weight=[0.0])  # the start
-        self.rows, self.ends, self.jensen, self.stored = [], [], [], 0.0
-        total = sum(h.sum() for *_, h in shards)
-        shares = [h.sum() / total for *_, h in shards]
-        for _ in range(n_rounds):
-            parts = [copy.copy(self.model) for _ in shards]
-            for part, share, shard in zip(parts, shares, shards, strict=True):
-                self._learn(part, share, *shard, against)
-            self.model = merge(parts, shares, start=self.model)
-            self._stored(self.model)
-            ends = [part._learner.position for part in parts]
-            self.ends += ends
-            self.jensen.append((shares, ends, self.model._learner.position))
-
-    def _learn(self, part, share, X, y, h, against):
-        for x, target, weight in zip(X, y, h, strict=True):
-            score = float(x @ part.coef_ + part.intercept_)
-            target = target if against is None else against(score)
-            rate = float(part._schedule()(part.t_ + 1)) if weight > 0 else 0.0
-            part.partial_fit(x[None], np.array([target]), sample_weight=np.array([weight]))
-            after = float(x @ part.coef_ + part.intercept_)
-            self.rows.append((share, rate, weight, score, after, target, x))
-            self._stored(part)
-
-    def _stored(self, model):
-        if isinstance(model.divergence_, BinaryEntropy):  # 1 - w has few digits near 1, see `test_regret.Run`
-            rest = 1 - model._learner.position[0]
-            self.stored += np.where(rest <= 2.0**-53, np.inf, 2.0**-52 / rest).sum()
-
-    def columns(self):
-        *numbers, X = zip(*self.rows, strict=True)
-        return *map(np.array, numbers), np.array(X)
-
-    def weighted_loss(self):
-        share, rate, weight, score, _, y, _ = self.columns()
-        return float((share * rate * weight) @ self.loss.value(score, y))
-
-    def left_side(self, u, b=0.0, *, rated=True):
-        share, rate, weight, score, _, y, X = self.columns()
-        factors = share * rate * weight if rated else weight
-        return float(factors @ (self.loss.value(score, y) - self.loss.value(X @ u + b, y)))
-
-    def divergence(self, u, b, position):
-        w, intercept = position
-        point = starting_weights(self.model.divergence_, u, len(u), self.model.signed, name="coef")
-        return self.model.divergence_.divergence(point, w) + (b - intercept) ** 2 / 2
-
-    def given_away(self, u, b=0.0):
-        """By convexity of the squared loss, and of D(u, f^-1(theta)) in theta."""
-        share, rate, weight, score, after, _, X = self.columns()
-        tangent = score if self.model.update == "explicit" else after
-        by_loss = float((share * rate * weight) @ (tangent - X @ u - b) ** 2) / 2
-        return by_loss + sum(
-            share @ np.array([self.divergence(u, b, end) for end in ends]) - self.divergence(u, b, mixed)
-            for share, ends, mixed in ((np.array(shares), ends, mixed) for shares, ends, mixed in self.jensen)
-        )
-
-    def rounding(self, u, b=0.0):
-        """1e-9 of the sizes of all terms of the inequality."""
-        share, rate, weight, score, after, y, X = self.columns()
-        slopes = np.abs(self.loss.derivative(score, y)) * (np.abs(score) + np.abs(after))
-        sizes = (share * rate * weight) @ (self.loss.value(score, y) + self.loss.value(X @ u + b, y) + slopes)
-        ends = [self.model._learner.origin, *self.ends]
-        return 1e-9 * float(1e-3 + sizes + sum(self.divergence(u, b, end) for end in ends)) + self.stored
-
-
-def sharded(rng, loss, n, *, contradictory=False, sizes=(5, 8, 3)):
-    """Shards of unequal size, with weights of 0 among others; contradictory ones want opposite models."""
+def sharded(rng, n, sizes=(5, 8, 3)):
+    """Shards of unequal size, with weights of 0 among others."""
     shards, w = [], rng.normal(size=n)
-    for number, rows in enumerate(sizes):
+    for rows in sizes:
         X = rng.normal(size=(rows, n)) * rng.choice([0.3, 1.0, 3.0])
-        raw = X @ w * (-1) ** (number * contradictory) + 0.3 * rng.normal(size=rows)
-        y = {
-            "log_loss": (raw > 0).astype(float),
-            "poisson": np.round(np.exp(np.clip(raw, None, 2.0))),
-            **dict.fromkeys(["tweedie", "gamma"], np.exp(np.clip(raw, -2.0, 2.0))),
-            **dict.fromkeys(MARGIN_LOSSES, np.where(raw > 0, 1.0, -1.0)),
-        }.get(loss, raw)
+        y = X @ w + 0.3 * rng.normal(size=rows)
         shards.append((X, y, rng.choice([0.0, 0.5, 1.0, 2.0], size=rows) + (np.arange(rows) == 0)))
     return shards
-
-
-def learned(*arguments, update, **more):
-    """Rounds; examples whose explicit steps leave the domain are discarded."""
-    try:
-        return Rounds(*arguments, **more)
-    except ValueError:
-        assert update == "explicit"
-        assume(False)
-
-
-@geometries
-@settings(max_examples=8)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    update=st.sampled_from(["explicit", "implicit", "importance"]),
-    loss=st.sampled_from(LOSSES),
-    learning_rate=st.sampled_from(["constant", "sqrt"]),
-    rate=st.floats(-2.0, 1.0),
-    contradictory=st.booleans(),
-    fit_intercept=st.booleans(),
-)
-def test_the_certificate_holds(geometry, seed, update, loss, learning_rate, rate, contradictory, fit_intercept):
-    rng = np.random.default_rng(seed)
-    eta0 = 10**rate * (0.01 if update == "explicit" else 1.0)
-    settings = {"update": update, "eta0": eta0, "learning_rate": learning_rate, "fit_intercept": fit_intercept}
-    model = model_of(geometry, loss, track_regret=True, **settings)
-    run = learned(model, sharded(rng, loss, 3, contradictory=contradictory), 3, update=update)
-    assert_allclose(run.model.weighted_loss_, run.weighted_loss(), rtol=1e-9, atol=1e-12)
-    for u in [comparator(*GEOMETRIES[geometry], rng, 3) for _ in range(4)] + [run.model.coef_]:
-        b = float(rng.normal()) * fit_intercept
-        with np.errstate(over="ignore", invalid="ignore"):
-            left, rounding = run.left_side(u, b), run.rounding(u, b)
-        if np.isfinite(left) and np.isfinite(rounding):
-            assert left <= run.model.regret_certificate(u, b) + rounding
-
-
-@geometries
-@pytest.mark.parametrize("update", ["explicit", "implicit"])
-@settings(max_examples=4)
-@given(seed=st.integers(0, 2**32 - 1), rate=st.floats(-2.0, 0.0))
-def test_what_is_given_away_is_known_for_the_squared_loss(geometry, update, seed, rate):
-    rng = np.random.default_rng(seed)
-    eta0 = 10**rate * (0.01 if update == "explicit" else 1.0)
-    model = model_of(geometry, "squared_error", track_regret=True, update=update, eta0=eta0, learning_rate="sqrt")
-    run = learned(model, sharded(rng, "squared_error", 3), 3, update=update)
-    for _ in range(3):
-        u, b = comparator(*GEOMETRIES[geometry], rng, 3), float(rng.normal())
-        gap = run.given_away(u, b)
-        assert abs(run.model.regret_certificate(u, b) - run.left_side(u, b) - gap) <= run.rounding(u, b) + 1e-9 * gap
 
 
 POTENTIALS = {  # F, given the number of features
@@ -194,7 +57,7 @@ def test_it_is_that_of_a_replica_in_numpy(name, scaled, update):
     rng = np.random.default_rng(5)
     n, eta = 4, 0.02 * (3 if scaled else 1)
     F, f, inverse = POTENTIALS[name], MIRRORS[name].f, MIRRORS[name].inverse
-    shards, first = sharded(rng, "squared_error", n), start_of(name, rng, n)
+    shards, first = sharded(rng, n), start_of(name, rng, n)
 
     def D(u, w):
         return F(u, n) - F(w, n) - f(w) @ (u - w)
@@ -228,61 +91,23 @@ def test_it_is_that_of_a_replica_in_numpy(name, scaled, update):
         learning_rate=Schedule(eta, 0.0),
         track_regret=True,
     )
-    run = Rounds(model, shards, 2)
+    (X, y, _), *_ = shards
+    model.partial_fit(X[:1], y[:1], sample_weight=[0.0])
+    for _ in range(2):
+        parts = [copy.copy(model).partial_fit(X, y, sample_weight=h) for X, y, h in shards]
+        model = merge(parts, [h.sum() / total for *_, h in shards], start=model)
     last = inverse(theta)
-    assert_allclose(run.model.coef_, last, rtol=1e-9)
-    assert_allclose(run.model.weighted_loss_, lost, rtol=1e-9)
+    assert_allclose(model.coef_, last, rtol=1e-9)
+    assert_allclose(model.weighted_loss_, lost, rtol=1e-9)
     for _ in range(5):
         u, c = start_of(name, rng, n), float(rng.normal())
         expected = both(u, c, first, 0.0) - both(u, c, last, b) + slack
-        assert_allclose(run.model.regret_certificate(u, c), expected, rtol=1e-8)
+        assert_allclose(model.regret_certificate(u, c), expected, rtol=1e-8)
 
 
 def _by_share(ends):
     shares, thetas, intercepts = zip(*ends, strict=True)
     return (shares, thetas), (shares, intercepts)
-
-
-@pytest.mark.parametrize(("geometry", "constraint"), CONSTRAINED, ids=str)
-@settings(max_examples=2)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    update=st.sampled_from(["explicit", "implicit", "importance"]),
-    rate=st.floats(-2.0, 1.0),
-)
-def test_mixtures_stay_within_constraints_and_the_certificate_holds(geometry, constraint, seed, update, rate):
-    """f^-1 of a mean of theta may lie outside; its projection is nearer to every u of the constraint."""
-    rng = np.random.default_rng(seed)
-    divergence = SimplexEntropy() if geometry == "simplex_entropy" else GEOMETRIES[geometry][0]
-    eta0 = 10**rate * (0.01 if update == "explicit" else 1.0)
-    model = MirrorDescentRegressor(
-        divergence=divergence, constraint=constraint, update=update, eta0=eta0, track_regret=True
-    )
-    run = learned(model, sharded(rng, "squared_error", 4, contradictory=True), 3, update=update)
-    for _, _, (w, _) in run.jensen:
-        assert constraint.contains(w)
-    for _ in range(4):
-        u = constraint.project(divergence, divergence.inverse_mirror(-np.abs(rng.normal(size=4))))
-        u = np.minimum(u, 1 - 1e-9) if geometry == "binary_entropy" else u
-        assert run.left_side(u, 0.3) <= run.model.regret_certificate(u, 0.3) + run.rounding(u, 0.3)
-
-
-@pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet"])
-@pytest.mark.parametrize("geometry", ["squared_euclidean", "relative_entropy", "burg", "signed relative_entropy"])
-@settings(max_examples=4)
-@given(seed=st.integers(0, 2**32 - 1), update=st.sampled_from(["explicit", "implicit"]), sparse=st.booleans())
-def test_penalties_are_part_of_it(geometry, penalty, seed, update, sparse):
-    """R(u) - R(w_{t+1}) times rate and share is on the right side, as each shard has its own inequality."""
-    rng = np.random.default_rng(seed)
-    shards = sharded(rng, "squared_error", 3, contradictory=True)
-    if sparse:
-        shards = [(X * (rng.uniform(size=X.shape) < 0.5), y, h) for X, y, h in shards]
-    eta0 = 0.02 if update == "explicit" else 0.5
-    terms = {"update": update, "eta0": eta0, "penalty": penalty, "alpha": 0.3, "track_regret": True}
-    run = learned(model_of(geometry, "squared_error", **terms), shards, 3, update=update)
-    for _ in range(4):
-        u, b = comparator(*GEOMETRIES[geometry], rng, 3), float(rng.normal())
-        assert run.left_side(u, b) <= run.model.regret_certificate(u, b) + run.rounding(u, b)
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])

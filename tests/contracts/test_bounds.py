@@ -8,7 +8,6 @@ import pytest
 STREAMS = int(os.environ.get("ONLINEBREGMAN_STREAMS", "50"))
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sorted(bounds.KINDS))
 def test_no_bound_is_exceeded(name):
     compared, _, exceeded = bounds.run(name, range(STREAMS))

@@ -92,51 +92,6 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, alpha, radius, gamma, fit_
         assert model.regret_bound(np.zeros(d)) == pytest.approx(replica.losses - least, rel=1e-7, abs=1e-8)
 
 
-@st.composite
-def adversaries(draw):
-    """(X, y, weights, radius, alpha): separable labels, noise, labels against the model, or few after many."""
-    rng = np.random.default_rng(draw(seeds))
-    n, d = draw(st.integers(1, 80)), draw(st.integers(1, 4))
-    radius, alpha = draw(st.sampled_from([0.1, 1.0, 10.0, 100.0])), draw(st.sampled_from([1e-3, 0.1, 1.0]))
-    X = rng.normal(size=(n, d)) * draw(st.sampled_from([0.1, 1.0, 10.0]))
-    kind = draw(st.sampled_from(["noise", "separable", "one direction", "late", "against"]))
-    y = (rng.uniform(size=n) < 0.5).astype(int)
-    if kind == "separable":
-        y = (X @ rng.normal(size=d) > 0).astype(int)
-    elif kind in ("one direction", "late"):
-        X = np.tile(X[:1], (n, 1))
-        y = (rng.uniform(size=n) < rng.choice([0.02, 0.5])).astype(int) if kind != "late" else np.arange(n) % n // 2 % 2
-    elif kind == "against":
-        replica = Replica(d, alpha, radius)
-        for t, x in enumerate(X):
-            y[t] = int(replica.predict(x) < 0)
-            replica.learn(x, y[t])
-    weights = rng.uniform(0, 2, size=n) if draw(st.booleans()) else np.ones(n)
-    return X, y, weights + 1e-3, radius, alpha
-
-
-@settings(max_examples=200)
-@given(adversaries(), seeds, st.booleans())
-def test_the_regret_is_below_its_bounds(stream, seed, fit_intercept):
-    X, y, weights, radius, alpha = stream
-    weights = np.minimum(weights, 2.0)
-    rng = np.random.default_rng(seed)
-    model = aioli(alpha=alpha, radius=radius, fit_intercept=fit_intercept)
-    model.partial_fit(X, y, classes=[0, 1], sample_weight=weights)
-    rows = np.c_[X, np.ones(len(y))] if fit_intercept else X
-    w = np.r_[model.coef_[0], model.intercept_] if fit_intercept else model.coef_[0]
-    n, largest = rows.shape[1], np.linalg.norm(rows, axis=1).max()
-    for u in (w, -w, rng.normal(size=n), np.zeros(n)):
-        u = u * min(1, radius * (1 - 1e-12) / max(np.linalg.norm(u), 1e-300)) * rng.choice([1.0, 1.0, 0.3])
-        comparator = u[:-1] if fit_intercept else u, u[-1] if fit_intercept else 0.0
-        regret = model.cumulative_loss_ + weights @ log_expit((2 * y - 1) * (rows @ u))
-        bound = model.regret_bound(*comparator)
-        assert regret <= bound + 1e-8 * (1 + model.cumulative_loss_)
-        logarithm = n * np.log1p(weights.sum() * largest**2 / (2 * alpha * n))
-        printed = alpha / 4 * u @ u + (1 + radius * largest / 2) * logarithm
-        assert bound <= printed * (1 + 1e-9)
-
-
 def test_the_update_of_a_proper_learner_is_another():
     X, y = some_rows(200, 5, 2)
     proper, improper = ForwardClassifier().fit(X, y), aioli().fit(X, y)

@@ -1,15 +1,10 @@
 """ForwardRegressor on centred sums: its formulas, and columns and targets in any units, at any level, that move."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
-from sklearn.linear_model import Ridge
+from numpy.testing import assert_allclose
 
-from onlinebregman import ForwardRegressor, merge
+from onlinebregman import ForwardRegressor
 from onlinebregman.reference import CentredForwardRegression
 
 
@@ -76,16 +71,6 @@ def test_units_and_origins_of_columns_and_targets_change_nothing(gamma, forward)
         assert_allclose(other.coef_, model.coef_ * scale / factors, rtol=1e-7)
 
 
-def test_the_weights_are_those_of_ridge_regression_on_scaled_columns(unlimited):
-    X, y = some_rows(400, n_targets=2)
-    X[200:] = X[:200]  # variances are those at the last correction of the penalty
-    model = ForwardRegressor(alpha=1e-9, forward=False).partial_fit(X, y)
-    theirs = Ridge(alpha=1e-9).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
-    assert_allclose(model.coef_, theirs.coef_ / X.std(axis=0), rtol=1e-6)
-    assert_allclose(model.predict(X), X @ model.coef_.T + model.intercept_, rtol=1e-4, atol=1e-4)
-    assert_allclose(model.mean_, X.mean(axis=0))
-
-
 @pytest.mark.parametrize("column", ["level", "scale", "random walk", "0 then 1", "unix time", "one sentinel"])
 def test_columns_that_move_cost_no_more_than_noise(column):
     rng = np.random.default_rng(0)
@@ -124,35 +109,6 @@ def test_equal_and_empty_columns_and_an_endless_stream():
     assert_allclose(model.coef_[:2], 0.5, atol=0.02)
     assert model.coef_[2] == 0.0 and model.scale_[2] == 1.0
     assert np.sqrt(np.mean((model.predict(X[-500:]) - y[-500:]) ** 2)) < 0.2
-
-
-def test_rows_of_any_layout_and_in_any_calls_give_the_same_bits(learned):
-    X, y = some_rows(n_targets=2)
-    X[np.random.default_rng(1).uniform(size=X.shape) < 0.3] = 0.0
-    h = np.random.default_rng(2).choice([0.0, 1.0, 2.5], size=len(y))
-    whole = ForwardRegressor(forgetting=0.98).partial_fit(X, y, h)
-    for make, size in ((np.array, 1), (np.array, 7), (sparse.csr_array, 1), (sparse.csr_array, 50)):
-        parts = ForwardRegressor(forgetting=0.98)
-        for start in range(0, len(y), size):
-            rows = slice(start, start + size)
-            parts.partial_fit(make(X[rows]), y[rows], h[rows])
-            parts = pickle.loads(pickle.dumps(parts)) if start % 3 else copy.deepcopy(parts)
-        assert learned(parts) == learned(whole)
-    assert_array_equal(parts.predict(sparse.csr_array(X)), whole.predict(X))
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_shards_add_up_to_one_pass(unlimited, fit_intercept):
-    X, y = some_rows(300)
-    X[:, 1] = np.random.default_rng(3).normal(size=300)
-    start = ForwardRegressor(alpha=1e-9, fit_intercept=fit_intercept).partial_fit(X[:20], y[:20])
-    whole = copy.deepcopy(start).partial_fit(X[20:], y[20:])
-    parts = [copy.deepcopy(start).partial_fit(X[i:j], y[i:j]) for i, j in ((20, 100), (100, 101), (101, 300))]
-    mixed = merge(parts, start=start)
-    assert_allclose(mixed.predict(X), whole.predict(X), rtol=1e-6, atol=1e-6)
-    assert_allclose(mixed.mean_, whole.mean_)
-    assert_allclose(mixed.scale_, whole.scale_)
-    assert_allclose(mixed.noise_variance_, whole.noise_variance_, rtol=1e-6)
 
 
 def test_deviations_are_those_of_the_normal_model(unlimited):

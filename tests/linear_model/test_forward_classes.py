@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import log_softmax
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.multioutput import MultiOutputClassifier
 from softmax_replica import Replica, some_rows, weights_of
 
 from onlinebregman import ForwardClassifier, ParameterFreeClassifier
@@ -71,15 +67,6 @@ def test_a_stream_with_late_classes_may_be_cut_anywhere(settings, make, state):
         assert (parts.cumulative_loss_, parts.t_) == (whole.cumulative_loss_, whole.t_)
 
 
-def test_nothing_is_left_of_a_call_that_may_add_classes(state):
-    """A fast call, and one that is validated since a weight is 0, leave the same attributes."""
-    X, y = some_rows(12, 4, 2)
-    fast, validated = (ForwardClassifier(handle_unknown="add").fit(X, y) for _ in range(2))
-    fast.partial_fit(X[1:], y[1:])
-    validated.partial_fit(X, y, sample_weight=(np.arange(12) > 0).astype(float))
-    assert state(validated) == state(fast)
-
-
 def test_a_class_may_be_announced_later():
     X, y = some_rows(60, 4, 2)
     model = ForwardClassifier(handle_unknown="add").partial_fit(X[:30], y[:30], [0, 1])
@@ -91,28 +78,6 @@ def test_a_class_may_be_announced_later():
     assert model.classes_.tolist() == [0, 1, 7]
     assert (model.predict_proba(X)[:, 2] < 0.5).all()
     assert model.partial_fit(X[:1], [7]).predict_proba(X[:1])[0, 2] > 0.05
-
-
-def test_a_new_class_has_a_finite_loss_and_is_learned():
-    X, y = late_rows(400, 4, 3)
-    model = ForwardClassifier(handle_unknown="add").partial_fit(X[:10], y[:10], [0, 1])
-    before = model.cumulative_loss_
-    scores = np.r_[weights_of(model) @ np.r_[X[10], 1.0], 0.0]
-    model.partial_fit(X[10:11], y[10:11])
-    assert model.cumulative_loss_ - before == pytest.approx(-log_softmax(scores)[2], rel=1e-10)
-    model.partial_fit(X[11:], y[11:])
-    assert model.score(X, y) > ForwardClassifier().fit(X, y).score(X, y) - 0.02
-
-
-def test_warm_fits_add_classes_too():
-    X, y = late_rows()
-    warm = ForwardClassifier(handle_unknown="add", warm_start=True).fit(X[:10], y[:10]).fit(X[10:], y[10:])
-    assert warm.classes_.tolist() == [0, 1, 2, 3, 4]
-    assert_array_equal(warm.coef_, clone(warm).partial_fit(X, y, [0, 1]).coef_)
-    assert (
-        ForwardClassifier(handle_unknown="add").fit(X, y).cumulative_loss_
-        == ForwardClassifier().fit(X, y).cumulative_loss_
-    )  # with all classes known from the first row on
 
 
 @pytest.mark.parametrize("standardize", [False, True])
@@ -165,18 +130,6 @@ def test_a_free_intercept_has_a_tiny_penalty(k):
     assert_array_equal(tiny.coef_, ForwardClassifier(standardize=False, alpha=1e-6).fit(X, y).coef_)
 
 
-@pytest.mark.parametrize("penalised", [False, True])
-def test_an_intercept_follows_rare_classes_far(penalised):
-    """Like that of LogisticRegression, which is not penalised, as log odds move by themselves."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 2))
-    y = (X[:, 0] + rng.logistic(size=4000) > 5.0).astype(int)
-    y[0] = 0
-    off_line = LogisticRegression(C=0.01).fit(X, y).intercept_[0]
-    on_line = ForwardClassifier(alpha=100.0, penalize_intercept=penalised).fit(X, y).intercept_[0]
-    assert abs(on_line - off_line) < 0.1 * abs(off_line)
-
-
 def test_models_of_a_mixture_do_not_add_classes(unchanged):
     X, y = late_rows()
     mixture = ParameterFreeClassifier(members=[ForwardClassifier(handle_unknown="add"), ForwardClassifier(alpha=0.1)])
@@ -186,23 +139,3 @@ def test_models_of_a_mixture_do_not_add_classes(unchanged):
 
 
 # --- several outputs --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_several_outputs_are_learned_by_a_classifier_each(form, state):
-    """By scikit-learn's MultiOutputClassifier, for any division of the stream: each output has its own A."""
-    X, first = some_rows(90, 5, 3)
-    second = np.array(["no", "yes"])[(X[:, 0] + X[:, 1] > 0).astype(int)]
-    Y, rows = np.c_[first.astype(object), second], form(X)
-    classes, weights = [np.array([0, 1, 2], dtype=object), np.array(["no", "yes"], dtype=object)], np.arange(90) % 3
-    model = MultiOutputClassifier(ForwardClassifier(forgetting=0.99))
-    for start, end in [(0, 1), (1, 30), (30, 90)]:
-        part = {"classes": classes} if start == 0 else {}
-        model.partial_fit(rows[start:end], Y[start:end], sample_weight=weights[start:end], **part)
-    for k, labels in enumerate(([0, 1, 2], ["no", "yes"])):
-        alone = ForwardClassifier(forgetting=0.99)
-        alone.partial_fit(rows, (first, second)[k], classes=labels, sample_weight=weights)
-        assert state(model.estimators_[k]._learner) == state(alone._learner)
-        assert_array_equal(model.predict_proba(rows)[k], alone.predict_proba(rows))
-        assert_array_equal(model.predict(rows)[:, k], alone.predict(rows))
-    assert (model.predict(rows) == Y).mean() > 0.7

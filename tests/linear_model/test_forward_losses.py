@@ -1,8 +1,5 @@
 """ForwardRegressor with other losses than the squared one: the algorithm against its formulas, and its errors."""
 
-import copy
-import os
-import pickle
 import re
 
 import numpy as np
@@ -10,19 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.learners.matching import MatchingLearner
 from scipy import sparse
-from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.base import clone
-from sklearn.linear_model import PoissonRegressor
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
-from onlinebregman import ForwardClassifier, ForwardRegressor
-from onlinebregman._online.compiled import make_loss
-from onlinebregman.datasets import load_dataset
-from onlinebregman.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss, SquaredLoss
+from onlinebregman import ForwardRegressor
+from onlinebregman.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss
 from onlinebregman.reference import LOSSES as FORMULAS
 from onlinebregman.reference import ForwardNewton, odds_step
 
@@ -130,117 +121,10 @@ def test_a_smooth_loss_of_ones_own():
     assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-12)
 
 
-def test_on_the_squared_loss_the_engine_makes_ridge_regression():
-    X, y = some_rows(50, 6)
-    learner = MatchingLearner(6, make_loss(SquaredLoss()), 0.3, True, None, 0.3)
-    learner.learn(X, y, None)
-    ridge = ForwardRegressor(alpha=0.3, forward=False, standardize=False).fit(X, y)
-    assert_allclose(learner.coef, ridge.coef_, rtol=1e-10)
-    assert learner.intercept == pytest.approx(ridge.intercept_, rel=1e-10)
-    assert_allclose(learner.predict(X), ridge.predict(X), rtol=1e-10)
-
-
-def test_on_labels_it_is_the_classifier():
-    X, _ = some_rows(80, 5)
-    y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
-    # of two classes w_1 = -w_0, and the penalty on their difference u is alpha |u|^2 / 4
-    pair, one = (
-        ForwardClassifier(standardize=False, alpha=2.0).fit(X, y),
-        ForwardRegressor(standardize=False, loss="log_loss", alpha=1.0).fit(X, y),
-    )
-    assert_allclose(one.predict(X), pair.predict_proba(X)[:, 1], rtol=1e-3)
-    assert one.cumulative_loss_ == pytest.approx(pair.cumulative_loss_, rel=1e-3)
-
-
 # --- what one pass reaches --------------------------------------------------------------------------------------------
 
 
-def deviance(y, predicted):
-    return 2 * PoissonLoss().value(np.log(predicted), y).mean()
-
-
-@pytest.mark.parametrize("intercept", [0.0, 1.0, 4.0])
-def test_one_pass_over_counts_is_near_the_batch_solution(intercept):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 10))
-    y = rng.poisson(np.exp(0.4 * X @ rng.normal(size=10) + intercept))
-    batch = PoissonRegressor(alpha=1e-3, max_iter=1000, tol=1e-8).fit(X[:1000], y[:1000])
-    model = ForwardRegressor(loss="poisson").fit(X[:1000], y[:1000])
-    assert deviance(y[1000:], model.predict(X[1000:])) < 1.01 * deviance(y[1000:], batch.predict(X[1000:]))
-    assert_allclose(model.coef_, batch.coef_, atol=0.02)
-
-
-@pytest.mark.skipif("ONLINEBREGMAN_DATA" not in os.environ, reason="needs the folder of data sets")
-def test_one_pass_over_real_counts_is_near_the_batch_solution():
-    X, y = load_dataset("abalone", return_X_y=True)
-    X = X[:, 1:].astype(float)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    half = len(y) // 2
-    batch = PoissonRegressor(alpha=1 / half, max_iter=1000).fit(X[:half], y[:half])
-    model = ForwardRegressor(loss="poisson").fit(X[:half], y[:half])
-    assert deviance(y[half:], model.predict(X[half:])) < 1.02 * deviance(y[half:], batch.predict(X[half:]))
-
-
-def test_one_pass_over_shares_is_near_the_batch_solution():
-    X, y = some_rows(2000, 6, loss="log_loss")
-    rows, loss = np.c_[X, np.ones(2000)], LogisticLoss()
-
-    def objective(u):
-        return loss.value(rows[:1000] @ u, y[:1000]).sum() + u @ u / 2
-
-    batch = minimize(objective, np.zeros(7)).x
-    model = ForwardRegressor(loss="log_loss").fit(X[:1000], y[:1000])
-    lost = loss.value(X[1000:] @ model.coef_ + model.intercept_, y[1000:]).mean()
-    assert lost < 1.01 * loss.value(rows[1000:] @ batch, y[1000:]).mean()
-    assert ((model.predict(X) > 0) & (model.predict(X) < 1)).all()
-
-
 # --- streams ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", [*LOSSES, LogCoshLoss()], ids=repr)
-@pytest.mark.parametrize("form", [np.asarray, np.float32, sparse.csr_array])
-@pytest.mark.parametrize("parameters", [{}, {"standardize": True, "forgetting": 0.99}, {"random_features": 9}])
-def test_a_stream_can_be_cut_anywhere(loss, form, parameters, learned):
-    X, y = some_rows(60, 9, loss=loss if isinstance(loss, str) else "poisson")
-    X, weights = form(X * (np.abs(X) > 0.5)), np.random.default_rng(1).choice([0.0, 1.0, 2.5], size=60)
-    whole = ForwardRegressor(loss=loss, random_state=0, **parameters).partial_fit(X, y, weights)
-    cut = clone(whole)
-    for start, end in [(0, 1), (1, 2), (2, 9), (9, 30), (30, 60)]:
-        cut.partial_fit(X[start:end], y[start:end], weights[start:end])
-        cut = pickle.loads(pickle.dumps(copy.deepcopy(cut)))
-    assert learned(cut) == learned(whole)
-    assert whole.t_ == (weights > 0).sum()
-    assert_array_equal(whole.predict(X), np.r_[whole.predict(X[:7]), whole.predict(X[7:])])
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("d", [3, 30])
-def test_sparse_rows_are_learned_as_dense_ones(loss, d):
-    X, y = some_rows(100, d, loss=loss)
-    X[np.random.default_rng(1).uniform(size=X.shape) < 0.7] = 0.0
-    dense, thin = (ForwardRegressor(loss=loss).fit(rows, y) for rows in (X, sparse.csr_array(X)))
-    assert_allclose(thin.coef_, dense.coef_, rtol=1e-11, atol=1e-12)
-    assert_allclose(thin.predict(sparse.csr_array(X)), dense.predict(X), rtol=1e-11)
-
-
-def test_columns_standardised_beforehand_and_as_they_come():
-    X, y = some_rows(3000, 4)
-    scaled = 1e3 * X + [5e3, 0.0, 1e4, -1e3]
-    model, plain = ForwardRegressor(loss="poisson", standardize=True).fit(scaled, y), ForwardRegressor(loss="poisson")
-    plain.fit(X, y)
-    assert deviance(y, model.predict(scaled)) < 1.02 * deviance(y, plain.predict(X))
-    assert_allclose(model.predict(scaled), np.exp(scaled @ model.coef_ + model.intercept_), rtol=0.05)  # cut at 5
-
-
-def test_forgetting_follows_a_drift():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(4000, 3))
-    u = np.where(np.arange(4000)[:, None] < 2000, [0.5, -0.5, 0.0], [-0.5, 0.5, 0.0])
-    y = rng.poisson(np.exp((X * u).sum(axis=1)))
-    models = [ForwardRegressor(loss="poisson", forgetting=gamma).fit(X, y) for gamma in (1.0, 0.99)]
-    assert models[1].cumulative_loss_ < 0.8 * models[0].cumulative_loss_
-    assert_allclose(models[1].coef_, u[-1], atol=0.25)
 
 
 # --- what is for the squared loss alone -------------------------------------------------------------------------------
@@ -305,25 +189,3 @@ def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
     model = ForwardRegressor(standardize=False, loss="poisson").fit(X, y)
     with pytest.raises(ValueError, match=r"The prediction for row 0 .* is not finite"):
         model.predict(1e9 * np.sign(model.coef_)[None])
-
-
-def test_hard_rows_leave_finite_weights():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)) * 10.0 ** rng.integers(-3, 4, size=(200, 1))
-    y = np.where(rng.uniform(size=200) < 0.5, 0.0, 10.0 ** rng.integers(0, 7, size=200))
-    model = ForwardRegressor(loss="poisson", alpha=1e-3, penalize_intercept=False)
-    for i in range(200):
-        try:
-            model.partial_fit(X[i : i + 1], y[i : i + 1])
-        except ValueError as error:
-            assert "overflows" in str(error)
-    assert np.isfinite(model.coef_).all() and np.isfinite(model.cumulative_loss_)
-    assert (np.linalg.eigvalsh(model._learner.covariance) > 0).all()
-
-
-def test_the_loss_is_read_when_learning_starts(learned, unchanged):
-    X, y = some_rows(40)
-    model = ForwardRegressor(loss="poisson").partial_fit(X[:20], y[:20]).set_params(loss="squared_error")
-    with unchanged(model, "loss='squared_error' cannot take effect in mid-stream"):
-        model.partial_fit(X[20:], y[20:])
-    assert learned(model.fit(X, y)) == learned(ForwardRegressor().fit(X, y))

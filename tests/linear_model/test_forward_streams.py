@@ -1,18 +1,15 @@
 """ForwardRegressor on streams: any division into calls, copies, invalid rows, and the fast path."""
 
-import copy
 import pickle
 import re
-from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from forward_replica import papers, some_rows
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from onlinebregman import ForwardClassifier
 from onlinebregman.linear_model import forward as module
 from onlinebregman.linear_model.forward import ForwardRegressor
 
@@ -38,49 +35,6 @@ def test_a_stream_may_be_cut_anywhere(d, make, n_targets, learned):
         assert learned(parts) == learned(whole)
     predictions = whole.predict(X)
     assert_array_equal(predictions, np.concatenate([whole.predict(X[start:end]) for start, end in one_by_one]))
-
-
-def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(learned):
-    X, y = some_rows(40, 6, 2)
-    whole = ForwardRegressor(alpha=0.1).partial_fit(X, y)
-    half = ForwardRegressor(alpha=0.1).partial_fit(X[:20], y[:20])
-    for copied in (pickle.loads(pickle.dumps(half)), copy.deepcopy(half)):
-        assert_array_equal(copied.predict(X), half.predict(X))
-        assert learned(copied.partial_fit(X[20:], y[20:])) == learned(whole)
-    assert half.t_ == 20
-
-
-def test_warm_start_goes_on(learned):
-    X, y = some_rows(40)
-    model = ForwardRegressor(warm_start=True).fit(X[:25], y[:25]).fit(X[25:], y[25:])
-    assert learned(model) == learned(ForwardRegressor().partial_fit(X, y))
-    assert learned(model.set_params(warm_start=False).fit(X, y)) == learned(ForwardRegressor().fit(X, y))
-
-
-def test_parameters_set_in_mid_stream(unchanged, learned):
-    X, y = some_rows(40)
-
-    def make():
-        return ForwardRegressor(alpha=0.3).partial_fit(X[:20], y[:20])
-
-    same, fast, slow = make().partial_fit(X[20:], y[20:]), make(), make()
-    fast.set_params(forward=False).partial_fit(X[20:], y[20:])
-    slow.set_params(forward=False).partial_fit(X[20:].tolist(), y[20:].tolist())
-    assert learned(fast) == learned(slow) != learned(same)
-    assert_array_equal(fast.coef_, same.coef_)
-    assert fast.cumulative_loss_ != same.cumulative_loss_
-    # parameters that determine the state are read when learning starts
-    later = make().set_params(alpha=5.0, fit_intercept=False)
-    with unchanged(later, r"alpha=5\.0 cannot take effect in mid-stream"):
-        later.partial_fit(X[20:], y[20:])
-    assert learned(later.fit(X, y)) == learned(ForwardRegressor(alpha=5.0, fit_intercept=False).fit(X, y))
-    for wrong in ({"forward": "no"}, {"forward": None}):
-        with unchanged(model := make().set_params(**wrong), "'forward' parameter of ForwardRegressor must be"):
-            model.partial_fit(X, y)
-    for wrong in ({"alpha": 0.0}, {"alpha": -1}, {"alpha": np.inf}, {"alpha": "1"}):
-        for method in ("fit", "partial_fit"):
-            with unchanged(model := ForwardRegressor(**wrong), "'alpha' parameter of ForwardRegressor must be"):
-                getattr(model, method)(X, y)
 
 
 @pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn without callbacks")
@@ -185,13 +139,6 @@ def test_predictions_that_overflow_are_refused(state):
         assert state(model) == before
 
 
-def test_unfitted_attributes_say_what_to_do():
-    for name in ("coef_", "intercept_", "t_", "cumulative_loss_", "regret_", "regret_bound_"):
-        assert not hasattr(ForwardRegressor(), name)
-        with pytest.raises(AttributeError, match="call fit or partial_fit"):
-            getattr(ForwardRegressor(), name)
-
-
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 
@@ -221,38 +168,3 @@ def test_plain_arrays_go_straight_to_the_kernel(n_targets, no_validation, learne
     for form in (y.astype(np.float32), np.repeat(y, 2, axis=-1)[..., ::2] if n_targets else np.repeat(y, 2)[::2]):
         fast.partial_fit(np.asfortranarray(X), form).partial_fit(X.astype(int), form, np.ones(len(y)))
     fast.set_params(forward=False).predict(X)
-
-
-@pytest.mark.parametrize("n_targets", [None, 2])
-def test_what_is_not_a_plain_array_takes_the_slow_path(n_targets, no_validation):
-    X, y = some_rows(n_targets=n_targets)
-    fitted = ForwardRegressor().partial_fit(X, y)
-    no_validation()
-    for X_slow, y_slow in [
-        (X.tolist(), y),
-        (X, y.astype(str).tolist()),
-        (X, np.c_[y, y]),
-        (X, y[:, None]),
-        (X[:, :3], y),
-        (X.astype(bool), y),
-        (X, y[:-1]),
-        (X[:0], y[:0]),
-    ]:
-        with pytest.raises(AssertionError, match="slow path"):
-            fitted.partial_fit(X_slow, y_slow)
-    with pytest.raises(AssertionError, match="slow path"):
-        fitted.set_params(forward=np.True_).partial_fit(X, y)
-
-
-@pytest.mark.parametrize(
-    "make", [papers, ForwardClassifier, partial(ForwardClassifier, standardize=True)], ids=range(3)
-)
-def test_forgetting_leaves_equal_and_empty_columns_alone(make):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60_000, 3))
-    X[:, 1], X[:, 2] = X[:, 0], 0.0
-    y = X[:, 0] + 0.1 * rng.normal(size=len(X)) if make is papers else (X[:, 0] > 0).astype(int)
-    model = make(forgetting=0.99).fit(X, y)  # 0.99^60000 is less than 1e-261
-    one = make(forgetting=0.99).fit(X[:, :1], y)
-    assert_allclose(model.coef_.ravel()[:2].sum(), one.coef_.ravel()[0], rtol=1e-3)
-    assert_allclose(model.predict(X[:100]), one.predict(X[:100, :1]), rtol=1e-3, atol=1e-3)

@@ -231,26 +231,6 @@ def test_closed_forms_of_the_euclidean_geometry(loss, targets, data, a, log_size
     assert_allclose(coef @ x + b, expected, rtol=1e-12, atol=1e-12 * max(1.0, abs(a)))
 
 
-def test_the_closed_form_of_gradient_descent():
-    """c = (a - y) (1 - exp(-eta h (x.x + 1))) / (x.x + 1)."""
-    rng = np.random.default_rng(0)
-    x, start, y, eta, h = rng.normal(size=4), rng.normal(size=4), 0.7, 0.3, 2.5
-    square = x @ x + 1
-    c = (start @ x - y) * -np.expm1(-eta * h * square) / square
-    _, coef, b = learned("squared_euclidean", "squared_error", x, y, [h], init=start, eta0=eta)
-    assert_allclose(coef, start - c * x, rtol=1e-14)
-    assert_allclose(b, -c, rtol=1e-14)
-
-
-@pytest.mark.parametrize("divergence", DIVERGENCES)
-@pytest.mark.parametrize(("loss", "y"), [("squared_error", 0.3), ("log_loss", 0.6), ("poisson", 1.2), ("huber", 0.25)])
-def test_a_row_of_enormous_weight_brings_its_score_to_its_target(divergence, loss, y):
-    x = np.array([1.0, -0.5, 0.8])
-    start = start_of(divergence, np.random.default_rng(1), 3)
-    model, _, _ = learned(divergence, loss, x, y, [1e12], init=start)
-    assert_allclose(model.predict([x]), [y], rtol=1e-14)
-
-
 @pytest.mark.parametrize("score", [50.0, 300.0, 695.0])
 @pytest.mark.parametrize("y", [0.0, 3.0])
 @pytest.mark.parametrize("h", [1e-300, 1e-100, 1e-6, 1.0, 1e6])

@@ -38,22 +38,6 @@ def test_a_row_that_is_predicted_exactly_changes_nothing(name):
     assert model.cumulative_loss_ < 1e-28 and model.t_ == 1
 
 
-@learners
-def test_averaging_may_be_switched_on_and_off_in_mid_stream(name):
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(60, 5))
-    y = X @ [0.4, 0.1, 0.3, 0.1, 0.1]
-    model, last = constant(name, eta0=0.2), constant(name, eta0=0.2)
-    model.partial_fit(X[:20], y[:20])
-    model.set_params(average=True).partial_fit(X[20:40], y[20:40])
-    last.partial_fit(X[:20], y[:20])
-    coefs = [last.partial_fit(X[i : i + 1], y[i : i + 1]).coef_ for i in range(20, 40)]
-    assert_allclose(model.coef_, np.mean(coefs, axis=0), rtol=1e-12)
-    model.set_params(average=False).partial_fit(X[40:], y[40:])
-    last.partial_fit(X[40:], y[40:])
-    assert_allclose(model.coef_, last.coef_, rtol=1e-12)
-
-
 # --- symmetries -------------------------------------------------------------------------------------------------------
 
 
@@ -116,15 +100,6 @@ def test_scaling_rows_targets_and_rate_together_changes_nothing(name, seed, fact
     assert_allclose(two.coef_, one.coef_, rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["gd", "signed"])
-def test_flipping_a_feature_flips_its_weight(name):
-    rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(100, 4)), rng.normal(size=100)
-    flip = np.array([1, -1, 1, -1])
-    one, two = LEARNERS[name]().partial_fit(X, y), LEARNERS[name]().partial_fit(X * flip, y)
-    assert_allclose(two.coef_, one.coef_ * flip, rtol=1e-11, atol=1e-14)
-
-
 # --- leaving the domain -----------------------------------------------------------------------------------------------
 
 
@@ -147,17 +122,3 @@ def test_an_explicit_step_too_far_is_refused_and_nothing_is_learned(name, reason
     implicit = clone(model).set_params(update="implicit")
     if name != "gd":
         assert np.isfinite(implicit.partial_fit(layout(X), y).coef_).all()
-
-
-def test_explicit_gradient_descent_that_diverges_is_an_error_in_the_end(unchanged):
-    rng = np.random.default_rng(9)
-    X = 10 * rng.normal(size=(3000, 5))
-    y = X.sum(axis=1)
-    model = ImplicitGDRegressor(update="explicit", eta0=0.1, learning_rate="constant")
-    with unchanged(model, r"weights (diverge|overflow)"):
-        model.fit(X, y)
-    model.partial_fit(X[:5], y[:5])
-    with unchanged(model, r"row \d+"):
-        model.partial_fit(X, y)
-    assert model.t_ == 5
-    assert np.abs(clone(model).set_params(update="implicit").partial_fit(X, y).coef_ - 1).max() < 0.1

@@ -11,7 +11,6 @@ from sklearn.utils import get_tags
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, PNormRegressor
 from onlinebregman.constraints import Box, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
-    DIVERGENCES,
     BinaryEntropy,
     Burg,
     PNorm,
@@ -90,15 +89,6 @@ def test_the_named_estimators_are_general_ones(name, parameters):
             assert named.regret_certificate(u, 0.1) == general.regret_certificate(u, 0.1)
 
 
-@pytest.mark.parametrize("divergence", DIVERGENCES)
-def test_names_of_divergences(divergence):
-    X, y = some_rows()
-    named = MirrorDescentRegressor(divergence=divergence, eta0=0.05).partial_fit(X, y)
-    given_one = PNorm(2 * np.log(4)) if divergence == "p_norm" else DIVERGENCES[divergence]()
-    assert named.divergence_ == given_one
-    assert_array_equal(named.coef_, MirrorDescentRegressor(divergence=given_one, eta0=0.05).partial_fit(X, y).coef_)
-
-
 # --- any divergence, loss and step ------------------------------------------------------------------------------------
 
 GEOMETRIES = [SquaredEuclidean(), RelativeEntropy(), SimplexEntropy(1.5), Burg(), BinaryEntropy(), PNorm(3.0)]
@@ -117,37 +107,6 @@ def test_a_row_learned_again_right_away_changes_nothing(divergence, loss, update
         model.partial_fit(X[[i, i, i]], y[[i, i, i]])
         assert_allclose(model.coef_, coef, rtol=1e-9, atol=1e-12)
         assert_allclose(model.intercept_, intercept, rtol=1e-9, atol=1e-12)
-
-
-def test_poisson_and_logistic_regression_find_the_parameters():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 3))
-    u, parameters = np.array([0.5, -0.3, 0.1]), {"average": 2000, "eta0": 0.3}
-    counts = rng.poisson(np.exp(X @ u - 0.2))
-    poisson = MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson", **parameters).partial_fit(
-        X, counts
-    )
-    assert_allclose(np.r_[poisson.coef_, poisson.intercept_], np.r_[u, -0.2], atol=0.05)
-    assert (poisson.predict(X) > 0).all()
-    hits = rng.uniform(size=20_000) < 1 / (1 + np.exp(-X @ u + 0.2))
-    logistic = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", **parameters).partial_fit(
-        X, hits.astype(float)
-    )
-    assert_allclose(np.r_[logistic.coef_, logistic.intercept_], np.r_[u, -0.2], atol=0.1)
-    assert ((logistic.predict(X) > 0) & (logistic.predict(X) < 1)).all()
-
-
-def test_robust_losses_stand_outliers():
-    X, y = some_rows(2000)
-    spoiled = np.where(np.arange(2000) % 10 == 0, 100.0, y)
-    errors = {}
-    for loss in ("squared_error", "absolute_error", "huber", "epsilon_insensitive"):
-        model = MirrorDescentRegressor(
-            divergence="squared_euclidean", loss=loss, eta0=0.1, random_state=0, max_iter=20, tol=None
-        ).fit(X, spoiled)
-        errors[loss] = np.abs(model.predict(X) - y).mean()
-    for loss in ("absolute_error", "huber", "epsilon_insensitive"):
-        assert errors[loss] < 0.5 < 0.1 * errors["squared_error"]
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------
@@ -252,26 +211,6 @@ def test_parameters_that_cannot_be_are_refused(parameters, match, unchanged):
         model.partial_fit(X, y)
     with unchanged(model, match):
         model.fit(X, y)
-
-
-def test_what_shapes_the_weights_is_read_when_learning_starts(unchanged):
-    X, y = some_rows()
-    model = MirrorDescentRegressor(divergence="squared_euclidean", eta0=0.1).partial_fit(X, y)
-    for change in ({"divergence": "burg"}, {"loss": "poisson"}, {"constraint": L2Ball(1e-3)}, {"signed": True}):
-        with unchanged(model.set_params(**change), "mid-stream"):
-            model.partial_fit(X, y)
-    assert model.divergence_ == SquaredEuclidean()
-    model.set_params(divergence="squared_euclidean", loss="huber", signed=False)
-    assert np.linalg.norm(model.fit(X, y).coef_) <= 1e-3 * (1 + 1e-12)
-
-
-def test_the_certificate_is_of_the_weights_that_were_learned():
-    """Signed weights have a certificate for comparators of any sign, even if the parameter has changed."""
-    X, y = some_rows()
-    model = EGRegressor(total=2.0, track_regret=True).partial_fit(X, y)
-    u = np.array([-0.5, 0.2, 0.1, 0.6])
-    bound = model.regret_certificate(u)
-    assert model.set_params(weights="simplex").regret_certificate(u) == bound
 
 
 class OwnBinary(BinaryEntropy):

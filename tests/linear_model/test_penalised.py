@@ -10,18 +10,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import Cosh, Replica, start_of
-from replica import stream as rows_of
 from scipy import sparse
 from scipy.optimize import brentq
 from sklearn.base import clone
-from sklearn.linear_model import SGDRegressor
 
 from onlinebregman import reference
 from onlinebregman._online.start import starting_weights
-from onlinebregman.constraints import Box, L1Ball, L2Ball, UpperBound
+from onlinebregman.constraints import Box, L2Ball, UpperBound
 from onlinebregman.divergences import Divergence, SquaredEuclidean
-from onlinebregman.losses import resolve_loss
-from onlinebregman.penalties import L1, L2, ElasticNet, resolve_penalty
+from onlinebregman.penalties import resolve_penalty
 
 
 def regressor(**parameters):
@@ -41,7 +38,6 @@ PAIRS = [
     if not (signed and divergence in ("burg", "binary_entropy"))
 ] + [("p_norm", False, "l1")]
 pairs = pytest.mark.parametrize(("divergence", "signed", "penalty"), PAIRS, ids=str)
-updates = pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -171,18 +167,6 @@ def test_any_cutting_of_a_stream_gives_the_same_numbers(divergence, signed, pena
     assert_array_equal(cut.predict(X), whole.predict(X))
 
 
-@pytest.mark.parametrize("penalty", NAMES)
-def test_dense_and_sparse_calls_may_alternate(penalty):
-    rng = np.random.default_rng(2)
-    X, y = sparse_rows(rng, 400, 20, 0.1)
-    model = regressor(penalty=penalty, alpha=0.05, l1_ratio=0.5, eta0=0.1)
-    dense, mixed = clone(model).partial_fit(X, y), clone(model)
-    for k in range(0, 400, 8):
-        mixed.partial_fit(X[k : k + 8] if k % 3 else sparse.csr_array(X[k : k + 8]), y[k : k + 8])
-    assert_allclose(mixed.coef_, dense.coef_, rtol=1e-12, atol=1e-14)
-    assert_array_equal(mixed.coef_ == 0, dense.coef_ == 0)
-
-
 def test_the_clock_keeps_its_digits():
     """Thresholds of 0.7 sum to 210 000, so that a weight of 5 could lose its last five digits."""
     rng = np.random.default_rng(12)
@@ -231,66 +215,7 @@ def test_a_call_that_fails_leaves_weights_and_clocks_as_they_were(divergence, si
     assert_array_equal(model.coef_, clone(model).partial_fit(X[:90], y[:90]).coef_)
 
 
-def test_a_row_of_weight_zero_is_no_row_and_other_weights_leave_the_penalty_alone():
-    rng = np.random.default_rng(5)
-    X, y = sparse_rows(rng, 50, 6)
-    model = regressor(penalty="elasticnet", alpha=0.1, learning_rate="constant", eta0=0.1)
-    weights = rng.choice([0.0, 1.0], size=50)
-    some = clone(model).partial_fit(X, y, sample_weight=weights)
-    assert_array_equal(some.coef_, clone(model).partial_fit(X[weights > 0], y[weights > 0]).coef_)
-    twice = clone(model).set_params(init=np.ones(6)).partial_fit(np.zeros((1, 6)), [0.0], sample_weight=[7.0])
-    assert_array_equal(twice.coef_, ElasticNet(0.1).prox(SquaredEuclidean(), np.ones(6), 0.1))
-
-
-def test_the_intercept_is_not_penalised():
-    model = regressor(penalty="l1", alpha=1e3, eta0=0.5).partial_fit(np.ones((500, 2)), np.full(500, 5.0))
-    assert (model.coef_ == 0).all() and model.intercept_ == pytest.approx(5.0)
-
-
 # --- the certificate --------------------------------------------------------------------------------------------------
-
-
-LOSSES = ("squared_error", "huber", "log_loss", "poisson")
-
-
-@pairs
-@updates
-@settings(max_examples=5)
-@given(
-    seed=seeds,
-    loss=st.sampled_from(LOSSES),
-    power=st.sampled_from([0.0, 0.5, 1.0]),
-    alpha=st.floats(-3, 1),
-    constrained=st.booleans(),
-    layout=st.sampled_from([np.asarray, sparse.csr_array]),
-)
-def test_the_certificate_accounts_for_the_penalty(
-    divergence, signed, penalty, update, seed, loss, power, alpha, constrained, layout
-):
-    """sum eta_t h_t (L_t(w_t) - L_t(u)) <= D(u, w_1) - D(u, w_{T+1}) + S + sum eta_t R(u), -sum eta_t R(w_t) in S."""
-    rng = np.random.default_rng(seed)
-    X, y = rows_of(loss, rng, 12, 4, density=0.7)
-    h = rng.choice([0.0, 0.5, 1.0, 3.0], size=12)
-    eta0, R = 0.01 if update == "explicit" else 0.3, resolve_penalty(penalty, 10.0**alpha, 0.5)
-    model = regressor(
-        divergence=divergence, signed=signed, loss=loss, penalty=R, update=update, eta0=eta0, power_t=power,
-        track_regret=True, constraint=UpperBound(0.8) if constrained and divergence != "p_norm" else None,
-    )  # fmt: skip
-    model.partial_fit(layout(X), y, sample_weight=h)
-    learner, D, rates = model._learner, model.divergence_, eta0 / np.cumsum(h > 0).clip(1) ** power
-    candidates = [rng.uniform(0.05, 0.7, size=4), np.full(4, 1e-3), rng.dirichlet(np.ones(4)) * 0.7, model.coef_]
-    for u in candidates[: 3 if signed else 4]:
-        point, left = model._comparator(u), model.weighted_loss_ - losses_of(loss, X, y, rates * h, u)
-        ends = D.divergence(point, learner.origin[0]) - D.divergence(point, learner.position[0])
-        ends -= learner.position[1] ** 2 / 2
-        paid = rates @ (h > 0) * R.value(point)
-        assert_allclose(model.regret_certificate(u), ends + learner.slack + paid, rtol=1e-9, atol=1e-10)
-        size = 1 + abs(ends) + abs(learner.slack) + paid + model.weighted_loss_ + abs(left)
-        assert left <= model.regret_certificate(u) + 1e-11 * size
-
-
-def losses_of(loss, X, y, rates, u):
-    return float(rates @ resolve_loss(loss).value(X @ u, y))
 
 
 @pairs
@@ -381,17 +306,6 @@ def test_penalty_and_constraint_give_their_joint_minimum(divergence, constraint,
             assert objective(v) <= objective(u) + 1e-14
 
 
-def test_other_constraints_take_turns_with_the_penalty():
-    rng = np.random.default_rng(8)
-    X, y = sparse_rows(rng, 200, 6)
-    model = regressor(divergence="burg", constraint=L1Ball(1.0), penalty="l2", alpha=1.0)
-    model.set_params(track_regret=True, fit_intercept=False).partial_fit(X, y)
-    assert model.coef_.sum() <= 1 + 1e-9
-    u = np.array([0.5, 0.2, 0.2, 0.01, 0.01, 0.01])
-    rates = 0.3 / np.sqrt(np.arange(1, 201))
-    assert model.weighted_loss_ - rates @ ((X @ u - y) ** 2 / 2) <= model.regret_certificate(u)
-
-
 class Rough(Divergence):
     """Does not declare that it is separable."""
 
@@ -411,65 +325,4 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
             regressor(**{name: value}).fit(X, y)
 
 
-@pytest.mark.parametrize(("name", "value"), [("penalty", None), ("alpha", 0.2), ("l1_ratio", 0.3), ("penalty", "l1")])
-def test_a_penalty_that_changes_in_mid_stream_is_refused(name, value, unchanged):
-    model = regressor(penalty="elasticnet", alpha=0.1, l1_ratio=0.5, warm_start=True)
-    model.fit(np.eye(3), np.ones(3)).set_params(**{name: value})
-    for method in (model.partial_fit, model.fit):
-        with unchanged(model, "penalty=.* cannot take effect in mid-stream: .* with penalty=ElasticNet"):
-            method(np.eye(3), np.ones(3))
-    model.set_params(penalty="elasticnet", alpha=0.1, l1_ratio=0.5).partial_fit(np.eye(3), np.ones(3))
-    model.set_params(warm_start=False, **{name: value}).fit(np.eye(3), np.ones(3))
-
-
-def test_alpha_without_a_penalty_has_no_effect(learned):
-    X, y = np.eye(3), np.ones(3)
-    plain = regressor(random_state=0).fit(X, y)
-    assert learned(regressor(random_state=0, alpha=3.0, l1_ratio=0.5).fit(X, y)) == learned(plain)
-    none = regressor(random_state=0, penalty="l1", alpha=0.0).fit(X, y)
-    assert_array_equal(none.coef_, plain.coef_)
-
-
 # --- what it is for ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_irrelevant_features_get_no_weight_and_new_rows_are_predicted_better(layout):
-    """495 rare irrelevant features, and 5 relevant ones, with noise of loss 1/2 per row."""
-    rng = np.random.default_rng(9)
-    X = rng.normal(size=(4000, 500)) * (rng.uniform(size=(4000, 500)) < 0.05)
-    X[:, :5] = rng.normal(size=(4000, 5))
-    y = X[:, :5] @ [2.0, -1.5, 1.0, -1.0, 0.5] + rng.normal(size=4000)
-    fit = {"eta0": 0.05, "learning_rate": "constant", "alpha": 0.02}
-    plain, lasso = (regressor(penalty=name, **fit).partial_fit(layout(X), y) for name in (None, "l1"))
-    assert (plain.coef_ != 0).all()
-    assert (lasso.coef_[:5] != 0).all() and (lasso.coef_[5:] == 0).mean() > 0.5
-    assert lasso.cumulative_loss_ - 2000 < 0.4 * (plain.cumulative_loss_ - 2000)
-
-
-def test_beside_scikit_learns_sgd():
-    """SGD shrinks by 1 - eta alpha before its step, this package by 1 / (1 + eta alpha) after it: equal up to eta^2."""
-    rng = np.random.default_rng(10)
-    X, y = rng.normal(size=(500, 4)), rng.normal(size=500)
-    gaps = []
-    for eta in (1e-2, 1e-3):
-        sgd = SGDRegressor(
-            penalty="l2", alpha=0.1, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, tol=None
-        )
-        ours = regressor(
-            penalty="l2", alpha=0.1, learning_rate="constant", eta0=eta, shuffle=False, max_iter=1, update="explicit"
-        )
-        gaps.append(np.abs(sgd.fit(X, y).coef_ - ours.fit(X, y).coef_).max() / np.abs(ours.coef_).max())
-    assert gaps[0] < 5e-3 and gaps[1] < 0.2 * gaps[0]
-
-
-@pytest.mark.parametrize("kind", [L1, L2])
-def test_more_than_two_classes(kind):
-    rng = np.random.default_rng(11)
-    X = rng.normal(size=(900, 20))
-    y = X[:, :3].argmax(axis=1)
-    model = classifier(penalty=kind(0.02), eta0=0.3).partial_fit(X, y, classes=[0, 1, 2])
-    lazy = clone(model).partial_fit(sparse.csr_array(X), y, classes=[0, 1, 2])
-    assert model.coef_.shape == (3, 20) and model.score(X, y) > 0.85
-    assert_allclose(lazy.coef_, model.coef_, rtol=1e-11, atol=1e-13)
-    assert_array_equal(lazy.coef_ == 0, model.coef_ == 0)

@@ -93,60 +93,7 @@ def test_it_is_explicit_mirror_descent_on_the_perceptron_loss():
     assert named.divergence_ == SquaredEuclidean()
 
 
-def test_it_stops_when_it_makes_no_mistakes_any_more():
-    X, y = labelled_rows(np.random.default_rng(2), 100, 3)
-    keep = np.abs(X @ np.linalg.lstsq(X, y, rcond=None)[0]) > 0.3
-    model = PerceptronClassifier(tol=1e-9, random_state=0).fit(X[keep], y[keep])
-    assert model.n_iter_ < 1000 and model.loss_curve_[-1] == 0.0
-    assert model.score(X[keep], y[keep]) == 1.0
-    mistakes = model.n_mistakes_
-    assert_array_equal(model.partial_fit(X[keep], y[keep]).n_mistakes_, mistakes)
-
-
 # --- mistakes and their bound -----------------------------------------------------------------------------------------
-
-
-@settings(max_examples=60)
-@given(
-    seed=seeds,
-    d=st.integers(1, 10),
-    size=st.floats(-3, 3),
-    margin=st.sampled_from([0.01, 0.1, 0.5]),
-    fit_intercept=st.booleans(),
-    eta0=st.sampled_from([1e-3, 1.0, 50.0]),
-    started=st.booleans(),
-    sparse_rows=st.booleans(),
-)
-def test_the_mistake_bound_holds_on_streams_of_any_length(
-    seed, d, size, margin, fit_intercept, eta0, started, sparse_rows
-):
-    rng = np.random.default_rng(seed)
-    X = 10.0**size * rng.normal(size=(80, d))
-    u, b = rng.normal(size=d), float(rng.normal() * 10.0**size) if fit_intercept else 0.0
-    scores = X @ u + b
-    keep = np.abs(scores) >= margin * np.abs(scores).max()
-    X, y = X[keep], np.where(scores[keep] > 0, "up", "down")
-    init = 1e-3 * rng.normal(size=d) if started else None
-    model = PerceptronClassifier(eta0=eta0, fit_intercept=fit_intercept, init=init)
-    rows = sparse.csr_array(X) if sparse_rows else X
-    for _ in range(20):
-        model.partial_fit(rows, y, classes=["down", "up"])
-    mistakes = model.n_mistakes_[0]
-    bound = model.mistake_bound(rows, y, u, b)
-    assert mistakes <= bound
-    assert model.mistake_bound(X.tolist(), y.tolist(), [u], [b]) == pytest.approx(bound)
-    if init is None:  # any length of the comparator gives the same bound
-        assert model.mistake_bound(X, y, 3 * u, 3 * b) == pytest.approx(bound)
-        R2 = (X**2).sum(axis=1).max() + fit_intercept
-        assert bound == pytest.approx((u @ u + b**2) * R2 / np.abs(X @ u + b).min() ** 2)
-
-
-def test_the_bound_is_reached_by_orthogonal_rows():
-    """n orthogonal rows give n mistakes, and (norm(u) / gamma)^2 = n."""
-    X, y = np.eye(9), np.r_[np.ones(5), -np.ones(4)]
-    model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
-    assert model.n_mistakes_[0] == 9
-    assert model.mistake_bound(X, y, coef=y) == pytest.approx(9.0)
 
 
 def test_each_learner_counts_its_own_mistakes():
@@ -198,9 +145,3 @@ def test_the_mistake_bound_is_for_one_rate(unchanged):
     model.set_params(warm_start=True, eta0=0.1).fit(X, y)
     with unchanged(model, r"eta0 was changed from 1 to 0\.1"):
         model.mistake_bound(X, y, [-1.0, 1.0])
-
-
-def test_there_is_a_mistake_bound_in_place_of_a_regret_certificate():
-    model = PerceptronClassifier().partial_fit([[1.0]], [1], classes=[0, 1])
-    for name in ("regret_certificate", "regret_bound_", "weighted_loss_", "predict_proba"):
-        assert not hasattr(model, name)
