@@ -23,7 +23,9 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile
 PIP_PACKAGE = $(PIP_INSTALL) --no-build-isolation --no-deps --no-index
 
-PYTEST = pytest -q -n logical --dist worksteal $(PYTEST_ARGS)
+# A test that takes ten minutes hangs: its process prints where, and ends, and the others go on.
+LIMIT = 600
+PYTEST = pytest -q -n logical --dist worksteal -o faulthandler_timeout=$(LIMIT) -o faulthandler_exit_on_timeout=true $(PYTEST_ARGS)
 
 .PHONY: demo test test-all torture test-lowest sanitize docs clean
 
@@ -41,6 +43,7 @@ test-all: $(VENV)/installed-test $(VENV)/requirements-docs
 	MPLBACKEND=Agg $(BIN)/python -P -m sphinx -q -W -j auto -D plot_gallery=0 -b doctest docs docs/_build/doctest
 	$(BIN)/$(PYTEST) --all
 
+torture: LIMIT = 0
 torture: $(VENV)/installed-test
 	ONLINEBREGMAN_TORTURE_STEPS=100000 $(BIN)/$(PYTEST) --all tests/contracts/test_torture_all.py -k many_steps
 

@@ -1,4 +1,7 @@
-"""Shared code of the tests of onlinebregman.dask: reproducible data, clusters, and the serial run."""
+"""Shared code of the tests of onlinebregman.dask: reproducible data, clusters, and the serial run.
+
+What workers call is here: they can import this module, but not that of a test, and a worker that fails to import dies.
+"""
 
 import contextlib
 import logging
@@ -40,6 +43,14 @@ def data(rows=800, n_chunks=8):
 
     X = da.map_blocks(X_of, chunks=((n,) * n_chunks, (6,)), dtype=float, meta=np.empty((0, 6)))
     return X, da.map_blocks(y_of, chunks=((n,) * n_chunks,), dtype=float, meta=np.empty(0))
+
+
+def fail():
+    raise OSError("the network is down")
+
+
+def kill_this():
+    os._exit(1)
 
 
 class Watched(ImplicitGDRegressor):

@@ -1,7 +1,6 @@
 """DistributedOnline on a cluster of two processes: bitwise the serial results, also after faults, and what is sent."""
 
 import os
-import signal
 
 import dask
 import joblib
@@ -12,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install onlinebregman[dask]")
 
-from dask_data import Accident, Watched, cluster_of, data, serially  # noqa: E402
+from dask_data import Accident, Watched, cluster_of, data, fail, kill_this, serially  # noqa: E402
 
 from onlinebregman import (  # noqa: E402
     ForwardRegressor,
@@ -109,14 +108,6 @@ def test_a_grid_search_over_rates_runs_on_the_cluster(client):
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
-def fail():
-    raise OSError("the network is down")
-
-
-def kill_this():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def test_an_error_that_passes_is_tried_again_and_one_that_stays_names_its_shard(client, tmp_path):
     with dask.annotate(retries=1):
         passing = Watched(Accident(fail, 1, seed=3, once=str(tmp_path / "done")))
@@ -127,7 +118,6 @@ def test_an_error_that_passes_is_tried_again_and_one_that_stays_names_its_shard(
     assert error.value.__notes__ == ["This was shard 3 of 8 (rows 300 to 399), in round 1."]
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs the signals of POSIX")
 def test_a_worker_killed_while_it_learns(tmp_path):
     flag = str(tmp_path / "done")
     with cluster_of(2):
