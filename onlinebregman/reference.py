@@ -365,7 +365,7 @@ class ForwardRegression:
 
 
 class CentredForwardRegression:
-    """y_ + z'(A + nu z z')^-1 b on sums about the means, with a prior in the units of the columns; see `ridge.pyx`."""
+    """y_ + z'(A + nu z z')^-1 b on sums about means, with a prior in the units of the columns; see `forward.pyx`."""
 
     def __init__(self, n: int, n_targets: int, alpha: float, forward: bool = True, gamma: float = 1.0) -> None:
         self.alpha, self.forward, self.gamma, self.d, self.n = alpha, forward, gamma, n, 0.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
+from onlinebregman._kernels.geometries.entropy import BinaryEntropyGeometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse

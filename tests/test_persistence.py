@@ -18,24 +18,16 @@ from onlinebregman._kernels.geometries.adaptive import (
     NormalisedAdaGradGeometry,
     NormalisedGeometry,
 )
-from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
-from onlinebregman._kernels.geometries.burg import BurgGeometry
-from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from onlinebregman._kernels.learners.aioli import AioliLearner
-from onlinebregman._kernels.learners.exponential_family import ExponentialFamilyLearner
 from onlinebregman._kernels.learners.forward import ForwardLearner
-from onlinebregman._kernels.learners.gaussian import DiagonalGaussianLearner, FullGaussianLearner
-from onlinebregman._kernels.learners.gradient_rate import BurgRate, MatrixBurgRate
 from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.linked_mixer import LinkedMixer
 from onlinebregman._kernels.learners.mapping import MapLearner
-from onlinebregman._kernels.learners.matching import MatchingLearner
 from onlinebregman._kernels.learners.mean_mixer import MeanMixer
 from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, OutputsMixer, Unmixed
 from onlinebregman._kernels.learners.mixture import MixtureLearner
@@ -43,8 +35,8 @@ from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.learners.multinomial import MultinomialLearner, ShareLoss
 from onlinebregman._kernels.learners.outliers import OutlierLearner, ScoreQuantile
 from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
-from onlinebregman._kernels.learners.rule import LossRates, OwnRates, PassiveAggressive, PowerLaw, ShiftedPowerLaw
-from onlinebregman._kernels.learners.softmax import SoftmaxLearner
+from onlinebregman._kernels.learners.second_order import MatchingLearner
+from onlinebregman._kernels.learners.softmax import AioliLearner, SoftmaxLearner
 from onlinebregman._kernels.learners.spreads import SpreadLearner
 from onlinebregman._kernels.learners.stack import Stack
 from onlinebregman._kernels.learners.stacked_mixers import CentredMixer, ProbabilityMixer
@@ -84,6 +76,9 @@ from sklearn.base import clone
 import onlinebregman._kernels
 from onlinebregman import LogDetMetricLearner
 from onlinebregman import losses as losses_in_numpy
+from onlinebregman._kernels.geometries import entropy as entropies
+from onlinebregman._kernels.learners import density as densities
+from onlinebregman._kernels.learners import rule as rules
 from onlinebregman.divergences import SquaredEuclidean
 from onlinebregman.kernel_learning._instances import Rows as RowInstances
 from onlinebregman.metric_learning._memory import random_numbers
@@ -240,10 +235,10 @@ def geometries():
     weights, matrix = np.full(4, 0.25), np.eye(3) / 4
     return {
         EuclideanGeometry: EuclideanGeometry(weights, True, 3.0, 2.0),
-        EntropyGeometry: EntropyGeometry(weights, True),
-        SimplexGeometry: SimplexGeometry(weights, False, 3.0, 2.0),
-        BurgGeometry: BurgGeometry(weights),
-        BinaryEntropyGeometry: BinaryEntropyGeometry(weights),
+        entropies.EntropyGeometry: entropies.EntropyGeometry(weights, True),
+        entropies.SimplexGeometry: entropies.SimplexGeometry(weights, False, 3.0, 2.0),
+        entropies.BurgGeometry: entropies.BurgGeometry(weights),
+        entropies.BinaryEntropyGeometry: entropies.BinaryEntropyGeometry(weights),
         PNormGeometry: PNormGeometry(weights, 3.0),
         LogDetGeometry: LogDetGeometry(matrix),
         BlockedLogDetGeometry: BlockedLogDetGeometry(matrix),
@@ -265,15 +260,12 @@ def examples():
     found[MatrixGeometry] = MatrixGeometry(np.eye(2))
     found[MatrixBurgGeometry] = learned_by(MatrixBurgGeometry(np.eye(3) / 4), "gradient").geometry
     found[Learner] = learned_by(EuclideanGeometry(np.ones(4)))
-    found[ShiftedPowerLaw], found[PassiveAggressive] = ShiftedPowerLaw(0.5, 1.0, 3.0), PassiveAggressive(1.0, 2.0, 0.5)
-    found[PowerLaw], found[OwnRates], found[LossRates] = (
-        PowerLaw(0.5, 0.3),
-        OwnRates(Constant(1.0)),
-        LossRates(Constant(1.0)),
-    )
+    several = [rules.PowerLaw(0.5, 0.3), rules.ShiftedPowerLaw(0.5, 1.0, 3.0), rules.PassiveAggressive(1.0, 2.0, 0.5)]
+    for rule in [*several, rules.OwnRates(Constant(1.0)), rules.LossRates(Constant(1.0))]:
+        found[type(rule)] = rule
     for kind, geometry in (
-        (BurgRate, BurgGeometry(np.full(3, 0.2), False, 1.0)),
-        (MatrixBurgRate, MatrixBurgGeometry(np.eye(3) / 4)),
+        (rules.BurgRate, entropies.BurgGeometry(np.full(3, 0.2), False, 1.0)),
+        (rules.MatrixBurgRate, MatrixBurgGeometry(np.eye(3) / 4)),
     ):
         found[kind] = learned_by(geometry, "gradient").limit
     found[SpreadLearner] = SpreadLearner(VonNeumannGeometry(np.eye(3)), SquaredLoss())
@@ -301,14 +293,14 @@ def examples():
     found[MapLearner] = MapLearner(found[ThresholdMap].n_outputs)
     found[MapLearner].map_by(found[ThresholdMap])
     found[MapLearner].learn(np.random.default_rng(0).normal(size=(20, 4)))
-    found[ExponentialFamilyLearner] = ExponentialFamilyLearner(
+    found[densities.ExponentialFamilyLearner] = densities.ExponentialFamilyLearner(
         np.zeros(3), 1.0, "poisson", "Forward", np.ones(3), 1.0, None
     )
-    found[DiagonalGaussianLearner] = DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
-    found[FullGaussianLearner] = FullGaussianLearner(np.zeros(3), 2.0, np.eye(3))
-    for kind in (ExponentialFamilyLearner, DiagonalGaussianLearner, FullGaussianLearner):
+    found[densities.DiagonalGaussianLearner] = densities.DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
+    found[densities.FullGaussianLearner] = densities.FullGaussianLearner(np.zeros(3), 2.0, np.eye(3))
+    for kind in (densities.ExponentialFamilyLearner, densities.DiagonalGaussianLearner, densities.FullGaussianLearner):
         found[kind].learn(np.arange(6.0).reshape(2, 3), None, np.array([1.0, 0.5]))
-    density = DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
+    density = densities.DiagonalGaussianLearner(np.zeros(3), 2.0, np.ones(3))
     found[OutlierLearner] = OutlierLearner([density], ScoreQuantile(0.1))
     found[OutlierLearner].map_by(Standardizer(3, True, clipped=False))
     found[OutlierLearner].learn(np.random.default_rng(0).normal(size=(20, 3)))
@@ -425,7 +417,9 @@ def test_compiled_objects_are_rebuilt_by_their_constructors(cls, state):
         assert made.coef().tobytes() == cls(*arguments).coef().tobytes()
 
 
-@pytest.mark.parametrize("cls", [ForwardLearner, SoftmaxLearner, FullGaussianLearner, ExponentialFamilyLearner])
+@pytest.mark.parametrize(
+    "cls", [ForwardLearner, SoftmaxLearner, densities.FullGaussianLearner, densities.ExponentialFamilyLearner]
+)
 def test_numbers_of_another_size_are_refused(cls):
     """The arrays of a damaged file may be of any length."""
     kind, (*arguments, state) = examples()[cls].__reduce__()

@@ -12,9 +12,7 @@ import onlinebregman._kernels.losses.loss as compiled
 
 from .. import losses
 from .._kernels.geometries.adaptive import AdaGradGeometry, DiagonalNewtonGeometry, NormalisedAdaGradGeometry
-from .._kernels.geometries.binary_entropy import BinaryEntropyGeometry
-from .._kernels.geometries.burg import BurgGeometry
-from .._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from .._kernels.geometries.entropy import BinaryEntropyGeometry, BurgGeometry, EntropyGeometry, SimplexGeometry
 from .._kernels.geometries.euclidean import EuclideanGeometry
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.geometries.numpy_geometry import NumPyGeometry

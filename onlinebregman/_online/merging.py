@@ -27,8 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._kernels.geometries.adaptive import AdaGradGeometry, AdaptiveGeometry, NormalisedGeometry
 from .._kernels.geometries.geometry import Geometry
-from .._kernels.learners.gradient_rate import GradientRate
 from .._kernels.learners.learner import Learner
+from .._kernels.learners.rule import GradientRate
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .parameters import OF_FIT, same

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve, cholesky
 
-from .._kernels.learners.gaussian import DiagonalGaussianLearner, FullGaussianLearner
+from .._kernels.learners.density import DiagonalGaussianLearner, FullGaussianLearner
 from .._online.validation import check_symmetric
 from ..divergences import Divergence, LogDet, Scaled, Stacked
 

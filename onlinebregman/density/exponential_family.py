@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from .._kernels.learners.density import DensityLearner
-from .._kernels.learners.exponential_family import ExponentialFamilyLearner
+from .._kernels.learners.density import DensityLearner, ExponentialFamilyLearner
 from .._online.estimator import Examples
 from .._online.merging import total
 from .._online.validation import check_draws, check_finite, check_learned, dense, read_only

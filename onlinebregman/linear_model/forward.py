@@ -15,7 +15,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from .._kernels.learners.forward import ForwardLearner
-from .._kernels.learners.matching import MatchingLearner
+from .._kernels.learners.second_order import MatchingLearner
 from .._kernels.rows.standardizer import Standardizer
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples

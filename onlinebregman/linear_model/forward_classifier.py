@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_expit, log_softmax
 from sklearn.utils import Tags
 
-from .._kernels.learners.aioli import AioliLearner
 from .._kernels.learners.multi_learner import MultiLearner
-from .._kernels.learners.softmax import SoftmaxLearner
+from .._kernels.learners.softmax import AioliLearner, SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
 from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState

@@ -10,17 +10,15 @@ import pytest
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
-from onlinebregman._kernels.learners.aioli import AioliLearner
-from onlinebregman._kernels.learners.exponential_family import ExponentialFamilyLearner
+from onlinebregman._kernels.learners.density import ExponentialFamilyLearner, FullGaussianLearner
 from onlinebregman._kernels.learners.forward import ForwardLearner
-from onlinebregman._kernels.learners.gaussian import FullGaussianLearner
 from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.mean_mixer import MeanMixer
 from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, Unmixed
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
-from onlinebregman._kernels.learners.softmax import SoftmaxLearner
+from onlinebregman._kernels.learners.softmax import AioliLearner, SoftmaxLearner
 from onlinebregman._kernels.learners.stack import Stack
 from onlinebregman._kernels.learners.stacked_mixers import CentredMixer, ProbabilityMixer
 from onlinebregman._kernels.losses.loss import SquaredLoss

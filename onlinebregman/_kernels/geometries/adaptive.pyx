@@ -23,10 +23,9 @@ from libc.math cimport INFINITY, fabs, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.ops.adaptive cimport (
-    OB_UNSEEN, ob_adapt, ob_adapt_normalised, ob_adapt_second_order, ob_normalised_dot, ob_rescale_row,
-    ob_update_largest
+    OB_UNSEEN, ob_adapt, ob_adapt_normalised, ob_adapt_second_order, ob_flow, ob_normalised_dot, ob_reciprocal,
+    ob_rescale_row, ob_shrink, ob_update_largest
 )
-from onlinebregman._kernels.ops.adaptive_penalty cimport ob_flow, ob_reciprocal, ob_shrink
 from onlinebregman._kernels.ops.exp cimport ob_exp1
 from onlinebregman._kernels.ops.fields import aligned, average_of, vector_of
 from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter, ob_sparse_axpy

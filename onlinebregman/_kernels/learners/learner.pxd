@@ -3,8 +3,7 @@ cimport cython
 from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Savepoint
 from onlinebregman._kernels.learners.descent cimport Descent
-from onlinebregman._kernels.learners.gradient_rate cimport GradientRate, RateState
-from onlinebregman._kernels.learners.rule cimport Rule
+from onlinebregman._kernels.learners.rule cimport GradientRate, RateState, Rule
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport RunState, Settings
 from onlinebregman._kernels.losses.loss cimport Loss

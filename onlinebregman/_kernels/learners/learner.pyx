@@ -15,9 +15,8 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, ope
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of, score_rows_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.descent cimport Descent, descend, is_descent
-from onlinebregman._kernels.learners.gradient_rate cimport GradientRate, gradient_rate
+from onlinebregman._kernels.learners.rule cimport GradientRate, PowerLaw, gradient_rate, rule_of
 from onlinebregman._kernels.learners.mirror_step cimport mirror_step
-from onlinebregman._kernels.learners.rule cimport PowerLaw, rule_of
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle

@@ -24,3 +24,7 @@ cdef extern from "ops/adaptive.h":
                       const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
     void ob_tiny_settle(const double* bet, const double* x, double* pull, double* squares, double* largest,
                         double* wealth, double s, double counted, double played, Py_ssize_t n) noexcept nogil
+    double ob_reciprocal(double g, double r, int prior) noexcept nogil
+    double ob_flow(double w, double t, double l1, double l2) noexcept nogil
+    void ob_shrink(double* w, const double* g, const double* r, int prior, const double* t, double l1, double l2,
+                   Py_ssize_t n) noexcept nogil

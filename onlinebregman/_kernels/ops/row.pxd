@@ -20,3 +20,5 @@ cdef extern from "ops/row.h":
                  double* dots) noexcept nogil
     void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
                   Py_ssize_t n) noexcept nogil
+    bint ob_gather_column(double* x, Py_ssize_t stride, const char* at, Py_ssize_t step, char kind,
+                          Py_ssize_t n) noexcept nogil

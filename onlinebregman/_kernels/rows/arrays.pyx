@@ -16,7 +16,7 @@ from numpy cimport (
     ndarray, npy_intp,
 )
 
-from onlinebregman._kernels.ops.columns cimport ob_gather_column
+from onlinebregman._kernels.ops.row cimport ob_gather_column
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_nonfinite
 
 cdef enum:

@@ -9,7 +9,7 @@ import numpy as np
 cimport cython
 from libc.math cimport sqrt
 
-from onlinebregman._kernels.ops.fourier cimport ob_cosines
+from onlinebregman._kernels.ops.exp cimport ob_cosines
 from onlinebregman._kernels.ops.row cimport ob_dot4, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row

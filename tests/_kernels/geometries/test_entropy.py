@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from onlinebregman._kernels.geometries.burg import BurgGeometry
-from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
+from onlinebregman._kernels.geometries.entropy import BurgGeometry, EntropyGeometry, SimplexGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from raw import MirrorDescentRegressor

@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from onlinebregman._kernels.geometries.burg import BurgGeometry
+from onlinebregman._kernels.geometries.entropy import BurgGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.geometries.binary_entropy import BinaryEntropyGeometry
-from onlinebregman._kernels.geometries.burg import BurgGeometry
-from onlinebregman._kernels.geometries.entropy import EntropyGeometry, SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
 from scipy import sparse
 
+from onlinebregman._kernels.geometries import entropy as entropies
 from onlinebregman.schedules import Constant, InverseScaling
 
 GEOMETRIES = {
@@ -23,11 +21,11 @@ GEOMETRIES = {
     "euclidean, signed": lambda d: EuclideanGeometry(np.full(2 * d, 0.5), True),
     "euclidean, clipped": lambda d: EuclideanGeometry(np.zeros(d), upper=0.05),
     "euclidean, ball": lambda d: EuclideanGeometry(np.zeros(d), radius=0.1),
-    "relative entropy": lambda d: EntropyGeometry(np.full(d, 1.0 / d)),
-    "simplex": lambda d: SimplexGeometry(np.full(d, 1.0 / d)),
-    "simplex, signed": lambda d: SimplexGeometry(np.full(2 * d, 0.5 / d), True),
-    "burg": lambda d: BurgGeometry(np.full(d, 1.0 / d)),
-    "binary entropy": lambda d: BinaryEntropyGeometry(np.full(d, 0.5)),
+    "relative entropy": lambda d: entropies.EntropyGeometry(np.full(d, 1.0 / d)),
+    "simplex": lambda d: entropies.SimplexGeometry(np.full(d, 1.0 / d)),
+    "simplex, signed": lambda d: entropies.SimplexGeometry(np.full(2 * d, 0.5 / d), True),
+    "burg": lambda d: entropies.BurgGeometry(np.full(d, 1.0 / d)),
+    "binary entropy": lambda d: entropies.BinaryEntropyGeometry(np.full(d, 0.5)),
     "p-norm": lambda d: PNormGeometry(np.zeros(d), 3.0),
 }
 D = 60

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.geometries.burg import BurgGeometry
-from onlinebregman._kernels.geometries.entropy import SimplexGeometry
+from onlinebregman._kernels.geometries.entropy import BurgGeometry, SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
