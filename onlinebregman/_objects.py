@@ -40,7 +40,8 @@ class ParametricObject(metaclass=_Freezing):
         return dict(vars(self))
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update({name: _read_only(value) for name, value in state.items()})
+        arrays = {name: _read_only(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+        vars(self).update({**state, **arrays})
         object.__setattr__(self, "_frozen", True)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -85,9 +86,9 @@ class ForDivergences(ParametricObject):
         return getattr(divergence, method)(*arguments)
 
 
-def _read_only(value: Any) -> Any:
-    """The value; of an array that could be written to, a copy that cannot."""
-    if not isinstance(value, np.ndarray) or not value.flags.writeable:
+def _read_only(value: np.ndarray) -> np.ndarray:
+    """The array; if it could be written to, a copy that cannot."""
+    if not value.flags.writeable:
         return value
     value = value.copy()
     value.flags.writeable = False

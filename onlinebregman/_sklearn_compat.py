@@ -93,8 +93,11 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
 
 
 def validate_parameters(estimator) -> None:
-    """Check the constructor parameters; `fit_context` does it for `fit`, and for `partial_fit` only the first time."""
-    estimator._validate_params()
+    """Check the constructor parameters that are not the very defaults; scikit-learn does it for `fit`."""
+    defaults, own = type(estimator).__init__.__kwdefaults__ or {}, estimator.get_params(deep=False)
+    given = {name: value for name, value in own.items() if name not in defaults or value is not defaults[name]}
+    name = type(estimator).__name__
+    _param_validation.validate_parameter_constraints(estimator._parameter_constraints, given, caller_name=name)
 
 
 def all_or_nothing(*estimators, copied: Iterable = ()) -> Transaction:

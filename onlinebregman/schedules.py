@@ -242,8 +242,8 @@ class Constant(Schedule):
     """
 
     def __init__(self, eta0: float = 0.1) -> None:
-        self.eta0: float = check_parameter(eta0, "eta0", positive=True)
-        super().__init__(self.eta0, 0.0)
+        self.eta0 = self.scale = check_parameter(eta0, "eta0", positive=True)
+        self.power = 0.0
 
 
 class InverseScaling(Schedule):
@@ -268,9 +268,8 @@ class InverseScaling(Schedule):
     """
 
     def __init__(self, eta0: float = 0.1, power_t: float = 0.5) -> None:
-        self.eta0: float = check_parameter(eta0, "eta0", positive=True)
-        self.power_t: float = check_parameter(power_t, "power_t", positive=False)
-        super().__init__(self.eta0, self.power_t)
+        self.eta0 = self.scale = check_parameter(eta0, "eta0", positive=True)
+        self.power_t = self.power = check_parameter(power_t, "power_t", positive=False)
 
 
 class StronglyConvex(Schedule):

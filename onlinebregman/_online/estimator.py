@@ -18,6 +18,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, NamedTuple, NoReturn, Self
 
@@ -290,10 +291,13 @@ class LifeCycleMixin(ParametersMixin):
         """
         refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, row, data)
+            self._refuse_row(data, *refused)
         return None
+
+    def _refuse_row(self, data, reason: str, row: int) -> None:
+        """Raise the error for a row that the learner refused: that it is not finite, or `_refuse`."""
+        check_finite(data.X, allow_nan=self._allow_nan)
+        self._refuse(reason, row, data)
 
     def _refuse(self, reason: str, row: int, data) -> None:
         """Raise the error for a row that the learner refused, with a remedy."""
@@ -309,9 +313,9 @@ class LifeCycleMixin(ParametersMixin):
 
     def _orders(self, n: int, rows: np.ndarray | None = None) -> Iterator[np.ndarray | None]:
         """The order in which each epoch of `fit` learns n examples, or those of these numbers; None: as they come."""
-        rng = check_random_state(self.random_state) if self._shuffles() else None
-        while True:
-            yield rows if rng is None else rng.permutation(n if rows is None else rows)
+        if not self._shuffles():
+            return repeat(rows)
+        return map(check_random_state(self.random_state).permutation, repeat(n if rows is None else rows))
 
 
 class CountsLossMixin(LifeCycleMixin):
@@ -416,6 +420,7 @@ class EpochEstimator(OnlineEstimator):
     n_iter_no_change: int
     verbose: int
     _warm_start = by_parameter("warm_start")
+    _learned_penalty: Any = None  # of the weights, which `tol` takes into account
     validation_fraction: float
 
     def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
@@ -456,7 +461,8 @@ class EpochEstimator(OnlineEstimator):
             if self.verbose:
                 print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
             if held_out is None:
-                loss = loss if self.tol is None else self._objective(loss)
+                if self.tol is not None and self._learned_penalty is not None:
+                    loss = self._objective(loss)
             else:
                 loss = -scores[-1]
                 if self._early_stopping == "best" and loss < best:
@@ -478,8 +484,8 @@ class EpochEstimator(OnlineEstimator):
             )
 
     def _objective(self, loss: float) -> float:
-        """What `tol` compares, for the mean loss of an epoch that has just ended."""
-        return loss
+        """What `tol` compares under a penalty, for the mean loss of an epoch that has just ended."""
+        raise NotImplementedError
 
     def _tolerance(self, data) -> float | None:
         """`tol` in the units of the loss."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from ..constraints import Constraint
 from ..divergences import Divergence
 from ..losses import Loss, SquaredLoss
 from ..penalties import Penalty
-from ..schedules import Schedule, resolve_schedule
+from ..schedules import Constant, Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
 from .estimator import CountsLossMixin, Examples
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .parameters import by_parameter, same
 from .regret import Certificate
 from .start import starting_weights
+from .theory import TheoryRate
 from .validation import Overflow, too_large
 
 # The parameters that bounds take to be constant, as far as an estimator has them
@@ -32,16 +33,38 @@ _CONSTANT = frozenset(
 )
 
 
+class Spec(NamedTuple):
+    """What a run is made of, by the parameters when it starts and by what the class of the estimator fixes."""
+
+    divergence: Divergence
+    loss: Loss = SquaredLoss()
+    penalty: Penalty | None = None  # whose proximal step follows each step
+    constraint: Constraint | None = None  # that weights are projected onto after each step
+    signed: bool = False  # whether w+ and w- are learned, with w = w+ - w-
+    init: np.ndarray | None = None  # the weights to start from, of linear models; None for those of the divergence
+    source: str = "init"  # the parameter that gives `init`
+    coef: np.ndarray | None = None  # of each learner, in place of `init`
+    intercepts: tuple[float, ...] = ()
+
+    def start(self, number: int) -> tuple[np.ndarray | None, float]:
+        """The weights, None for those of the divergence, and the intercept that a learner starts from."""
+        init = self.init if self.coef is None else self.coef[number]
+        return init, self.intercepts[number] if self.intercepts else 0.0
+
+
 class MirrorMixin(CountsLossMixin):
     """Connects an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass defines the divergence (`_mirror_map`) and the names of the parameters that can change between calls
+    A subclass defines what a run is made of (`_specify`) and the names of the parameters that can change between calls
     (`_read_at_each_call`); the others determine the weights and are read when learning starts.
     """
 
     # Attributes of the estimators that inherit from this class
     init: Any
-    _start: Any  # of linear models: the parameters that are read when learning starts
+    _spec: Spec
+    _divergence: Any = property(attrgetter("_spec.divergence"))
+    _learned_loss: Any = property(attrgetter("_spec.loss"))
+    _learned_penalty: Any = property(attrgetter("_spec.penalty"))
     learning_rate: Any
     eta0: float
     get_params: Any
@@ -52,31 +75,20 @@ class MirrorMixin(CountsLossMixin):
     _average: Any = False
     _track_regret: Any = False
     _intercept_scaling: float = 1.0
-    _signed = False  # whether w+ and w- are learned, with w = w+ - w-
+    _loss_parameter: Any = "squared_error"
+    _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
     _learned_under: dict[str, Any]  # the values of `_CONSTANT` when the run began
 
-    def _mirror_map(self, n_features: int | None) -> Divergence:
-        """The divergence for a number of features; None before they are known."""
+    def _specify(self, n_features: int | None) -> Spec:
+        """What a run is made of, for a number of features; None before they are known."""
         raise NotImplementedError
-
-    def _constraint(self) -> Constraint | None:
-        """The constraint that weights are projected onto after each step."""
-        return None
-
-    def _penalty(self) -> Penalty | None:
-        """The penalty whose proximal step follows each step."""
-        return None
-
-    def _loss(self) -> Loss:
-        """The loss that is minimised."""
-        return SquaredLoss()
 
     @property
     def divergence_(self) -> Divergence:
         """The divergence of this estimator; for signed weights that of (w+, w-)."""
         if self.__sklearn_is_fitted__():  # the one that learning started with; the parameters may have changed since
             return self._divergence
-        return self._mirror_map(None)
+        return self._specify(None).divergence
 
     @property
     def weighted_loss_(self) -> Any:
@@ -85,30 +97,29 @@ class MirrorMixin(CountsLossMixin):
             raise AttributeError(f"{type(self).__name__} tracks no regret")
         return self._fitted_learner().weighted_loss
 
-    def _make_learner(self, start) -> Learner:
+    def _make_learner(self, start: Any, spec: Spec | None = None) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""
-        self._divergence = self._mirror_map(int(start) if isinstance(start, Integral) else None)
-        self._learned_loss, self._learned_penalty = self._loss(), self._penalty()
-        return self._learner_type(self._make_geometry(start), make_loss(self._learned_loss.parts[0]))
+        self._spec = self._specify(None) if spec is None else spec
+        return self._learner_type(self._make_geometry(start), make_loss(self._spec.loss.parts[0]))
 
     def _make_geometry(self, start: Any) -> Geometry:
         """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""
-        weights = starting_weights(self._divergence, self._start.init, start, self._signed, self._start.name)
-        constraint, penalty = self._constraint(), self._learned_penalty
+        divergence, loss, penalty, constraint, signed, init, source, *_ = self._spec
+        weights = starting_weights(divergence, init, start, signed, source)
         if constraint is not None:
-            weights = constraint.project(self._divergence, weights)
-        if penalty is not None and not self._divergence.adaptive:
-            penalty.prox(self._divergence, weights, 1.0)  # raises an error now if there is no such proximal step
-        return make_geometry(self._divergence, weights, self._signed, constraint, penalty, self._learned_loss)
+            weights = constraint.project(divergence, weights)
+        if penalty is not None and not divergence.adaptive:
+            penalty.prox(divergence, weights, 1.0)  # raises an error now if there is no such proximal step
+        return make_geometry(divergence, weights, signed, constraint, penalty, loss)
 
-    def _configure(self) -> None:
+    def _configure(self, schedule: Schedule | None = None) -> None:
         if self._learner.t == 0:  # a run begins
             self._learned_under, self._unbounded = self._constants(), None
         else:
             self._unbounded = self._why_unbounded()
         self._learner.configure(
             update=self._update,
-            schedule=self._schedule(),
+            schedule=self._schedule() if schedule is None else schedule,
             fit_intercept=self._fit_intercept,
             average=self._average,
             track_regret=self._track_regret,
@@ -197,11 +208,20 @@ class MirrorMixin(CountsLossMixin):
     def _schedule(self) -> Schedule:
         """The learning rates."""
         learning_rate, eta0 = self._rate()
-        return resolve_schedule(learning_rate, eta0, self._power_t, self._strength())
+        if learning_rate == "theory":
+            return self._theory().schedule
+        if learning_rate == "adaptive":
+            return Constant(eta0 / self._slowdown)
+        strength = self._strength() if learning_rate == "optimal" else None
+        return resolve_schedule(learning_rate, eta0, self._power_t, strength)
 
-    def _strength(self) -> float | None:
-        """The strength of the penalty, for learning_rate="optimal"; None for estimators without these rates."""
-        return None
+    def _theory(self, rows: int = 0) -> TheoryRate:
+        """The rate for the present parameters, and its guarantee for a number of rows."""
+        raise NotImplementedError
+
+    def _strength(self) -> float:
+        """The strength of the penalty, for learning_rate="optimal"."""
+        raise NotImplementedError
 
     def _rate(self) -> tuple[Any, float]:
         """The schedule's name or object, and its initial rate, from the parameters `learning_rate` and `eta0`."""
@@ -222,9 +242,12 @@ class MirrorMixin(CountsLossMixin):
         total = n if weights is None else weights.sum()
         if total == 0:
             return 0.0
-        before = self._learner.cumulative_loss
-        super()._learn(data, order, scores=scores)
-        return (self._learner.cumulative_loss - before) / total
+        learner = self._learner
+        before = learner.cumulative_loss
+        refused = learner.learn(data.X, data.y, data.weights, order, scores)
+        if refused is not None:
+            self._refuse_row(data, *refused)
+        return (learner.cumulative_loss - before) / total
 
     def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:
         """Raise the error for a row, called `name` in the message, that the learner refused, with a remedy."""

@@ -71,7 +71,7 @@ class GrowsFeatures(LifeCycleMixin):
         twin._configure()
         vars(self).update(changed)
         self._unbounded = "Bounds are for a run with the same features, but some were added; call fit with all of them."
-        self._take_from(twin, _Wider(self._learner.n_features, m, vars(self).get("_divergence")))
+        self._take_from(twin, _Wider(self._learner.n_features, m, getattr(self, "_divergence", None)))
         self._configure()
 
     def _take_from(self, twin: Any, wider: _Wider) -> None:

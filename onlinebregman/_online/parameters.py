@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from .._sklearn_compat import Interval, StrOptions
+from .._sklearn_compat import Interval, StrOptions, validate_parameters
 from .docs import DocumentedMixin
 
 # How `fit` goes through the rows: read by each `fit`, and by no other call
@@ -53,6 +53,8 @@ class ParametersMixin(DocumentedMixin):
             if hasattr(cls, "_read_at_each_call"):
                 cls._read_at_each_call = sum((base.get("_read_at_each_call", ()) for base in bases), ())
 
+    _validate_params = validate_parameters
+
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
@@ -79,7 +81,10 @@ class ParametersMixin(DocumentedMixin):
         return {name: getattr(self, name) for name in names if name not in changing}
 
     def _keep_parameters(self) -> None:
-        self._started_with = {name: _kept(value) for name, value in self._read_at_start().items()}
+        self._started_with = {  # with copies of what may change in place: components and what holds them
+            name: clone(now, safe=False) if isinstance(now, list | tuple | dict) or hasattr(now, "get_params") else now
+            for name, now in self._read_at_start().items()
+        }
 
     def _check_kept(self) -> None:
         """ValueError if a parameter has changed that is only read when learning starts."""
@@ -91,11 +96,6 @@ class ParametersMixin(DocumentedMixin):
                     f"with {name}={before[name]!r}. Set it back, or learn anew by "
                     f"fit{' with warm_start=False' * bool(self._warm_start)}."
                 )
-
-
-def _kept(value: Any) -> Any:
-    """The value of a parameter, with copies of what may change in place: components and what holds them."""
-    return clone(value, safe=False) if isinstance(value, list | tuple | dict) or hasattr(value, "get_params") else value
 
 
 def same(now: Any, before: Any) -> bool:

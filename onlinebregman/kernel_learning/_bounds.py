@@ -10,7 +10,6 @@ from .._online.comparators import Comparators
 from .._online.mirror import MirrorMixin
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_learned, check_symmetric
-from ..schedules import Constant, Schedule
 
 
 class LossBoundsMixin(MirrorMixin):
@@ -185,14 +184,9 @@ class LossBoundsMixin(MirrorMixin):
         """Whether the rate is divided by the square of the spread."""
         return self.scale_eta and self.learning_rate != "theory"
 
-    def _schedule(self) -> Schedule:
-        if self.learning_rate != "theory":
-            return super()._schedule()
+    def _theory(self, rows: int = 0) -> TheoryRate:
         if self.init is not None:
             raise ValueError("learning_rate='theory' requires init=None.")
-        return Constant(self._theory().eta0)
-
-    def _theory(self) -> TheoryRate:
         return theory_rate(
             self.divergence_,
             self._learned_loss,

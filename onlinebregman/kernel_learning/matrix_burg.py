@@ -13,7 +13,7 @@ from .._online.comparators import Comparators
 from .._online.estimator import Call, EpochEstimator, Examples
 from .._online.examples import LearnsTargets
 from .._online.factors import factor
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.parameters import by_parameter
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
@@ -147,8 +147,8 @@ class MatrixBurgRegressor(MirrorMixin, KernelTransformer, LearnsTargets, EpochEs
     ) -> None:
         self._set_arguments(locals())
 
-    def _mirror_map(self, n_features: int | None) -> LogDet:
-        return LogDet()
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(LogDet())
 
     def _make_geometry(self, init: np.ndarray) -> MatrixBurgGeometry:
         return MatrixBurgGeometry(init)

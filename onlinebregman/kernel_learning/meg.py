@@ -13,7 +13,7 @@ from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, EpochEstimator
 from .._online.examples import LearnsTargets
 from .._online.merging import total
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.parameters import by_parameter
 from .._online.regret import Certificate
 from .._online.threads import few_threads
@@ -21,6 +21,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
+from ..losses import resolve_loss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import Instances, KernelLearner
 from ._bounds import LossBoundsMixin
@@ -58,10 +59,9 @@ class VonNeumannMirrorMixin(MirrorMixin):
 
     _certificate_type = _LogCertificate
     _trace: float | None
-    _divergence: VonNeumann
 
-    def _mirror_map(self, n_features: int | None) -> VonNeumann:
-        return VonNeumann(trace=self._trace)
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(VonNeumann(trace=self._trace), resolve_loss(self._loss_parameter))
 
     def _make_geometry(self, prior: np.ndarray) -> VonNeumannGeometry:
         return VonNeumannGeometry(VonNeumann().mirror(prior), self._divergence.trace)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,28 +23,11 @@ from .._online.start import check_start
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
-from ..constraints import Constraint
-from ..schedules import LEARNING_RATES, Constant, LearningRate, Schedule
+from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._row_map import MapsRows
 
 Update = Literal["implicit", "explicit", "importance"]
 _SLOWDOWN, _LOWEST_RATE = 5.0, 1e-6  # of learning_rate="adaptive", as in scikit-learn
-
-
-class _StartingPoint(NamedTuple):
-    """Values of the parameters that are only read when learning starts."""
-
-    signed: bool
-    init: np.ndarray | None
-    constraint: Constraint | None
-    name: str = "init"  # of the parameter that gives `init`
-    coef: np.ndarray | None = None  # of each learner, in place of `init`
-    intercepts: tuple[float, ...] = ()
-
-    def of(self, number: int) -> tuple[np.ndarray | None, float]:
-        """The weights, None for those of the divergence, and the intercept that a learner starts from."""
-        init = self.init if self.coef is None else self.coef[number]
-        return init, self.intercepts[number] if self.intercepts else 0.0
 
 
 class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
@@ -126,13 +109,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
     _joint = False  # whether several learners have one joint loss
     _given_start = False  # whether learning started from given weights or intercepts
-    _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
-
-    def _schedule(self) -> Schedule:
-        learning_rate, eta0 = self._rate()
-        if learning_rate == "theory":
-            return self._theory().schedule
-        return Constant(eta0 / self._slowdown) if learning_rate == "adaptive" else super()._schedule()
+    _sorted = False  # whether predictions are several quantiles, in ascending order
 
     def _lower_rate(self) -> bool:
         if self._rate()[0] != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
@@ -143,45 +120,34 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _objective(self, loss: float) -> float:
         """The mean loss, summed over outputs as it is, plus the penalty of the weights after the epoch."""
-        penalty = self._learned_penalty
-        if penalty is None:
-            return loss
         with np.errstate(over="ignore", under="ignore"):  # of squares of weights
-            return loss + sum(penalty.value(part.position[0]) for part in _parts(self._learner))
+            return loss + sum(self._learned_penalty.value(part.position[0]) for part in _parts(self._learner))
 
     def _upper_bound(self) -> float:
         """A bound on all weights, infinite if there is none."""
-        constraint = self._start.constraint
+        constraint = self._spec.constraint
         return np.inf if constraint is None else float(np.max(constraint.upper))
 
     def _theory(self, rows: int = 0) -> TheoryRate:
-        """The rate for the present parameters, and its guarantee for a number of rows."""
-        data_bounds = self.data_bounds or {}
-        if self._start.init is not None and "divergence" not in data_bounds:
-            raise ValueError(f"learning_rate='theory' requires {self._start.name}=None, or data_bounds['divergence'].")
-        if any(self._start.intercepts):
+        data_bounds, spec = self.data_bounds or {}, self._spec
+        if spec.init is not None and "divergence" not in data_bounds:
+            raise ValueError(f"learning_rate='theory' requires {spec.source}=None, or data_bounds['divergence'].")
+        if any(spec.intercepts):
             raise ValueError("learning_rate='theory' requires intercept_init=None: its bounds start at 0.")
         if self._update == "gradient":
             raise ValueError("update='gradient' has a rate and a bound of its own (loss_bound); use a schedule.")
-        run = (self._divergence, self._learned_loss, self._update)
+        run = (spec.divergence, spec.loss, self._update)
         run_options: dict[str, Any] = {
-            "signed": self._start.signed,
+            "signed": spec.signed,
             "fit_intercept": self._fit_intercept,
             "largest_weight": self._learner.largest_weight,
             "rows": rows,
         }
-        if self._learned_penalty is None:
+        if spec.penalty is None:
             return theory_rate(*run, data_bounds, self._n_weights, upper=self._upper_bound(), **run_options)
-        _, init, constraint, *_ = self._start
-        contains_zero = constraint is None or constraint.contains(np.zeros(self._n_weights))
-        return penalised_rate(
-            *run,
-            self._learned_penalty,
-            data_bounds,
-            self._n_weights,
-            around_zero=init is None and contains_zero,
-            **run_options,
-        )
+        contains_zero = spec.constraint is None or spec.constraint.contains(np.zeros(self._n_weights))
+        run_options["around_zero"] = spec.init is None and contains_zero
+        return penalised_rate(*run, spec.penalty, data_bounds, self._n_weights, **run_options)
 
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
         """The number of learners for the outputs, and what they form together; None: there is only one."""
@@ -189,17 +155,19 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
         """A new learner, or one for each output, which start from the rows of `coef`, if given, instead of `init`."""
-        (n, kind), constraint = self._outputs(data), self._constraint()
-        if coef is None:
-            init = None if self._init is None else np.array(self._init, dtype=np.float64)
-            start = _StartingPoint(self._signed, init, constraint)
-        else:
-            rows = check_start(coef, "coef_init", (n, n_weights))
-            start = _StartingPoint(self._signed, None, constraint, "coef_init", rows)
-        learners = []
+        n, kind = self._outputs(data)
+        given: dict[str, Any] = {}
+        if coef is not None:
+            given = {"source": "coef_init", "coef": check_start(coef, "coef_init", (n, n_weights))}
+        elif self._init is not None:
+            given = {"init": np.array(self._init, dtype=np.float64)}
+        spec = self._specify(n_weights)._replace(**given)
+        losses, learners = spec.loss.parts, []
+        self._sorted = len(losses) > 1
         for number in range(n):
-            self._start = start._replace(init=start.of(number)[0])
-            learners.append(self._make_learner(n_weights))
+            init, loss = spec.start(number)[0], losses[number % len(losses)]
+            learners.append(self._make_learner(n_weights, spec._replace(init=init, loss=loss)))
+        self._spec = spec._replace(init=init)
         return learners[0] if kind is None else kind(learners)
 
     @read_only
@@ -253,7 +221,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
             values = check_start(intercept, self._intercept_init, (len(parts),)).tolist()
             for part, value in zip(parts, values, strict=True):
                 part.begin_at(value)
-            self._start = self._start._replace(intercepts=tuple(values))
+            self._spec = self._spec._replace(intercepts=tuple(values))
 
     @property
     def _adapts(self) -> bool:
@@ -291,7 +259,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _untrained(self, **start: Any) -> Self:
         """It begins at the same `coef_init` and `intercept_init`."""
-        return super()._untrained(coef=self._start.coef, intercept=self._start.intercepts or None, **start)
+        return super()._untrained(coef=self._spec.coef, intercept=self._spec.intercepts or None, **start)
 
     def _merged_learner(self, start, parts, fractions, row_map=None) -> Learner | MultiLearner:
         row_map = merged_standardizer(start.row_map, [part.row_map for part in parts])
@@ -306,11 +274,11 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         return mixed
 
     def _geometry_at(self, theta: np.ndarray) -> Geometry:
-        signed, _, constraint, *_ = self._start
-        weights = self._divergence.inverse_mirror(theta)
+        divergence, loss, penalty, constraint, signed, *_ = self._spec
+        weights = divergence.inverse_mirror(theta)
         if constraint is not None:
-            weights = constraint.project(self._divergence, weights)
-        return make_geometry(self._divergence, weights, signed, constraint, self._learned_penalty, self._learned_loss)
+            weights = constraint.project(divergence, weights)
+        return make_geometry(divergence, weights, signed, constraint, penalty, loss)
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Learn rows in one pass, and return the prediction before each that a mixture of such models uses.

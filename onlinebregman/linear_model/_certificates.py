@@ -89,11 +89,11 @@ class RegretBoundsMixin(OnlineLinearModel):
 
     def _comparators(self) -> Comparators:
         """The comparators of the certificate; of signed weights, their w+ followed by w-."""
-        return Comparators.of(self._divergence, self._start.constraint)
+        return Comparators.of(self._divergence, self._spec.constraint)
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
-        n, (signed, _, constraint, *_) = self._n_weights, self._start
+        n, signed, constraint = self._n_weights, self._spec.signed, self._spec.constraint
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
             coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)
@@ -116,7 +116,7 @@ class RegretBoundsMixin(OnlineLinearModel):
             self._divergence.check_domain(u, closed=True)
         except ValueError:
             return False
-        return self._start.constraint is None or self._start.constraint.contains(u)
+        return self._spec.constraint is None or self._spec.constraint.contains(u)
 
     def _check_intercept(self, learner: Learner, intercept: float) -> None:
         """An intercept that is not learned must be that of the run."""

@@ -18,8 +18,9 @@ from .._online.labels import one_against_rest
 from .._online.parameters import by_parameter
 from .._online.types import MatrixLike
 from .._sklearn_compat import StrOptions, available_if
-from ..losses import Loss
+from ..losses import Loss, resolve_loss
 from ..losses._names import loss_names
+from ..schedules import Schedule
 from ._base import OnlineLinearModel
 from ._scores import ScoresClasses
 
@@ -137,7 +138,8 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         return self._joint
 
     def _predicts_probabilities(self) -> bool:
-        loss = vars(self).get("_learned_loss") or self._loss()  # the parameter may have changed since learning started
+        started = "_spec" in vars(self)  # the parameter may have changed since then
+        loss = self._learned_loss if started else resolve_loss(self._loss_parameter)
         if not loss.probabilistic:
             raise AttributeError(
                 f"probability estimates are not available for loss={getattr(self, 'loss', loss)!r}; use 'log_loss', or "
@@ -155,7 +157,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         self._prior = make(n_weights, data, None).learners[0] if self._separate else None
         return make(n_weights, data, coef)
 
-    def _configure(self) -> None:
+    def _configure(self, schedule: Schedule | None = None) -> None:
         if self._multi_class == "multinomial" and not self._learned_loss.sigmoid:
             raise ValueError(
                 "multi_class='multinomial' requires loss='log_loss', of the softmax of all scores; got "
@@ -167,7 +169,7 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
                 f"multi_class='multinomial' has no {what}={getattr(self, what)!r}, which is for losses of one score; "
                 f"use {what}={instead!r}, or multi_class='ovr'."
             )
-        super()._configure()
+        super()._configure(schedule)
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         return self._check_labels(call, X, y, sample_weight, classes)
@@ -204,15 +206,15 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         That is the positive label for a learner's own class; a joint loss takes the number of the class. For several
         labels the rows are the targets where they are absent, and where they are present.
         """
+        labels = resolve_loss(self._loss_parameter).labels
         if self._multilabel:
             if self._multi_class == "multinomial":
                 raise ValueError(
                     "y should be 1d with multi_class='multinomial', one loss of classes that exclude each other; use "
                     "'ovr' for an indicator matrix of several labels."
                 )
-            return np.repeat(np.array([self._loss().labels], dtype=np.float64).T, len(self.classes_), axis=1)
+            return np.repeat(np.array([labels], dtype=np.float64).T, len(self.classes_), axis=1)
         if self._joint:
             return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
-        low, high = self._loss().labels
-        book = one_against_rest(len(self.classes_), low, high)
+        book = one_against_rest(len(self.classes_), *labels)
         return book if self._separate or len(book) > 2 else book[:, 1:].copy()

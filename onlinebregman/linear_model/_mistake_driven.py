@@ -9,7 +9,6 @@ from scipy.sparse import issparse
 from .._online.start import starting_weights
 from .._online.types import MatrixLike
 from .._online.validation import a_number, check_rows, read_only
-from ..losses import HingeLoss, Loss
 from ._classifier import OnlineLinearClassifier
 
 
@@ -22,13 +21,11 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         Mistakes of each learner; each caused a step.
     """
 
+    _loss_parameter = "perceptron"
     _update, _power_t, _track_regret = "explicit", 0.5, False
 
     def _rate(self) -> tuple[str, float]:
         return "constant", self.eta0
-
-    def _loss(self) -> Loss:
-        return HingeLoss(margin=0.0)
 
     @read_only
     def n_mistakes_(self) -> np.ndarray:
@@ -99,7 +96,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
 
     def _bound(self, X, position: np.ndarray, intercept: float, margin: float) -> float:
         """The bound for a comparator with this position and margin; NaN where it overflows."""
-        divergence, (init, start_intercept) = self._divergence, self._start.of(0)
+        divergence, (init, start_intercept) = self._divergence, self._spec.start(0)
         signed = bool(self._fitted_learner().learners[0].geometry.is_signed)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         try:

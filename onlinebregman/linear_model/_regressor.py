@@ -12,16 +12,14 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils import Tags
 
-from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
-from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples
 from .._online.examples import FitsFromWeights, LearnsTargets
 from .._online.scores import Scores
 from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights
 from .._sklearn_compat import StrOptions
-from ..losses import LOSSES, Loss
+from ..losses import LOSSES, Loss, resolve_loss
 from ..losses._names import has_positive_targets, loss_names
 from ._base import OnlineLinearModel, _parts
 
@@ -47,8 +45,6 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
     """
 
     _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("regression"))), Loss]}
-    _loss_parameter: str | Loss = "squared_error"
-    _sorted = False  # whether predictions are several quantiles, in ascending order
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -71,20 +67,13 @@ class OnlineLinearRegressor(RegressorMixin, FitsFromWeights, LearnsTargets, Onli
         learner = self._fitted_learner()
         return (learner.n_scores,) if isinstance(learner, MultiLearner) else ()
 
-    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
-        learner, losses = super()._make_learners(n_weights, data, coef), self._learned_loss.parts
-        self._sorted = len(losses) > 1
-        for part, loss in zip(_parts(learner) if self._sorted else (), losses, strict=self._sorted):
-            part.loss = make_loss(loss)
-        return learner
-
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
         return (data.y.shape[1], MultiLearner) if data.y.ndim == 2 else (1, None)
 
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         finite = sample_weight is not None
         X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=finite, any_layout=True)
-        n_losses = len((self._loss() if call.first else self._learned_loss).parts)
+        n_losses = len((resolve_loss(self._loss_parameter) if call.first else self._learned_loss).parts)
         if n_losses > 1:  # of one target
             if y.ndim > 1:
                 raise ValueError(

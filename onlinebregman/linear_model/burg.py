@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.learner import Learner
 from .._online.comparators import Comparators
+from .._online.mirror import Spec
 from .._online.start import starting_weights
 from .._online.theory import adaptive_rate_bound
 from .._online.types import RandomState
@@ -151,14 +152,14 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
     ) -> None:
         self._set_arguments(locals())
 
-    def _mirror_map(self, n_features: int | None) -> Burg:
-        return Burg()
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(Burg())
 
-    def _configure(self) -> None:
+    def _configure(self, schedule: Schedule | None = None) -> None:
         parts = _parts(self._learner)
         for part in parts:
             part.geometry.upper = self._upper_bound()
-        super()._configure()
+        super()._configure(schedule)
         for part in parts:
             if part.limit is not None:
                 part.limit.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
@@ -209,7 +210,7 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
         _check_upper(u, upper, "the bound")
         if not np.isfinite(intercept) or (intercept != 0 and not self.fit_intercept):
             raise ValueError(f"intercept must be finite, and 0 if none was learned; got {intercept}.")
-        init, start_intercept = self._start.of(number)
+        init, start_intercept = self._spec.start(number)
         start = np.minimum(starting_weights(self._divergence, init, self.n_features_in_, False), upper)
         divergence = self._divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
         return adaptive_rate_bound(learner.limit.range, divergence, comparator_loss)

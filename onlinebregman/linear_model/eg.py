@@ -7,10 +7,11 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import RelativeEntropy, SimplexEntropy
+from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import Update
 from ._certificates import RegretBoundsMixin
@@ -35,12 +36,9 @@ class EntropyMirrorMixin(MirrorMixin):
     weights: Literal["signed", "simplex", "positive"]
     total: float
 
-    @property
-    def _signed(self) -> bool:
-        return self.weights == "signed"
-
-    def _mirror_map(self, n_features: int | None) -> RelativeEntropy | SimplexEntropy:
-        return RelativeEntropy() if self.weights == "positive" else SimplexEntropy(total=self.total)
+    def _specify(self, n_features: int | None) -> Spec:
+        divergence = RelativeEntropy() if self.weights == "positive" else SimplexEntropy(total=self.total)
+        return Spec(divergence, resolve_loss(self._loss_parameter), signed=self.weights == "signed")
 
 
 class EGRegressor(EntropyMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):

@@ -6,10 +6,11 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
+from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import Update
 from ._certificates import RegretBoundsMixin
@@ -19,8 +20,8 @@ from ._regressor import OnlineLinearRegressor
 class EuclideanMirrorMixin(MirrorMixin):
     """Mirror map of the squared Euclidean potential: the identity. Weights of any sign, 0 at the start."""
 
-    def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
-        return SquaredEuclidean()
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(SquaredEuclidean(), resolve_loss(self._loss_parameter))
 
 
 class ImplicitGDRegressor(EuclideanMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):

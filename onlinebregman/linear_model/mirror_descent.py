@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.learners.multi_learner import MultiLearner
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._online.validation import read_only
@@ -128,10 +128,6 @@ class ParametricMirrorMixin(MirrorMixin):
     _read_at_each_call: tuple[str, ...] = ("penalty", "alpha", "l1_ratio", "intercept_scaling", "n_jobs")
 
     @property
-    def _signed(self) -> bool:
-        return self.signed
-
-    @property
     def _standardizes(self) -> bool:
         if self.standardize != "auto":
             return self.standardize
@@ -139,22 +135,22 @@ class ParametricMirrorMixin(MirrorMixin):
         of_columns = self.penalty is not None or self.constraint is not None or self.init is not None
         return divergence.scale_free and not (of_columns or self._track_regret or self._given_start)
 
-    def _mirror_map(self, n_features: int | None) -> Divergence:
-        return resolve_divergence(self.divergence, n_features)
-
-    def _constraint(self) -> Constraint | None:
-        return self.constraint
-
     def _penalty(self) -> Penalty | None:
-        return resolve_penalty(self.penalty, self.alpha, self.l1_ratio)
+        return None if self.penalty is None else resolve_penalty(self.penalty, self.alpha, self.l1_ratio)
+
+    def _specify(self, n_features: int | None) -> Spec:
+        divergence, loss = resolve_divergence(self.divergence, n_features), resolve_loss(self._loss_parameter)
+        return Spec(divergence, loss, self._penalty(), self.constraint, self.signed)
 
     def _read_at_start(self) -> dict[str, Any]:
         return super()._read_at_start() | {"penalty": self._penalty()}  # by `penalty`, `alpha` and `l1_ratio`
 
-    def _configure(self) -> None:
+    def _configure(self, schedule: Schedule | None = None) -> None:
         self._check_certified()
-        self._check_aggressive()
-        super()._configure()
+        schedule = self._schedule()
+        if schedule.sees_norm:
+            self._check_aggressive()
+        super()._configure(schedule)
         if isinstance(self._learner, MultiLearner):
             self._learner.n_jobs = self._n_jobs
 
@@ -180,10 +176,7 @@ class ParametricMirrorMixin(MirrorMixin):
 
     def _check_aggressive(self) -> None:
         """Check that passive-aggressive rates suit the steps and the loss."""
-        schedule, loss = self._schedule(), self._learned_loss
-        if not schedule.sees_norm:
-            return
-        geometry = _parts(self._fitted_learner())[0].geometry
+        geometry, loss = _parts(self._fitted_learner())[0].geometry, self._learned_loss
         linear = geometry.linear and not geometry.adaptive
         sloped = loss.lipschitz == 1 and loss.curvature_range[1] == np.inf and not isinstance(loss, OneClassLoss)
         if not (linear and sloped):
@@ -199,12 +192,7 @@ class ParametricMirrorMixin(MirrorMixin):
                 "PA-II: set learning_rate='constant'."
             )
 
-    def _loss(self) -> Loss:
-        return resolve_loss(self.loss)
-
-    def _strength(self) -> float | None:
-        if self.learning_rate != "optimal":
-            return None
+    def _strength(self) -> float:
         if isinstance(self.penalty, ElasticNet):
             return self.penalty.alpha
         if isinstance(self.penalty, Penalty):
@@ -215,9 +203,9 @@ class ParametricMirrorMixin(MirrorMixin):
         return self.alpha
 
     def _rate(self) -> tuple[Any, float]:
-        divergence = vars(self).get("_divergence", self.divergence)
+        divergence = self._divergence if "_spec" in vars(self) else self.divergence
         constant = (DIVERGENCES[divergence] if isinstance(divergence, str) else divergence).constant_rate
-        learning_rate, eta0 = super()._rate()
+        learning_rate, eta0 = self.learning_rate, self.eta0
         if learning_rate == "auto":
             learning_rate = "invscaling" if constant is None else "constant"
         if eta0 is None:

@@ -16,7 +16,6 @@ from .._online.validation import check_rows, check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..constraints import Constraint
 from ..divergences import Divergence
-from ..losses import Loss
 from ..losses.margin import OneClassLoss
 from ..penalties import L2, Penalty
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
@@ -216,8 +215,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         """The offset rho: minus the intercept."""
         return -float(self.intercept_)
 
-    def _loss(self) -> Loss:
-        return OneClassLoss(self.nu)
+    _loss_parameter = property(lambda self: OneClassLoss(self.nu))
 
     def _penalty(self) -> Penalty:
         return self.penalty if isinstance(self.penalty, Penalty) else L2(self.nu)
@@ -244,10 +242,10 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         weights = check_weights(sample_weight, X.shape[0], allow_all_zero=call.partial)
         return Examples(X, np.ones(X.shape[0]), weights)
 
-    def _configure(self) -> None:
+    def _configure(self, schedule: Schedule | None = None) -> None:
         if self._divergence.adaptive and self.update != "explicit":
             raise ValueError(
                 f"update must be 'explicit' with {self._divergence!r}, since exact steps do not leave the start; got "
                 f"{self.update!r}."
             )
-        super()._configure()
+        super()._configure(schedule)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
@@ -35,8 +35,9 @@ class PNormMirrorMixin(MirrorMixin):
     p: float | Literal["auto"]
     _standardizes = by_parameter("standardize")
 
-    def _mirror_map(self, n_features: int | None) -> PNorm:
-        return PNorm(automatic_p(n_features) if self.p == "auto" else self.p)
+    def _specify(self, n_features: int | None) -> Spec:
+        p = automatic_p(n_features) if self.p == "auto" else self.p
+        return Spec(PNorm(p), resolve_loss(self._loss_parameter))
 
 
 class PNormRegressor(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
@@ -176,6 +177,8 @@ class PNormClassifier(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearClassifie
     True
     """
 
+    _loss_parameter = by_parameter("loss")
+
     def __init__(
         self,
         *,
@@ -205,6 +208,3 @@ class PNormClassifier(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearClassifie
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    def _loss(self) -> Loss:
-        return resolve_loss(self.loss)

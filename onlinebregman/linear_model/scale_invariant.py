@@ -8,11 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from .._kernels.learners.learner import Learner
-from .._kernels.learners.multi_learner import MultiLearner
-from .._online.compiled import make_loss
-from .._online.estimator import Examples
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
@@ -47,25 +43,18 @@ class ScaleInvariantMixin(MirrorMixin):
 
     loss: str | Loss
 
-    def _loss(self) -> Loss:
-        return resolve_loss(self.loss)
-
     def _rate(self) -> tuple[str, float]:
         return "constant", 1.0
 
-    def _mirror_map(self, n_features: int | None) -> SquaredEuclidean:
-        """Weights of any sign, 0 at the start."""
-        return SquaredEuclidean()
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(SquaredEuclidean(), resolve_loss(self.loss))
 
     @property
     def _adapts(self) -> bool:
         return True
 
     def _make_geometry(self, n_features: int) -> ScaleInvariantGeometry:
-        return self._bets(n_features, self._learned_loss)
-
-    def _bets(self, n_features: int, loss: Loss) -> ScaleInvariantGeometry:
-        """The geometry for this loss."""
+        loss = self._learned_loss
         if not loss.lipschitz < np.inf:
             raise ValueError(
                 f"The loss of {type(self).__name__} must have a bounded slope; got {loss!r}. Use another loss, such as "
@@ -240,14 +229,6 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     """
 
     _alternative = "'absolute_error' or 'huber'"
-
-    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
-        learner = super()._make_learners(n_weights, data, coef)
-        if not self._sorted:
-            return learner
-        # the losses of several quantiles differ in their slopes
-        losses = self._learned_loss.parts
-        return MultiLearner([Learner(self._bets(n_weights, loss), make_loss(loss)) for loss in losses])
 
     def __init__(
         self,

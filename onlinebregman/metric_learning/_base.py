@@ -380,7 +380,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         labels = None if self.sampling == "targets" else data.labels
         return prior_matrix(self.prior, data.points, labels, self.n_components, self.random_state)
 
-    def _loss(self) -> Loss:
+    @property
+    def _loss_parameter(self) -> Loss:
         return BoundLoss() if self.loss == "one_sided" else SquaredLoss()
 
     def _learn_in_epochs(self, learn: Callable, data: Comparisons, X, y) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.frobenius import FrobeniusGeometry
+from .._online.mirror import Spec
 from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
 from ..divergences import SquaredFrobenius
+from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 from ._prior import Prior
@@ -128,8 +130,8 @@ class FrobeniusMetricLearner(OnlineMetricLearner):
     ) -> None:
         self._set_arguments(locals())
 
-    def _mirror_map(self, n_features: int | None) -> SquaredFrobenius:
-        return SquaredFrobenius()
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(SquaredFrobenius(), resolve_loss(self._loss_parameter))
 
     def _make_geometry(self, prior: np.ndarray) -> FrobeniusGeometry:
         return FrobeniusGeometry(prior)

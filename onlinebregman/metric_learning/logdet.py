@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from .._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from .._kernels.matrices.matrix import LogDetGeometry
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorMixin, Spec
 from .._online.types import RandomState
 from ..divergences import LogDet
+from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 from ._prior import Prior
@@ -32,8 +33,8 @@ class LogDetMirrorMixin(MirrorMixin):
 
     _update = "implicit"  # the only step that keeps W positive definite for all data
 
-    def _mirror_map(self, n_features: int | None) -> LogDet:
-        return LogDet()
+    def _specify(self, n_features: int | None) -> Spec:
+        return Spec(LogDet(), resolve_loss(self._loss_parameter))
 
     def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
         return LogDetGeometry(prior) if len(prior) < BLOCKED_FROM else BlockedLogDetGeometry(prior)

@@ -51,7 +51,7 @@ def labelled(line):
 @pytest.mark.only(where=lambda e: starts_anywhere(e) and not getattr(e, "thresholds", None))  # they refuse
 def test_given_weights_are_those_of_init(estimator, rows, learned):
     X, y = rows
-    learning, own = one_epoch(estimator), ("_start", "_prior")  # classes to come start from `init`
+    learning, own = one_epoch(estimator), ("_spec", "_prior")  # classes to come start from `init`
     learned_once = np.atleast_2d(one_epoch(estimator).fit(X, y).coef_)
     n, coef = len(learned_once), learned_once[:1]
     expected = one_epoch(estimator, init=coef[0]).fit(X, y)

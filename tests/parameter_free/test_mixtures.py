@@ -20,6 +20,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
+from onlinebregman.losses import resolve_loss
 from onlinebregman.reference import AdaHedge, ForwardRegression, stacked
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
@@ -230,7 +231,7 @@ def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, st
         model._learns_residuals = True  # targets minus the mean of those before
     n = len(alone)
     hedge, top, stack, residuals = AdaHedge(n, share), AdaHedge(3, share), Combinations(n), []
-    value = MirrorDescentRegressor(loss=loss)._loss().value
+    value = resolve_loss(loss).value
     for i in range(60):
         x, before = X[i : i + 1], y[:i]
         a = np.zeros(n)
