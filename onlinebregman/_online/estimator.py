@@ -135,7 +135,7 @@ class LifeCycleMixin(ParametersMixin):
         """
         own = self.__dict__  # in less time than by `vars`
         learner = own.get(self._fast_learner)
-        if learner is not None and type(classes) in (list, np.ndarray) and "classes_" in own:
+        if classes is not None and "classes_" in own and learner is not None and type(classes) in (list, np.ndarray):
             given = classes if type(classes) is list else classes.tolist()
             if {*map(type, given)} <= {int, str} and given == own["classes_"].tolist():  # as at every call of a stream
                 classes = None

@@ -32,7 +32,7 @@ cdef double least_pivot(double alpha) noexcept nogil:
 
 
 cdef inline double discounted(double d, double gamma, double least) noexcept nogil:
-    return gamma * d if gamma * d >= least else d
+    return gamma * d if gamma != 1 and gamma * d >= least else d
 
 
 cdef void start_factor(double* r, Py_ssize_t d, Py_ssize_t m, double alpha) noexcept nogil:
@@ -58,15 +58,15 @@ cdef void rotate_rows(double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* 
     cdef double past, pivot
     cdef bint full
     for k in range(d):
-        full = n == BATCH
+        full, pivot = n == BATCH, r[0]
         for j in range(n):
             x[j] = z[j * width + k]
             full = full and x[j] != 0
-            past = discounted(r[0], gamma, least)
+            past = discounted(pivot, gamma, least)
             pivot = raised(past, weight[j], x[j])
             keep[j], gain[j] = (1.0, 0.0) if pivot == 0 else (past / pivot, weight[j] * x[j] / pivot)
-            r[0] = pivot
             weight[j] *= keep[j]
+        r[0] = pivot
         if full:
             ob_rotate4(r + 1, z + k + 1, width, x, keep, gain, width - k - 1)
         else:

@@ -287,7 +287,7 @@ cdef class RidgeLearner(AtomicLearner):
         cdef double* at = self.factor if self.backed_up else self.copied()
         cdef double* means = at + self.length + 1
         cdef double* targets = means + self.d
-        cdef double n = self.gamma * means[-1], total = n + step.weight, share = 0.0, subtracted = 0.0, nu, left, change
+        cdef double n = self.gamma * means[-1], total = n + step.weight, share = 0.0, subtracted = 0.0, nu, left
         self.state.weight += step.weight
         if self.fit_intercept:
             share = step.weight / total
@@ -306,13 +306,12 @@ cdef class RidgeLearner(AtomicLearner):
                 )
         step.nu, step.left = nu, step.weight * nu
         for q in range(self.m):
-            change = z[self.d + q] * subtracted
-            z[self.d + q] -= targets[q]
-            targets[q] += share * z[self.d + q] - change
+            targets[q] += share * (z[self.d + q] - targets[q]) - z[self.d + q] * subtracted
+            z[self.d + q] -= target_means[q]
         means[-1] = total
         return ob_centre_and_count(
-            z, means, targets + self.m, targets + self.m + self.d, self.gamma, share, step.left, self.alpha, total,
-            not self.scaled, self.d
+            z, means, targets + self.m, targets + self.m + self.d, self.gamma, share, step.left,
+            self.alpha / total if self.scaled else 0.0, 0.0 if self.scaled else self.alpha, total, self.d
         )
 
     cdef bint correct_prior(self, double* z) noexcept nogil:

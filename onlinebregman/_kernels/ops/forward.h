@@ -89,21 +89,23 @@ OB_INLINE double ob_prior(double scatter, double mean, double alpha, double tota
     return (scatter > least) | !(scatter <= DBL_MAX) ? alpha * (scatter / total) : 0.0;
 }
 
-/* The same, and then add the row to means and scatter (Welford): `share` is its part of the weight `total` of all rows,
- * h its weight about the old means; the past is multiplied by gamma. Returns whether a prior is by more than a factor
- * of two not what it should be, which is `alpha` for all columns if that is `fixed`. */
+/* Subtract the means, and add the row to means and scatter (Welford): `share` is its part of the weight `total` of all
+ * rows, h its weight about the old means; the past is multiplied by gamma. Returns whether a prior is by more than a
+ * factor of two not what it should be, `constant` plus `rate` times the scatter: see `ob_prior`. Conditions are 0 or 1,
+ * so that columns are computed side by side. */
 OB_CLONES static int ob_centre_and_count(double *restrict z, double *restrict mean, double *restrict scatter,
-                                         double *restrict prior, double gamma, double share, double h, double alpha,
-                                         double total, int fixed, ptrdiff_t n) {
+                                         double *restrict prior, double gamma, double share, double h, double rate,
+                                         double constant, double total, ptrdiff_t n) {
     int64_t off = 0;
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double c = z[i] - mean[i], m = mean[i] + share * c, s = gamma * scatter[i] + (h * c) * c;
-        const double p = gamma * prior[i], t = fixed ? alpha : ob_prior(s, m, alpha, total);
-        z[i] = (p > 0.0) | (t > 0.0) ? c : 0.0 * c;
+        const double p = gamma * prior[i], least = (OB_CONSTANT * m) * (OB_CONSTANT * m) * total;
+        const double t = constant + (s > least ? rate * s : s <= DBL_MAX ? 0.0 : s);
+        z[i] = c * (p + t > 0.0 ? 1.0 : 0.0);
         mean[i] = m;
         scatter[i] = s;
         prior[i] = p;
-        off |= (t > 2.0 * p) | ((t > 0.0) & (2.0 * t < p));
+        off |= OB_BITS(t > 2.0 * p ? 1.0 : t > 0.0 && 2.0 * t < p ? 1.0 : 0.0);
     }
     return off != 0;
 }

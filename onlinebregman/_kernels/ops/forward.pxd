@@ -11,7 +11,7 @@ cdef extern from "ops/forward.h":
                            Py_ssize_t n) noexcept nogil
     double ob_prior(double scatter, double mean, double alpha, double total) noexcept nogil
     bint ob_centre_and_count(double* z, double* mean, double* scatter, double* prior, double gamma, double share,
-                             double h, double alpha, double total, bint fixed, Py_ssize_t n) noexcept nogil
+                             double h, double rate, double constant, double total, Py_ssize_t n) noexcept nogil
     double ob_turn(double* u, double* move, double* gain, const double* d, const double* x, const Py_ssize_t* index,
                    Py_ssize_t m, Py_ssize_t one, double* v, double* buffer, Py_ssize_t n, bint measured) noexcept nogil
     double ob_leverage(const double* u, const double* move, const double* gain, const double* d, const double* x,
