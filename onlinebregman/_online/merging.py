@@ -238,7 +238,7 @@ def merged_learner(
     row_map: RowMap | None = None,
 ) -> Learner:
     """A learner with the merged geometry: `_BY_FRACTION` is averaged like the weights, everything else is added."""
-    _, _, state = start.__reduce__()[1]
+    state = start.get_state()
     rule, limit = state["rule"], state["limit"]
     if limit is not None:
         limit = merged_limit(limit, [part.limit for part in parts])
@@ -254,11 +254,10 @@ def merged_learner(
 
 def merged_limit(start: GradientRate, parts: Sequence[GradientRate]) -> GradientRate:
     """The rule of the Burg gradient: the largest rows and sums of weights, and the rates that follow from them."""
-    schedule, state, history = start.__reduce__()[1]
-    states = [part.__reduce__()[1][1] for part in parts]
+    state, rates = start.get_state(), [part.get_state()["rates"] for part in parts]
     picks: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
-    state.update({name: pick(each[name] for each in states) for name, pick in picks.items()})
-    return type(start)(copy.copy(schedule), state, history)
+    state["rates"].update({name: pick(each[name] for each in rates) for name, pick in picks.items()})
+    return type(start)(state["schedule"], state | {"schedule": copy.copy(state["schedule"])})
 
 
 def merged_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -> Geometry:
@@ -324,21 +323,22 @@ def merged_standardizer(start: Standardizer | None, parts: Sequence[Standardizer
             "models with standardize must have begun with rows of one kind: columns are centred after dense rows, and "
             "not after sparse ones. Begin with one kind, or give the start of all."
         )
-    kind, (n_features, centred, _, _, *options) = start.__reduce__()
+    kind, (*arguments, _) = start.__reduce__()
 
     def moments(each: Standardizer) -> Moments:
-        deviations, _, means, weights, _ = each.__reduce__()[1][2].reshape(5, -1)
-        return Moments(weights, means, weights * deviations**2)
+        state = each.get_state()
+        return Moments(state["weights"], state["mean"], state["weights"] * state["deviation"] ** 2)
 
     before, after = moments(start), [moments(part) for part in parts]
     found = pooled(before, after)
     forgot = np.any([each.weight < before.weight for each in after] + [found.scatter < 0], axis=0)
     if forgot.any():
-        alone = pooled(Moments(*np.zeros((3, n_features))), after)
+        alone = pooled(Moments(*np.zeros((3, start.n_features))), after)
         found = Moments(*(np.where(forgot, *pair) for pair in zip(alone, found, strict=True)))
     weights, means, squares = found
     deviations = np.sqrt(np.maximum(squares, 0.0) / np.where(weights > 0, weights, 1.0))
-    units = deviations * (1.0 if centred else np.sqrt(weights))
+    units = deviations * (1.0 if start.centred else np.sqrt(weights))
     inverses = np.divide(1.0, units, out=np.zeros_like(units), where=deviations > _LEAST * abs(means))
-    weight = float(total(start.n_samples_seen, [part.n_samples_seen for part in parts]))
-    return kind(n_features, centred, np.r_[deviations, inverses, means, weights, 0.0 * weights], weight, *options)
+    state = {"deviation": deviations, "inverse": inverses, "mean": means, "weights": weights, "moved": 0.0 * weights}
+    state["weight"] = float(total(start.n_samples_seen, [part.n_samples_seen for part in parts]))
+    return kind(*arguments, start.get_state() | state)

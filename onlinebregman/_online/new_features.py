@@ -122,8 +122,7 @@ class _Wider:
         if isinstance(old, Standardizer):
             return self.standardizer(old)
         if isinstance(old, FourierFeatures):  # what they are of rows in which the new features are 0 remains
-            (frequencies, phases), (others, _) = old.__reduce__()[1], new.__reduce__()[1]
-            return FourierFeatures(np.c_[frequencies, others[:, self.n :]], phases)
+            return FourierFeatures(np.c_[old.frequencies, new.frequencies[:, self.n :]], old.phases)
         if hasattr(old, "with_features") and old.features is None:
             return old.with_features(self.m, self(old.row_map, new.row_map))
         (kind, arguments), (_, others) = old.__reduce__(), new.__reduce__()
@@ -136,7 +135,7 @@ class _Wider:
 
     def standardizer(self, old: Standardizer) -> Standardizer:
         """Its blocks of statistics are padded; all rows had the new features, as 0, which centred columns count."""
-        kind, (_, centred, state, weight, *options) = old.__reduce__()
-        wide = self.padded(state).reshape(-1, self.m)
-        wide[3, self.n :] = weight * centred
-        return kind(self.m, centred, wide.reshape(-1), weight, *options)
+        kind, (_, *options, state) = old.__reduce__()
+        wide = {name: self.padded(value) for name, value in state.items()}
+        wide["weights"][self.n :] = state["weight"] * old.centred
+        return kind(self.m, *options, wide)

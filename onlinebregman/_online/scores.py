@@ -37,9 +37,9 @@ class Thresholds(NamedTuple):
     @classmethod
     def of(cls, row_map: ThresholdMap) -> Self:
         """Those of a map."""
-        _, different, number, lower, *_ = row_map.bins.state
-        lower, number = (np.split(part, np.cumsum(BINS)[:-1], axis=1) for part in (lower, number))
-        return cls(lower, number, different, row_map.pairs, bool(row_map.singles))
+        state = row_map.bins.get_state()
+        lower, number = (np.split(state[name], np.cumsum(BINS)[:-1], axis=1) for name in ("lower", "number"))
+        return cls(lower, number, state["different"], row_map.pairs, bool(row_map.singles))
 
 
 class Scores(NamedTuple):
@@ -88,10 +88,10 @@ class Scores(NamedTuple):
             )
         ones = np.ones(row_map.n_features)
         if not row_map.scaled:  # columns are only limited: z = x - mean, and its image is z + mean
-            deviation, _, mean, weights, _ = row_map.__reduce__()[1][2].reshape(5, -1)
-            reach = np.where(deviation > 0, row_map.limit * deviation, -deviation)
-            reach[weights == 0] = np.inf
-            mean, reach = np.r_[mean, more], np.r_[reach, more + np.inf]
+            state = row_map.get_state()
+            reach = np.where(state["deviation"] > 0, row_map.limit * state["deviation"], -state["deviation"])
+            reach[state["weights"] == 0] = np.inf
+            mean, reach = np.r_[state["mean"], more], np.r_[reach, more + np.inf]
             steps: dict[str, Any] = {"mean": mean, "inverse": np.sign(reach), "allow_nan": row_map.allow_nan}
             steps["limit"] = np.where(reach > 0, reach, 1.0)
             if scores.center is None:
@@ -122,8 +122,7 @@ class Scores(NamedTuple):
         elif np.min(largest) < np.inf:
             steps["limit"] = largest
         if features is not None:
-            frequencies, phases = features.__reduce__()[1]
-            steps["features"] = 2 * np.pi * frequencies, 2 * np.pi * phases
+            steps["features"] = 2 * np.pi * features.frequencies, 2 * np.pi * features.phases
         if root is not None and learner.centred:
             steps |= {"center": learner.mean, "base": learner.target_mean}
             return cls(np.atleast_2d(learner.coef), np.zeros(learner.n_scores), **steps)

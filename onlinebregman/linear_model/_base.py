@@ -267,9 +267,7 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         if not isinstance(start, MultiLearner):
             return mix(start, parts, fractions, row_map)
         columns = zip(start.learners, *(part.learners for part in parts), strict=True)
-        mixed = type(start)(
-            [mix(first, others, fractions, row_map) for first, *others in columns], *start.__reduce__()[1][1:]
-        )
+        mixed = type(start)([mix(first, others, fractions, row_map) for first, *others in columns])
         mixed.map_by(row_map)
         return mixed
 

@@ -129,7 +129,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
 
     def _frequencies(self) -> list[list[float]]:
         learner = self._fitted_learner()
-        return getattr(learner, "learners", [learner])[0].features.__reduce__()[1][0].tolist()
+        return getattr(learner, "learners", [learner])[0].features.frequencies.tolist()
 
     def _intercept_alpha(self) -> float:
         """alpha of the intercept; not 0, as the loss may have no minimum over intercepts."""

@@ -93,7 +93,7 @@ class MapsRows(GrowsFeatures, ToSklearnMixin, ToOnnxMixin):
             return self._make_standardizer(n, not issparse(X))
         mask, n_indicators = self._categorical or (np.zeros(n, dtype=bool), 0)
         standardizer, missing = self._make_standardizer(int((~mask).sum()), True), self._n_missing
-        return OneHotMap(mask, n_indicators + missing, standardizer, None, missing > 0)
+        return OneHotMap(mask, n_indicators + missing, standardizer, missing > 0)
 
     def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
         nan = self._allow_nan

@@ -47,7 +47,8 @@ def sampler(model: Any) -> Callable[[int, int], Array] | None:
     binned = next((each for each in maps if isinstance(each, ThresholdMap)), None)
     standardizer = next((each for each in maps if isinstance(each, Standardizer) and each.centred), None)
     if binned is not None:
-        kept, *_, sample, counted = binned.bins.state
+        state = binned.bins.get_state()
+        kept, sample, counted = state["kept"], state["sample"], state["counted"]
 
         def draw(j: int, n: int) -> Array:
             if not model.t_:  # rows of weight 0

@@ -207,7 +207,8 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
 
     def _names_of_bins(self, number: int, name: str) -> list[list[str]]:
         """The names of the bins of a column at each resolution."""
-        _, different, numbers, lower, *_ = (part[number] for part in self._learner.row_map.bins.state)
+        state = self._learner.row_map.bins.get_state()
+        different, numbers, lower = (state[name][number] for name in ("different", "number", "lower"))
         names, start = [], 0
         for size, values in zip(BINS, different, strict=True):
             n = min(size, values)

@@ -333,7 +333,7 @@ FORGED = {
     "no class": lambda: SoftmaxLearner(2, 0, 1.0, True, None, 1.0),
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None),
     "too few states": lambda: ProbabilityMixer(
-        Hedge(2), 2, ["softmax", "softmax"], None, {"fields": {"history": np.zeros(2), "calibrations": np.zeros(9)}}
+        Hedge(2), 2, ["softmax", "softmax"], None, {"history": np.zeros(2), "calibrations": np.zeros(9)}
     ),
     "combinations of other experts": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0)),
     "combinations of other centred experts": lambda: CentredMixer(Hedge(2), SquaredLoss(), Stack(3, None, 0.0), None),
@@ -353,15 +353,17 @@ FORGED = {
         2, 10**6, *SoftmaxLearner(2, 3, 1.0, True, None, 1.0).__reduce__()[1][2:]
     ),
     "far more experts": lambda: Hedge(10**6, *Hedge(2).__reduce__()[1][1:]),
-    "statistics of one column": lambda: Standardizer(10**6, True, np.ones(1)),
+    "statistics of one column": lambda: Standardizer(
+        10**6, True, False, True, True, False, {**Standardizer(2, True).get_state(), "deviation": np.ones(1)}
+    ),
     "the last rows of another mixture": lambda: _mixer(history=np.intc(999)),
     "values counted before there were any": lambda: _bins(-(10**9), 0),
     "fewer values than are kept": lambda: _bins(0, 5),
     "percentiles above all": lambda: Percentiles(None, [5.0, 452.0], 1),
     "distances that are none": lambda: Percentiles(None, [5.0], 1, ([1.0], [np.nan], 1, 0.0)),
-    "a category before the first": lambda: OneHotMap([True], 3, None, [[0, -1]]),
-    "no interval": lambda: History(2, None, (np.ones((5, 2)), 0)),
-    "too much recorded": lambda: History(2, None, (np.ones((129, 2)), 1)),
+    "a category before the first": lambda: OneHotMap([True], 3, None, False, {"owner": [[0, -1]]}),
+    "no interval": lambda: History(2, None, {"weights": np.ones((5, 2)), "interval": 0}),
+    "too much recorded": lambda: History(2, None, {"weights": np.ones((129, 2)), "interval": 1}),
     "recorded weights of other experts": lambda: Hedge(2, history=History(3)),
     "a prior of other experts": lambda: Hedge(2, prior=np.ones(3) / 3),
     "a prior of nothing": lambda: Hedge(2, prior=np.array([1.0, 0.0])),
@@ -413,13 +415,11 @@ def test_the_loss_of_a_mixture_is_that_of_its_mixer():
 
 def _mixer(**fields):
     kind, (*arguments, state) = AggregatingMixer(Hedge(2), 0.0, 1.0).__reduce__()
-    return kind(*arguments, {**state, "fields": state["fields"] | fields})
+    return kind(*arguments, state | fields)
 
 
 def _bins(counted, kept):
-    state = list(Bins(1).state)
-    state[0], state[-1] = np.array([kept]), np.array([counted])
-    return Bins(1, tuple(state))
+    return Bins(1, Bins(1).get_state() | {"kept": np.array([kept]), "counted": np.array([counted])})
 
 
 def _learner(weights):

@@ -83,7 +83,7 @@ def test_forgetting_may_change_in_mid_stream():
 
 def scales(model):
     """D of A^-1 = U D U', behind the weights."""
-    memory = np.asarray(model._learner.__reduce__()[1][-1]["fields"]["memory"])
+    memory = np.asarray(model._learner.get_state()["memory"])
     d, m = model.n_features_in_ + model.fit_intercept, len(model.coef_)
     return memory[d * m : d * m + d]
 
@@ -167,7 +167,7 @@ def test_a_metric_that_may_overflow_is_looked_at(k, state):
     cut = ForwardClassifier(alpha=1e-300)
     for i in range(30):
         cut.partial_fit(X[i : i + 1], y[i : i + 1], classes=range(k) if i == 0 else None)
-    assert np.abs(whole._learner.__reduce__()[1][-1]["fields"]["memory"][-60:]).max() > 1e150
+    assert np.abs(whole._learner.get_state()["memory"][-60:]).max() > 1e150
     assert state(cut._learner) == state(whole._learner)
 
 

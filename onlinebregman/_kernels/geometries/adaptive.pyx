@@ -27,7 +27,7 @@ from onlinebregman._kernels.ops.adaptive cimport (
     ob_rescale_row, ob_shrink, ob_update_largest
 )
 from onlinebregman._kernels.ops.exp cimport ob_exp1
-from onlinebregman._kernels.ops.fields import aligned, average_of, vector_of
+from onlinebregman._kernels.ops.state import aligned, average_of, vector_of
 from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter, ob_sparse_axpy
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 

@@ -19,7 +19,7 @@ from onlinebregman._kernels.ops.entropy cimport (
     ob_entropy_step, ob_entropy_sums, ob_log_sum_outside, ob_product_range, ob_quotients, ob_sum_log, ob_sum_outside
 )
 from onlinebregman._kernels.ops.exp cimport ob_exp, ob_exp_from
-from onlinebregman._kernels.ops.fields import vector_of
+from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.penalty cimport ob_binary_ridge, ob_entropy_ridge
 from onlinebregman._kernels.ops.vector cimport (
     OB_TINY, ob_clip, ob_dot, ob_multiply, ob_range, ob_scale_positive, ob_sum

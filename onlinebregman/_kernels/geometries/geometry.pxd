@@ -1,4 +1,4 @@
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.state cimport State
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
@@ -60,7 +60,7 @@ cdef class Geometry:
     cdef readonly object failure     # the exception raised by a geometry in Python
     cdef double[::1] weights
     cdef Py_ssize_t spare            # by how much all vectors of this length can grow in place
-    cdef Fields state                # the numbers that steps change in addition to the weights, see `declare`
+    cdef State state                # the numbers that steps change in addition to the weights, see `declare`
     cdef readonly tuple row_sums     # the names of those which are sums over rows
     # If not all weights are backed up, a step that would move all of them sets `needs_backup` instead; the caller
     # backs up all weights and repeats the call.

@@ -30,8 +30,8 @@ cimport cython
 from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdlib cimport calloc, free, malloc
 
-from onlinebregman._kernels.ops.fields cimport Fields
-from onlinebregman._kernels.ops.fields import aligned, average_of, vector_of
+from onlinebregman._kernels.ops.state cimport State
+from onlinebregman._kernels.ops.state import aligned, average_of, vector_of
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather, ob_scatter
 from onlinebregman._kernels.ops.vector cimport ob_accumulate, ob_clip, ob_dot, ob_dot_signed
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -124,7 +124,7 @@ cdef class Geometry:
         """In `__cinit__`, declare an attribute that steps change: it is undone, copied, pickled, and written to files,
         and where models that learned in parallel are merged, the increments of what `sums_rows` are added."""
         if self.state is None:
-            self.state, self.row_sums = Fields(), ()
+            self.state, self.row_sums = State(), ()
         if sums_rows:
             self.row_sums += (name,)
         return self.state.add(name, number, size)

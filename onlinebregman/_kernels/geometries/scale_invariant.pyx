@@ -21,7 +21,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_TINY_LARGEST, ob_bet, ob_bets, ob_count_new, ob_settle, ob_tiny_bets, ob_tiny_settle, ob_unit_of
 )
-from onlinebregman._kernels.ops.fields import vector_of
+from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather_4, ob_scatter_4
 from onlinebregman._kernels.ops.vector cimport ob_accumulate
 from onlinebregman._kernels.rows.rows cimport Row

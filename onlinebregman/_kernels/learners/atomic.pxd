@@ -1,6 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.state cimport State, Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, fetch_mapped, fetch_to_learn, row_number, shape_of
 
@@ -23,10 +23,8 @@ cdef class Savepoint:
     cdef object settings
 
 
-cdef class AtomicLearner:
-    cdef tuple arguments      # of the constructor
-    cdef Fields learned       # what rows change
-    cdef Fields configured    # what `configure` changes
+cdef class AtomicLearner(Stateful):  # its fields are what rows change
+    cdef State configured     # what `configure` changes
     cdef readonly Py_ssize_t n_features  # columns of what is learned: of rows, or of their images
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
@@ -44,7 +42,6 @@ cdef class AtomicLearner:
     cdef readonly RowMap row_map  # whose images of rows are learned; None: rows are learned as they come
     cdef tuple maps           # of the learner, or of the learners that it consists of
 
-    cdef dict learned_values(self)
     cpdef bint ready(self, dict attributes)
     cdef Rows fitting_rows(self, dict attributes, X)
     cdef bint scores_predict(self) noexcept

@@ -4,7 +4,7 @@ A call claims the learner (one thread at a time), backs up its state (`begin`), 
 rows (`prepare`), learns row after row (`loop`), keeps the result (`keep`) or restores the backup (`undo`), and releases
 the learner. Each kind of learner implements these.
 
-Numbers that a learner declares (`learned`, `configured`, see `fields`) are undone, copied, pickled and written to model
+Numbers that a learner declares (`fields`, `configured`, see `State`) are undone, copied, pickled and written to model
 files by the base class. What is not declared, such as weights of which few change, a learner handles itself.
 
 If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
@@ -21,7 +21,7 @@ from onlinebregman._kernels.learners.state cimport (
 from onlinebregman._kernels.learners.transaction cimport (
     WORK_BETWEEN_CHECKS, check_idle, parameters_unchanged, signal_raised, under_way, unnamed, work_between_checks
 )
-from onlinebregman._kernels.ops.fields cimport Fields
+from onlinebregman._kernels.ops.state cimport State, Stateful
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, open_rows, try_rows
@@ -84,31 +84,17 @@ cdef class Savepoint:
     """A state to which a learner can be rolled back."""
 
 
-cdef class AtomicLearner:
-    """Base class: calls that learn, and undoing them; predictions; copies and files.
+cdef class AtomicLearner(Stateful):
+    """Base class: calls that learn, and undoing them; predictions; copies and files."""
 
-    All arguments of a constructor are given by position. Its last parameter is `state`, which this class handles: what
-    else a copy has to continue from, the map of rows and the fields declared in `learned` and `configured`.
-    """
-
-    def __cinit__(self, *arguments):
-        cdef dict state = {}
-        cdef Py_ssize_t n = len(arguments)
-        if n > 0 and type(arguments[n - 1]) is dict:
-            state, arguments = arguments[n - 1], arguments[:n - 1]
-        self.row_map = state.get("row_map")
+    def __cinit__(self, *arguments, **more):
+        self.configured, self.row_map = State(self.given), self.given.pop("row_map", None)
         self.maps = () if self.row_map is None else (self.row_map,)
-        self.arguments = tuple([np.array(value) if isinstance(value, np.ndarray) else value for value in arguments])
-        self.learned, self.configured = Fields(state.get("fields")), Fields(state.get("fields"))
 
-    def __reduce__(self):
+    def get_state(self):
+        """See `Stateful`; it does not depend on how rows were divided into calls."""
         check_idle(self.busy)
-        state = {"row_map": self.row_map, "fields": {**self.configured.values(), **self.learned_values()}}
-        return type(self), (*self.arguments, state)
-
-    cdef dict learned_values(self):
-        """The learned numbers, in a form that does not depend on how rows were divided into calls."""
-        return self.learned.values()
+        return {"row_map": self.row_map, **self.configured.values(), **self.fields.values()}
 
     def map_by(self, RowMap row_map):
         """Map rows before they are learned or predicted; called before the first row."""
@@ -322,7 +308,7 @@ cdef class AtomicLearner:
         It leaves the state itself unchanged, as it may raise after other learners of the same rows have begun.
         """
         self.interrupt, self.work_left = None, work_between_checks()
-        return self.learned.save()
+        return self.fields.save()
 
     cdef void prepare(self) noexcept:
         """Change what has to change before the rows are learned; called when all that can raise is done."""
@@ -383,7 +369,7 @@ cdef class AtomicLearner:
 
     cdef int undo(self, Rows rows) except -1:
         """Restore what `begin` has backed up."""
-        self.learned.restore()
+        self.fields.restore()
         return 0
 
     cdef int undo_call(self, Rows rows) except -1:

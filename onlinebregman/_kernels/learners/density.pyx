@@ -20,7 +20,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, score_rows_of
 from onlinebregman._kernels.learners.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
-from onlinebregman._kernels.ops.fields import vector_of
+from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_nonfinite, ob_symv, ob_syr
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -49,8 +49,8 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int declare(self) except -1:
         """Called at the end of a constructor."""
-        self.learned.add("memory", &self.memory[0], self.memory.nbytes)
-        return self.learned.add("state", &self.state, sizeof(self.state))
+        self.fields.vector("memory", self.memory)
+        return self.fields.add("state", &self.state, sizeof(self.state))
 
     def replaced(self, memory, **state):
         """A learner with the same prior, with this memory and these parts of the state."""

@@ -16,6 +16,7 @@ cdef class Ensemble(AtomicLearner):
 
     def __cinit__(self, learners, *arguments, **more):
         self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
+        self.arguments = self.learners, *self.arguments[1:]
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
         self.n_features = row_width(self.learners[0])

@@ -33,7 +33,7 @@ from onlinebregman._kernels.learners.factor cimport (
 from onlinebregman._kernels.learners.factor import factored, inverse_root, unpacked
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
-from onlinebregman._kernels.ops.fields cimport Field
+from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.forward cimport ob_centre, ob_centre_and_count, ob_differs, ob_prior
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
@@ -99,7 +99,7 @@ cdef class RidgeLearner(AtomicLearner):
     cdef ForwardState state
     cdef double[::1] memory   # of one factor, which is swapped with the copy: threads that predict may read either
     cdef Py_ssize_t length, size  # of a factor, and with its centre
-    cdef bint backed_up       # whether the copy in `learned` is the factor before the call
+    cdef bint backed_up       # whether the copy in `fields` is the factor before the call
     cdef Py_ssize_t checked   # number of leading values known to be finite after the last row
     cdef bint forward         # whether predictions of the next call include the query
     cdef double gamma         # its forgetting factor
@@ -123,7 +123,7 @@ cdef class RidgeLearner(AtomicLearner):
         self.target_ndim = 1 + len(target_shape)
         self.length = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
         self.size = self.length + (1 + 3 * self.d + self.m if centred else 0)
-        self.learned.expect("factor", self.size)
+        self.fields.expect("factor", self.size)
         self.memory = np.zeros(self.size)
         self.factor = &self.memory[0]
         self.free_intercept = fit_intercept and (centred or not penalize_intercept)
@@ -133,8 +133,8 @@ cdef class RidgeLearner(AtomicLearner):
         elif self.free_intercept and not centred:
             self.factor[self.length - 2 * self.m - 1] = 0.0
         self.state.degrees_of_freedom = -1.0 if self.free_intercept else 0.0
-        self.learned.add("factor", self.factor, self.memory.nbytes)
-        self.learned.add("state", &self.state, sizeof(self.state))
+        self.fields.vector("factor", self.memory)
+        self.fields.add("state", &self.state, sizeof(self.state))
         self.configured.add("forward", &self.forward, sizeof(self.forward))
         self.configured.add("residuals", &self.residuals, sizeof(self.residuals))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
@@ -262,7 +262,7 @@ cdef class RidgeLearner(AtomicLearner):
 
     cdef double* copied(self) noexcept nogil:
         """The copy of memory from before the call."""
-        return <double*> self.learned.each[0].before
+        return <double*> self.fields.each[0].before
 
     cdef double nu_of(self, double n, double weight) noexcept nogil:
         """What is left of the weight of a row by the intercept, after rows of weight n."""
@@ -447,7 +447,7 @@ cdef class ForwardLearner(RidgeLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         self.backed_up = rows.n_rows > 1  # one row is rotated into a copy
-        self.learned.each[0].changing = self.size * sizeof(double) if self.backed_up else 0
+        self.fields.each[0].changing = self.size * sizeof(double) if self.backed_up else 0
         self.checked = 0
         return AtomicLearner.begin(self, rows, complete)
 
@@ -458,7 +458,7 @@ cdef class ForwardLearner(RidgeLearner):
 
     cdef void swap(self) noexcept nogil:
         """Make the copy of the factor the current one; then the former one is the copy."""
-        cdef Field* field = &self.learned.each[0]
+        cdef Field* field = &self.fields.each[0]
         field.at, field.before = field.before, field.at
         self.factor = <double*> field.at
         field.changing, self.backed_up = field.size, True

@@ -1,7 +1,7 @@
-from onlinebregman._kernels.ops.fields cimport Undoable
+from onlinebregman._kernels.ops.state cimport Stateful, Undoable
 
 
-cdef class History:
+cdef class History(Stateful):
     cdef int size             # how many of the last rows are recorded; EVENLY: some of all
     cdef double[:, ::1] rows
     cdef double[:, ::1] rows_before  # None if the call only adds to them

@@ -6,7 +6,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, log, log1p
 from libc.string cimport memcpy, memmove, memset
 
-from onlinebregman._kernels.ops.fields cimport Fields, Undoable
+from onlinebregman._kernels.ops.state cimport Stateful, Undoable
 from onlinebregman._kernels.ops.hedge cimport (
     ob_costs, ob_least_cost, ob_least_rise, ob_minus_logs, ob_soft_least, ob_weigh, ob_weigh_after
 )
@@ -26,7 +26,7 @@ cdef int size_of(last) except? -2:
 
 
 @cython.final
-cdef class History:
+cdef class History(Stateful):
     """Weights over time: those before each of the last rows, or after rows at even intervals.
 
     Parameters
@@ -34,13 +34,11 @@ cdef class History:
     n_experts : int
     last : int, default=None
         How many of the last rows are recorded. None: rows at even intervals, doubled whenever there are more than SOME.
-    state : tuple, default=None
-        The recorded weights and the interval of another one, to continue from.
     """
 
-    def __cinit__(self, n_experts, last=None, state=None):
-        self.size = size_of(last)
-        recorded, self.interval = (np.empty((0, n_experts)), 1) if state is None else state
+    def __cinit__(self, n_experts, last=None, dict state=None):
+        self.size, self.arguments = size_of(last), (n_experts, last)
+        recorded, self.interval = self.given.pop("weights", np.empty((0, n_experts))), self.given.pop("interval", 1)
         self.n = len(recorded)
         if self.interval < 1 or (last is None and self.n > SOME):
             raise ValueError(
@@ -50,8 +48,10 @@ cdef class History:
         self.rows = np.empty((SOME if last is None else self.n, n_experts))
         np.asarray(self.rows)[:self.n] = recorded
 
-    def __reduce__(self):
-        return type(self), (self.rows.shape[1], self.last, (self.weights, self.interval))
+    def get_state(self):
+        """See `Stateful`."""
+        self.arguments = self.arguments[0], self.last  # which may have changed
+        return {"weights": self.weights, "interval": self.interval}
 
     @property
     def last(self):
@@ -153,15 +153,13 @@ cdef class Hedge(Undoable):
         Positive weights of sum 1; equal ones by default.
     history : History, default=None
         Of the weights; by default at even intervals.
-    state : dict, default=None
-        The `Fields` of another one, to continue from.
     """
 
     def __cinit__(self, n_experts, rate=None, share=0.0, prior=None, History history=None, dict state=None):
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
-        self.n_experts, self.share, self.evenness, self.learned = n_experts, share, 1.0, Fields(state)
-        self.learned.expect("losses", n_experts)
+        self.n_experts, self.share, self.evenness = n_experts, share, 1.0
+        self.fields.expect("losses", n_experts)
         self.fixed_rate = NAN if rate is None else rate
         self.lanes = (n_experts + OB_LANES - 1) // OB_LANES * OB_LANES
         self.losses, self.costs = np.zeros(n_experts), np.zeros(self.lanes)
@@ -179,13 +177,10 @@ cdef class Hedge(Undoable):
         self.history = History(n_experts) if history is None else history
         if self.history.rows.shape[1] != n_experts:
             raise ValueError(f"history must be of {n_experts} experts; got {self.history.rows.shape[1]}")
-        self.learned.add("losses", &self.losses[0], self.losses.nbytes)
-        self.learned.add("costs", &self.costs[0], n_experts * sizeof(double))
-        self.learned.add("totals", &self.totals, sizeof(self.totals))
-
-    def __reduce__(self):
-        rate = None if isnan(self.fixed_rate) else self.fixed_rate
-        return type(self), (self.n_experts, rate, self.share, self.prior, self.history, self.learned.values())
+        self.arguments = n_experts, rate, share, prior, self.history
+        self.fields.vector("losses", self.losses)
+        self.fields.vector("costs", self.costs[:n_experts])
+        self.fields.add("totals", &self.totals, sizeof(self.totals))
 
     @property
     def loss(self):

@@ -119,22 +119,18 @@ cdef class Learner(AtomicLearner):
     ----------
     geometry : Geometry
     loss : Loss
-    state : dict, default=None
-        The rest of the state of another learner, to continue from it.
     """
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
-        self.geometry = geometry
-        self.loss = loss
-        self.rule = PowerLaw(0.0, 0.0)
+        self.geometry, self.loss, self.rule = geometry, self.given.pop("loss", loss), PowerLaw(0.0, 0.0)
         self.run.largest_weight = 1.0
         self.before = Snapshot()
-        self.learned.add("run", &self.run, sizeof(self.run))
+        self.fields.add("run", &self.run, sizeof(self.run), tuple(self.run))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         self.dense = isinstance(geometry, MatrixGeometry)
-        if state is not None:
-            self.settings, self.run = state["settings"], state["run"]
-            self.rule, self.limit, self.origin = state["rule"], state["limit"], state["origin"]
+        if self.given:
+            self.settings = self.given.pop("settings")
+            self.rule, self.limit, self.origin = [self.given.pop(name) for name in ("rule", "limit", "origin")]
             self.check_rule()
             if self.run.averaged != 0 and not geometry.averaging:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
@@ -143,13 +139,10 @@ cdef class Learner(AtomicLearner):
         if type(geometry) in ABSTRACT:
             raise TypeError(f"the geometry of a learner must not be an abstract class; got {type(geometry).__name__}")
 
-    def __reduce__(self):
-        check_idle(self.busy)
-        state = {
-            "settings": self.settings, "run": self.run, "rule": self.rule, "limit": self.limit, "origin": self.origin,
-            "row_map": self.row_map,
-        }
-        return type(self), (self.geometry, self.loss, state)
+    def get_state(self):
+        """See `Stateful`."""
+        objects = {"loss": self.loss, "rule": self.rule, "limit": self.limit, "origin": self.origin}
+        return {**AtomicLearner.get_state(self), **objects, "settings": self.settings}
 
     cdef int check_rule(self) except -1:
         """Check that the rules are those of this geometry; a file may contain others."""

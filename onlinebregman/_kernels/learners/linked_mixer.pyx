@@ -33,7 +33,7 @@ cdef class LinkedMixer(CentredMixer):
 
     def __cinit__(self, hedge, loss, stack, tracker, bint limited, state=None):
         self.limited = limited
-        self.learned.add("totals", &self.totals, sizeof(self.totals))
+        self.fields.add("totals", &self.totals, sizeof(self.totals))
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
                            double* targets) noexcept nogil:

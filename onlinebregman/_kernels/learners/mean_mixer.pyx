@@ -43,9 +43,9 @@ cdef class MeanMixer(Mixer):
         else:
             self.limits = {None: NOTHING, "errors": ERRORS}[limits]
             self.lo, self.hi = -INFINITY, INFINITY
-        self.learned.add("targets", &self.targets, sizeof(self.targets))
-        self.learned.add("errors", &self.errors, sizeof(self.errors))
-        self.learned.add("lo", &self.lo, 2 * sizeof(double))
+        self.fields.add("targets", &self.targets, sizeof(self.targets))
+        self.fields.add("errors", &self.errors, sizeof(self.errors))
+        self.fields.add("lo", &self.lo, 2 * sizeof(double))
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts

@@ -18,7 +18,7 @@ from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.ops.fields cimport Undoable
+from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 

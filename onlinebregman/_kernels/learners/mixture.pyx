@@ -53,7 +53,7 @@ cdef class MixtureLearner(Ensemble):
         learns. The forecasts equal, bit for bit, those of the experts just before the row.
     """
 
-    def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None, links=None):
+    def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None, links=None, dict state=None):
         cdef AtomicLearner learner
         cdef Py_ssize_t k, start = 0
         cdef const double[:, ::1] table
@@ -68,6 +68,7 @@ cdef class MixtureLearner(Ensemble):
             raise ValueError(
                 f"targets_by_class must have one entry for each of {self.n} learners; got {len(self.targets_by_class)}"
             )
+        self.arguments = self.learners, mixer, self.targets_by_class, self.links
         self.n_targets = max(1, mixer.n_targets)
         own = any([table is not None for table in self.targets_by_class])
         self.several = own and mixer.target_ndim == 2
@@ -137,9 +138,6 @@ cdef class MixtureLearner(Ensemble):
         free(self.parts)
         free(self.rowwise)
         free(self.outcomes)
-
-    def __reduce__(self):
-        return type(self), (self.learners, self.mixer, self.targets_by_class, self.links)
 
     def set_experts(self, list experts not None, Validated bound not None, bound_experts):
         """Set the estimators with these learners, and what must still be the same for `ready`, a copy of which is not.

@@ -34,7 +34,7 @@ cdef class MultiLearner(Ensemble):
         Of one score and one target each.
     """
 
-    def __cinit__(self, learners):
+    def __cinit__(self, learners, dict state=None):
         cdef Py_ssize_t k
         self.separate = True
         self.share_map()
@@ -52,9 +52,6 @@ cdef class MultiLearner(Ensemble):
 
     def __dealloc__(self):
         free(self.members)
-
-    def __reduce__(self):
-        return type(self), (self.learners,)
 
     cdef int share_map(self) except -1:
         """Learn rows by the map of all learners."""

@@ -82,7 +82,7 @@ cdef class MultinomialLearner(MultiLearner):
     cdef bint alike           # whether z = a - q g with the same q for all classes
     cdef bint same_metric     # whether the metrics of all classes are the same: they are computed once a sparse row
 
-    def __cinit__(self, learners):
+    def __cinit__(self, learners, dict state=None):
         cdef Py_ssize_t i
         cdef Learner first = self.learners[0]
         [<Learner?> learner for learner in self.learners]

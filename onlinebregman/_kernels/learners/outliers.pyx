@@ -44,8 +44,6 @@ cdef class ScoreQuantile(AtomicLearner):
     Parameters
     ----------
     nu : float
-    state : dict, default=None
-        The rest of the state of another one, to continue from.
     """
 
     cdef double nu
@@ -54,8 +52,8 @@ cdef class ScoreQuantile(AtomicLearner):
 
     def __init__(self, double nu, state=None):
         self.nu, self.n_features, self.dense = nu, 1, True
-        self.learned.add("state", &self.state, sizeof(self.state))
-        self.learned.add("scale", &self.scale, sizeof(self.scale))
+        self.fields.add("state", &self.state, sizeof(self.state))
+        self.fields.add("scale", &self.scale, sizeof(self.scale))
 
     @property
     def t(self):
@@ -115,8 +113,6 @@ cdef class OutlierLearner(Ensemble):
     ----------
     learners : list of one DensityLearner
     quantile : ScoreQuantile
-    state : dict, default=None
-        The rest of the state of another one, to continue from.
     """
 
     cdef readonly ScoreQuantile quantile
@@ -130,7 +126,7 @@ cdef class OutlierLearner(Ensemble):
         if self.density.located:
             self.limited = np.empty(self.n_features)
             self.scales = np.zeros(self.n_features * sizeof(ob_robust) // sizeof(double))
-            self.learned.add("scales", &self.scales[0], self.scales.nbytes)
+            self.fields.vector("scales", self.scales)
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.density.effort(n)

@@ -1,4 +1,4 @@
-from onlinebregman._kernels.ops.fields cimport Undoable
+from onlinebregman._kernels.ops.state cimport Undoable
 
 
 cdef struct Errors:           # absolute errors so far

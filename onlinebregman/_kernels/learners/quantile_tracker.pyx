@@ -29,7 +29,7 @@ from scipy.special import erfinv, stdtrit
 
 from libc.math cimport INFINITY, fabs, isfinite, log, sqrt
 
-from onlinebregman._kernels.ops.fields cimport Fields, Undoable
+from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.quantiles cimport ob_find_radii, ob_move_quantiles
 
 LEVELS = np.append(np.arange(1, 100) / 100, [0.995, 0.999])
@@ -68,24 +68,14 @@ cdef double[:, ::1] WIDER = np.stack([widening(n) for n in range(WIDENED)] + [0 
 
 
 cdef class QuantileTracker(Undoable):
-    """Quantiles of absolute errors, each predicted before it was known.
-
-    Parameters
-    ----------
-    state : dict, default=None
-        The `Fields` of another one, to continue from.
-    """
+    """Quantiles of absolute errors, each predicted before it was known."""
 
     def __cinit__(self, dict state=None):
         self.errors, self.quantiles = Errors(0.0, 0.0, 0.0, 0.0), np.array(START)
         self.excess, self.radii = np.zeros(START.shape[0]), np.empty(START.shape[0])
-        self.learned = Fields(state)
-        self.learned.add("errors", &self.errors, sizeof(self.errors))
-        self.learned.add("quantiles", &self.quantiles[0], self.quantiles.nbytes)
-        self.learned.add("excess", &self.excess[0], self.excess.nbytes)
-
-    def __reduce__(self):
-        return type(self), (self.learned.values(),)
+        self.fields.add("errors", &self.errors, sizeof(self.errors))
+        self.fields.vector("quantiles", self.quantiles)
+        self.fields.vector("excess", self.excess)
 
     cdef void predict(self, double* radii) noexcept nogil:
         """Compute ln of the radii of the intervals for the next error."""

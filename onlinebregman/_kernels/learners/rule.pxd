@@ -2,9 +2,10 @@ from libc.math cimport sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.learners.solver cimport Score
+from onlinebregman._kernels.ops.state cimport Stateful
 
 
-cdef class Rule:
+cdef class Rule(Stateful):
     cdef double scale, power  # of rates scale / t^power; NaN otherwise
     cdef readonly bint sees_rows   # whether rates depend on rows: `rate` knows them, and not `scheduled`
     cdef readonly object failure   # the exception that a rule in Python raised

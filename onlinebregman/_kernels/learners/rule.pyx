@@ -14,7 +14,9 @@ from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
 from onlinebregman._kernels.learners.solver cimport Score
 from onlinebregman._kernels.matrices.matrix_burg cimport DualInstance, MatrixBurgGeometry
 from onlinebregman._kernels.ops.entropy cimport ob_burg_mass
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_range
+
 
 cdef Rule rule_of(schedule):
     """The compiled rule of a `Schedule` of `onlinebregman.schedules`."""
@@ -27,10 +29,10 @@ cdef Rule rule_of(schedule):
     return PowerLaw(schedule.scale, schedule.power) if schedule.is_power_law else OwnRates(schedule)
 
 
-cdef class Rule:
+cdef class Rule(Stateful):
     """Base class: the contract of step-size rules."""
 
-    def __cinit__(self):
+    def __cinit__(self, *arguments, **more):
         self.scale = self.power = NAN
 
     def next_rate(self, double t):
@@ -65,9 +67,6 @@ cdef class PowerLaw(Rule):
     def __cinit__(self, double scale, double power):
         self.scale, self.power = scale, power
 
-    def __reduce__(self):
-        return type(self), (self.scale, self.power)
-
     def next_rate(self, double t):
         return scheduled_rate(self, t)
 
@@ -84,9 +83,6 @@ cdef class ShiftedPowerLaw(Rule):
     def __cinit__(self, double scale, double power, double offset):
         self.numerator, self.exponent, self.offset = scale, power, offset
 
-    def __reduce__(self):
-        return type(self), (self.numerator, self.exponent, self.offset)
-
     cdef double scheduled(self, double t) noexcept nogil:
         return self.numerator / pow(t + self.offset, self.exponent)
 
@@ -99,9 +95,6 @@ cdef class PassiveAggressive(Rule):
 
     def __cinit__(self, double C, double largest, double smoothing):
         self.C, self.largest, self.smoothing, self.sees_rows = C, largest, smoothing, True
-
-    def __reduce__(self):
-        return type(self), (self.C, self.largest, self.smoothing)
 
     cdef double rate(self, Geometry geometry, Workspace* work, const Score* score, double t, double y, double weight,
                      double loss) noexcept nogil:
@@ -122,9 +115,6 @@ cdef class OwnRates(Rule):
 
     def __cinit__(self, schedule):
         self.schedule = schedule
-
-    def __reduce__(self):
-        return type(self), (self.schedule,)
 
     def next_rate(self, double t):
         return self.schedule.rates(t, 1)[0]
@@ -147,9 +137,6 @@ cdef class LossRates(Rule):
 
     def __cinit__(self, schedule):
         self.schedule, self.sees_rows = schedule, True
-
-    def __reduce__(self):
-        return type(self), (self.schedule,)
 
     cdef double rate(self, Geometry geometry, Workspace* work, const Score* score, double t, double y, double weight,
                      double loss) noexcept nogil:
@@ -184,20 +171,16 @@ cdef class GradientRate(Rule):
     ----------
     schedule : Rule
         An upper bound on the rates.
-    state : dict, default=None
-        That of another rule to continue from, with its history.
-    history : list, default=()
     """
 
-    def __cinit__(self, Rule schedule not None, state=None, history=()):
-        self.schedule, self.history, self.sees_rows = schedule, list(history), True
-        if state is not None:
-            self.state = state
-        else:
-            self.state.rate = self.state.noted = INFINITY
+    def __cinit__(self, Rule schedule not None, dict state=None):
+        self.schedule, self.history = self.given.pop("schedule", schedule), list(self.given.pop("history", ()))
+        self.sees_rows, self.state.rate, self.state.noted = True, INFINITY, INFINITY
+        self.fields.add("rates", &self.state, sizeof(self.state), tuple(self.state))
 
-    def __reduce__(self):
-        return type(self), (self.schedule, self.state, list(self.history))
+    def get_state(self):
+        """See `Stateful`."""
+        return {**self.fields.values(), "schedule": self.schedule, "history": list(self.history)}
 
     @property
     def sum_bound(self):

@@ -119,7 +119,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
         self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
-        self.learned.expect("memory", self.vectors() + self.offset(self.padded, 0))
+        self.fields.expect("memory", self.vectors() + self.offset(self.padded, 0))
         self.spare = np.zeros(4 * self.vector_stride())
         self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
         for j in range(self.padded):
@@ -127,21 +127,21 @@ cdef class SecondOrderLearner(AtomicLearner):
             self.memory[self.vectors() + self.offset(j, j)] = 1.0
         if self.fit_intercept:
             self.pivots()[0 if centred else self.n_inputs] = 1.0 / self.intercept_alpha
-        self.learned.add("memory", &self.memory[0], self.memory.nbytes)
+        self.fields.vector("memory", self.memory)
         self.state.prior = 1.0
-        self.learned.add("state", &self.state, sizeof(self.state))
+        self.fields.add("state", &self.state, sizeof(self.state))
         self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
         self.n_counted, self.slope = n_counted if self.fit_intercept else 0, 1.0
         self.tally = np.zeros(self.n_counted + self.m)
         if self.n_counted:
-            self.learned.add("tally", &self.tally[0], self.tally.nbytes)
+            self.fields.vector("tally", self.tally)
         if centred:
-            self.learned.add("columns", &self.centre.memory[0], self.centre.memory.nbytes)
+            self.fields.vector("columns", self.centre.memory)
         return 0
 
-    cdef dict learned_values(self):
-        """The pending step, which rows in one call would not have left, is made."""
-        return {**AtomicLearner.learned_values(self), "memory": self.updated_memory()}
+    def get_state(self):
+        """See `AtomicLearner`: the pending step, which rows in one call would not have left, is made."""
+        return {**AtomicLearner.get_state(self), "memory": self.updated_memory()}
 
     def with_features(self, n_features, row_map):
         """A learner of more features, which have been 0 in all rows and are at the prior, with this map of rows."""
@@ -387,7 +387,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         """With one row U only changes by the pending step, which need not be undone."""
         self.backed_up = complete or rows.n_rows > 1
         self.passed, self.size = False, 0.0
-        self.learned.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else self.vectors())
+        self.fields.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else self.vectors())
         return AtomicLearner.begin(self, rows, complete)
 
     cdef int undo(self, Rows rows) except -1:

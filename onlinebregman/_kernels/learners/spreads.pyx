@@ -43,11 +43,11 @@ cdef class SpreadLearner(Learner):
     cdef public Statistics statistics
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
-        self.statistics = Statistics(0.0, 1.0, 0, 0.0, 0) if state is None else state["statistics"]
+        self.statistics = self.given.pop("statistics", Statistics(0.0, 1.0, 0, 0.0, 0))
 
-    def __reduce__(self):
-        cls, (geometry, loss, state) = Learner.__reduce__(self)
-        return cls, (geometry, loss, {**state, "statistics": self.statistics})
+    def get_state(self):
+        """See `Stateful`."""
+        return {**Learner.get_state(self), "statistics": self.statistics}
 
     @property
     def spread(self):

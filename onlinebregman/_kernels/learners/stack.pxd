@@ -1,5 +1,5 @@
 from onlinebregman._kernels.learners.hedge cimport Hedge
-from onlinebregman._kernels.ops.fields cimport Undoable
+from onlinebregman._kernels.ops.state cimport Undoable
 
 cdef enum:
     VOTES = 2                 # the number of the combination of votes, which only classes have

@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 from onlinebregman._kernels.learners.factor cimport least_pivot, reduce_rows, rotate_rows, solve_factor, start_factor
 from onlinebregman._kernels.learners.factor import inverse_root, unpacked
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
-from onlinebregman._kernels.ops.fields cimport Fields, Undoable
+from onlinebregman._kernels.ops.state cimport Undoable
 
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 # The last is of votes.
@@ -45,8 +45,6 @@ cdef class Stack(Undoable):
         Of the `Hedge`; None for numbers. Of a fixed one all experts and combinations weigh the same at the start.
     share : float
     hedge : Hedge, default=None
-    state : dict, default=None
-        The hedge and the `Fields` of another one, to continue from.
     """
 
     def __cinit__(self, n_experts, rate, share, Hedge hedge=None, dict state=None):
@@ -55,8 +53,7 @@ cdef class Stack(Undoable):
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
         self.n_experts, self.n = n_experts, VOTES if rate is None else VOTES + 1
         length = n_experts * (n_experts + 1) // 2 + n_experts
-        self.learned = Fields(state)
-        self.learned.expect("factors", self.n * length)
+        self.fields.expect("factors", self.n * length)
         self.factors, self.b = np.empty((self.n, length)), np.zeros((0 if rate is None else self.n, n_experts))
         self.prior = 1.0 / (1 + self.n) if rate is None else n_experts / <double> (n_experts + self.n)
         self.hedge = Hedge(1 + self.n, rate, share, None, History(1 + self.n, 0)) if hedge is None else hedge
@@ -66,15 +63,11 @@ cdef class Stack(Undoable):
             start_factor(&self.factors[j, 0], n_experts, 1, alpha)
             if hedge is None and rate is not None:
                 self.hedge.costs[1 + j] = np.log(n_experts) / rate
-        self.known = &self.residuals
-        self.learned.add("factors", &self.factors[0, 0], self.factors.nbytes)
-        self.learned.add("residuals", &self.residuals, sizeof(self.residuals))
+        self.known, self.arguments = &self.residuals, (n_experts, rate, share, self.hedge)
+        self.fields.add("factors", &self.factors[0, 0], self.factors.nbytes)
+        self.fields.add("residuals", &self.residuals, sizeof(self.residuals))
         if rate is not None:
-            self.learned.add("b", &self.b[0, 0], self.b.nbytes)
-
-    def __reduce__(self):
-        rate = None if self.hedge.fixed_rate != self.hedge.fixed_rate else self.hedge.fixed_rate
-        return type(self), (self.n_experts, rate, self.hedge.share, self.hedge, self.learned.values())
+            self.fields.add("b", &self.b[0, 0], self.b.nbytes)
 
     @property
     def coef(self):

@@ -88,8 +88,8 @@ cdef class CentredMixer(Mixer):
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 3 * stack.hedge.lanes))
         self.stats, self.known = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0), &self.stats
-        self.learned.add("stats", &self.stats, sizeof(self.stats))
-        self.learned.add("scale", &self.scale, sizeof(self.scale))
+        self.fields.add("stats", &self.stats, sizeof(self.stats))
+        self.fields.add("scale", &self.scale, sizeof(self.scale))
 
     @property
     def target_scale(self):
@@ -307,9 +307,9 @@ cdef class ProbabilityMixer(Mixer):
         self.kinds = np.array([link_of(link, known) for link in self.links], dtype=np.intc)
         self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
         self.scales = <Calibration*> &self.calibrations[0, 0]
-        self.learned.add("calibrations", self.scales, self.calibrations.nbytes)
+        self.fields.add("calibrations", self.scales, self.calibrations.nbytes)
         self.counts = np.zeros(n_classes)
-        self.learned.add("counts", &self.counts[0], self.counts.nbytes)
+        self.fields.vector("counts", self.counts)
 
     @property
     def of_two(self):
@@ -321,9 +321,8 @@ cdef class ProbabilityMixer(Mixer):
 
         `numbers` are those of the present classes.
         """
-        _, (*_, state) = self.__reduce__()
-        counts, state["fields"]["counts"] = state["fields"]["counts"], np.zeros(n_classes)
-        state["fields"]["counts"][numbers] = counts
+        state, counts = self.get_state(), np.zeros(n_classes)
+        counts[numbers], state["counts"] = state["counts"], counts
         return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, True, state)
 
     @property

@@ -1,6 +1,7 @@
 from libc.math cimport log
 
 from onlinebregman._kernels.ops.logistic cimport ob_softplus
+from onlinebregman._kernels.ops.state cimport Stateful
 
 
 cdef struct Edge:             # where a smooth piece of a loss ends, in the direction of the minimum
@@ -9,7 +10,7 @@ cdef struct Edge:             # where a smooth piece of a loss ends, in the dire
     double far                # the derivative on the other side; the same if it is continuous there
 
 
-cdef class Loss:
+cdef class Loss(Stateful):
     cdef readonly bint linear     # whether the derivative is a - y everywhere (of an inner loss: linear in a)
     cdef readonly bint kinked     # whether `kink` may find one
     cdef readonly bint logistic   # whether value and derivatives are those of LogisticLoss

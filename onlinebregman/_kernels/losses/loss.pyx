@@ -10,15 +10,10 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, log, log1p, pow, signbit
 
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives
+from onlinebregman._kernels.ops.state cimport Stateful
 
 
-cdef class Loss:
-    def __reduce__(self):
-        return type(self), self._arguments()
-
-    def _arguments(self):
-        return ()
-
+cdef class Loss(Stateful):
     cdef double value(self, double a, double y) noexcept nogil:
         return 0.0
 
@@ -219,9 +214,6 @@ cdef class TweedieLoss(LogLinkLoss):
     def __cinit__(self, power=1.5):
         self.power, self.up, self.down = power, 2.0 - power, power - 1.0
 
-    def _arguments(self):
-        return (self.power,)
-
     cdef double value(self, double a, double y) noexcept nogil:
         cdef double gap, size, value
         if y <= 0:
@@ -256,9 +248,6 @@ cdef class EpsilonInsensitiveLoss(Loss):
 
     def __cinit__(self, epsilon=0.0):
         self.epsilon, self.kinked = epsilon, True
-
-    def _arguments(self):
-        return (self.epsilon,)
 
     cdef double value(self, double a, double y) noexcept nogil:
         return max(fabs(a - y) - self.epsilon, 0.0)
@@ -298,9 +287,6 @@ cdef class QuantileLoss(Loss):
     def __cinit__(self, quantile=0.5):
         self.quantile, self.kinked = quantile, True
 
-    def _arguments(self):
-        return (self.quantile,)
-
     cdef double value(self, double a, double y) noexcept nogil:
         return (1.0 - self.quantile) * (a - y) if a > y else self.quantile * (y - a)
 
@@ -322,9 +308,6 @@ cdef class HuberLoss(Loss):
     def __cinit__(self, epsilon=1.35):
         self.epsilon = epsilon
         self.inner = SquaredLoss()
-
-    def _arguments(self):
-        return (self.epsilon,)
 
     cdef double value(self, double a, double y) noexcept nogil:
         cdef double residual = fabs(a - y)
@@ -364,9 +347,6 @@ cdef class HingeLoss(MarginLoss):
 
     def __cinit__(self, margin=1.0, drift=0.0):
         self.margin, self.drift = margin, drift
-
-    def _arguments(self):
-        return self.margin, self.drift
 
     cdef double value(self, double a, double y) noexcept nogil:
         return max(self.margin - y * a, 0.0)
@@ -422,9 +402,6 @@ cdef class NumPyLoss(Loss):
 
     def __cinit__(self, definition):
         self.definition, self.kinked = definition, definition._kinked
-
-    def _arguments(self):
-        return (self.definition,)
 
     cdef double call(self, str method, tuple arguments) noexcept:
         if self.interrupt is not None:

@@ -1,14 +1,17 @@
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.rows.rows cimport Row
 
 cimport cython
 
 
 @cython.final
-cdef class FourierFeatures:
+cdef class FourierFeatures(Stateful):
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t n_components
-    cdef double[:, ::1] frequencies  # omega / (2 pi), a row for each component
-    cdef double[::1] phases   # b / (2 pi)
+    cdef readonly object frequencies  # omega / (2 pi), a row for each component
+    cdef readonly object phases  # b / (2 pi)
+    cdef double[:, ::1] omega  # the same arrays
+    cdef double[::1] b
 
     cdef void apply(self, const Row* row, double* z) noexcept nogil
 

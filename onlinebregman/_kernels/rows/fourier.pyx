@@ -11,12 +11,13 @@ from libc.math cimport sqrt
 
 from onlinebregman._kernels.ops.exp cimport ob_cosines
 from onlinebregman._kernels.ops.row cimport ob_dot4, ob_sparse_dot
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row
 
 
 @cython.final
-cdef class FourierFeatures:
+cdef class FourierFeatures(Stateful):
     """The map from rows to random Fourier features.
 
     Parameters
@@ -28,21 +29,19 @@ cdef class FourierFeatures:
     """
 
     def __cinit__(self, frequencies, phases):
-        self.frequencies = np.array(frequencies, dtype=np.float64, order="C")
-        self.phases = np.array(phases, dtype=np.float64)
-        self.n_components, self.n_features = self.frequencies.shape[0], self.frequencies.shape[1]
-        if self.n_features == 0 or self.n_components == 0 or self.phases.shape[0] != self.n_components:
+        self.frequencies = self.omega = np.array(frequencies, dtype=np.float64, order="C")
+        self.phases = self.b = np.array(phases, dtype=np.float64)
+        self.n_components, self.n_features = self.omega.shape[0], self.omega.shape[1]
+        if self.n_features == 0 or self.n_components == 0 or self.b.shape[0] != self.n_components:
             raise ValueError(
                 "frequencies must be of shape (n_components, n_features), neither of them 0, and phases of shape "
                 f"(n_components,); got {np.shape(frequencies)} and {np.shape(phases)}"
             )
-
-    def __reduce__(self):
-        return type(self), (np.asarray(self.frequencies).copy(), np.asarray(self.phases).copy())
+        self.arguments = self.frequencies, self.phases
 
     cdef void apply(self, const Row* row, double* z) noexcept nogil:
         cdef Py_ssize_t j = 0, n = self.n_components, d = self.n_features
-        cdef const double* w = &self.frequencies[0, 0]
+        cdef const double* w = &self.omega[0, 0]
         if row.index == NULL:
             while j + 4 <= n:
                 ob_dot4(w + j * d, w + (j + 1) * d, w + (j + 2) * d, w + (j + 3) * d, row.x, row.n, z + j)
@@ -52,5 +51,5 @@ cdef class FourierFeatures:
                 ob_sparse_dot(w + j * d, row.index, row.x, row.n)
             j += 1
         for j in range(n):
-            z[j] += self.phases[j]
+            z[j] += self.b[j]
         ob_cosines(z, sqrt(2.0 / n), n)

@@ -38,14 +38,11 @@ cdef class OneHotMap(RowMap):
         For the categories of all columns together.
     standardizer : Standardizer, default=None
         Of the columns of numbers.
-    owner : ndarray of shape (n_used, 2), default=None
-        For each indicator in use the column, among those of categories and then those of numbers, and the number of its
-        category.
     missing : bool, default=False
         Whether missing numbers have indicators; requires a standardizer.
     """
 
-    def __cinit__(self, is_categorical, n_indicators, standardizer=None, owner=None, missing=False):
+    def __cinit__(self, is_categorical, n_indicators, standardizer=None, missing=False, dict state=None):
         cdef Py_ssize_t k
         mask = np.array(is_categorical, dtype=bool)
         self.numeric, self.categorical = np.flatnonzero(~mask), np.flatnonzero(mask)
@@ -58,26 +55,24 @@ cdef class OneHotMap(RowMap):
         self.place = np.full((self.categorical.shape[0], CODES + 1), -1, dtype=np.intp)
         self.place_of_missing = np.full(self.numeric.shape[0], -1, dtype=np.intp)
         self.owner, self.missing = np.zeros((self.n_indicators, 2), dtype=np.intp), missing
-        if owner is not None:
-            owner = np.asarray(owner, dtype=np.intp).reshape(-1, 2)
-            if (owner < 0).any() or (owner >= (self.n_features, CODES + 1)).any():
-                raise ValueError(f"owners must be columns and numbers of categories; got {owner.tolist()}")
-            np.asarray(self.owner)[:len(owner)] = owner
-            self.used = len(owner)
-            for k in range(self.used):
-                self.assign(self.owner[k, 0], self.owner[k, 1], k)
+        self.arguments = mask, self.n_indicators, standardizer, bool(missing)
+        owner = np.asarray(self.given.pop("owner", ()), dtype=np.intp).reshape(-1, 2)
+        if (owner < 0).any() or (owner >= (self.n_features, CODES + 1)).any():
+            raise ValueError(f"owners must be columns and numbers of categories; got {owner.tolist()}")
+        self.used = len(owner)
+        np.asarray(self.owner)[:self.used] = owner
+        for k in range(self.used):
+            self.assign(self.owner[k, 0], self.owner[k, 1], k)
 
-    def __reduce__(self):
-        mask = np.zeros(self.n_features, dtype=bool)
-        mask[np.asarray(self.categorical)] = True
-        owner = np.asarray(self.owner)[:self.used].copy()
-        return type(self), (mask, self.n_indicators, self.standardizer, owner, bool(self.missing))
+    def get_state(self):
+        """See `Stateful`: for each indicator in use the column, among those of categories and then those of numbers,
+        and the number of its category."""
+        return {"owner": np.asarray(self.owner)[:self.used].copy()}
 
     def after(self, old):
         """This map, with what another one of the same columns, a Standardizer or of fewer indicators, has learned."""
-        mask, n_indicators, *_ = self.__reduce__()[1]
-        standardizer, owner = (old, None) if isinstance(old, Standardizer) else old.__reduce__()[1][2:4]
-        wide = type(self)(mask, n_indicators, copy.deepcopy(standardizer), owner, self.missing)
+        standardizer, state = (old, {}) if isinstance(old, Standardizer) else (old.standardizer, old.get_state())
+        wide = type(self)(*self.arguments[:2], copy.deepcopy(standardizer), self.missing, state)
         wide.admit_missing()
         return wide
 

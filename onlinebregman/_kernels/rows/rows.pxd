@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.arrays cimport ColumnBlocks
 
@@ -100,7 +101,7 @@ cdef struct Shape:            # of a block of rows, or of their images
     Py_ssize_t stored         # values in all rows, or more
 
 
-cdef class RowMap:
+cdef class RowMap(Stateful):
     cdef readonly Py_ssize_t n_features  # columns of rows
     cdef readonly Py_ssize_t n_outputs   # columns of their images
 

@@ -424,7 +424,7 @@ cpdef Rows open_rows(X):
     return rows
 
 
-cdef class RowMap:
+cdef class RowMap(Stateful):
     """Base class of what is learned instead of rows: their images under a map that itself learns from the rows before.
 
     A row is predicted and learned as the map sees it before the row, which the map then learns as well. A map belongs
@@ -471,7 +471,8 @@ cdef class RowMap:
 
     cdef int begin(self, Rows rows) except -1:
         """Before rows are learned: save what `undo` needs."""
-        return 0
+        return self.fields.save()
 
     cdef void undo(self) noexcept:
         """Return to the state from before the last call."""
+        self.fields.restore()

@@ -17,10 +17,8 @@ cdef class Standardizer(RowMap):
     cdef readonly bint strict
     cdef double weight        # sum of the weights of all rows so far
     cdef double[::1] state    # all deviations, then all 1 / deviations, or `root`s, all means, all weights
-    # What `undo` restores: a copy of the whole state if `complete`, otherwise a log of the changed columns
-    cdef double weight_before
+    # What `undo` restores: the whole state if `complete`, otherwise what a log has of the changed columns
     cdef bint complete
-    cdef double[::1] before
     cdef Change* log
     cdef Py_ssize_t capacity, logged
 

@@ -26,12 +26,11 @@ from onlinebregman._kernels.ops.standardize cimport (
     OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_limit, ob_root_of, ob_sparse_count,
     ob_sparse_standardize, ob_standardize
 )
-from onlinebregman._kernels.ops.fields import vector_of
+from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
-# Of each column: deviation, its inverse, mean, weight, and the evidence that it has moved.
-cdef Py_ssize_t N_STATISTICS = 5
+STATISTICS = ("deviation", "inverse", "mean", "weights", "moved")  # of each column; the last: evidence that it has
 
 
 @cython.final
@@ -43,10 +42,6 @@ cdef class Standardizer(RowMap):
     n_features : int
     centred : bool
         Whether means are subtracted.
-    state : ndarray, default=None
-        The statistics of the columns to continue from.
-    weight : float, default=0.0
-        The sum of the weights of their rows.
     allow_nan : bool, default=False
         Whether NaN in dense rows is a missing value; requires `centred`.
     clipped : bool, default=True
@@ -57,22 +52,23 @@ cdef class Standardizer(RowMap):
         Whether rows that are learned must be complete, until `admit_missing`.
     """
 
-    def __cinit__(self, n_features, centred, state=None, weight=0.0, allow_nan=False, clipped=True, scaled=True,
-                  strict=False):
+    def __cinit__(self, n_features, centred, allow_nan=False, clipped=True, scaled=True, strict=False,
+                  dict state=None):
+        cdef Py_ssize_t k
         if not clipped and (allow_nan or not centred):
             raise ValueError("values that are not clipped must be centred and not be missing")
         self.n_features = self.n_outputs = n_features
-        self.centred, self.weight, self.clipped, self.scaled = centred, weight, clipped, scaled or not centred
+        self.centred, self.clipped, self.scaled = centred, clipped, scaled or not centred
         self.allow_nan, self.strict = allow_nan and self.centred, strict
-        size = N_STATISTICS * self.n_features
-        self.state, self.before = np.zeros(size) if state is None else vector_of(state, size), None
+        self.arguments = n_features, centred, bool(self.allow_nan), clipped, bool(self.scaled), strict
+        self.state = np.zeros(len(STATISTICS) * self.n_features)
+        self.fields.add("weight", &self.weight, sizeof(self.weight))
+        self.fields.add("strict", &self.strict, sizeof(self.strict))
+        for k, name in enumerate(STATISTICS if self.n_features else ()):
+            self.fields.vector(name, self.state[k * self.n_features:(k + 1) * self.n_features])
 
     def __dealloc__(self):
         free(self.log)
-
-    def __reduce__(self):
-        options = bool(self.allow_nan), bool(self.clipped), bool(self.scaled), bool(self.strict)
-        return type(self), (self.n_features, self.centred, np.asarray(self.state).copy(), self.weight, *options)
 
     def key(self):
         return type(self), self.n_features, self.centred, self.allow_nan, self.clipped, self.scaled, self.strict
@@ -221,7 +217,7 @@ cdef class Standardizer(RowMap):
         cdef Py_ssize_t k
         cdef double total = self.weight
         if self.complete:
-            return isfinite(total) and ob_nonfinite(&self.state[0], N_STATISTICS * self.n_features) == 0
+            return isfinite(total) and ob_nonfinite(&self.state[0], self.state.shape[0]) == 0
         for k in range(self.logged):
             total += 0.0 * self.state[self.log[k].column]
         return isfinite(total)
@@ -230,25 +226,20 @@ cdef class Standardizer(RowMap):
 
     cdef int begin(self, Rows rows) except -1:
         cdef Change* log
-        self.weight_before, self.logged = self.weight, 0
-        self.complete = self.shape(rows).stored >= self.n_features
-        if self.complete:
-            if self.before is None:
-                self.before = np.empty(N_STATISTICS * self.n_features)
-            memcpy(&self.before[0], &self.state[0], N_STATISTICS * self.n_features * sizeof(double))
-        elif rows.stored > self.capacity:
+        cdef Field* columns = &self.fields.each[self.fields.n - 1]
+        self.complete, self.logged = self.shape(rows).stored >= self.n_features, 0
+        columns.changing = columns.size if self.complete else 0
+        if not self.complete and rows.stored > self.capacity:
             log = <Change*> realloc(self.log, rows.stored * sizeof(Change))
             if log == NULL:
                 raise MemoryError()
             self.log, self.capacity = log, rows.stored
-        return 0
+        return RowMap.begin(self, rows)
 
     cdef void undo(self) noexcept:
         """Restore the statistics from before the last call."""
         cdef Change change
-        self.weight = self.weight_before
-        if self.complete:
-            memcpy(&self.state[0], &self.before[0], N_STATISTICS * self.n_features * sizeof(double))
+        RowMap.undo(self)
         while self.logged > 0:
             self.logged -= 1
             change = self.log[self.logged]

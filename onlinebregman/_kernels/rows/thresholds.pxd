@@ -1,5 +1,6 @@
 from libc.stdint cimport int64_t
 
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.rows.rows cimport Row, RowMap
 
 cimport cython
@@ -24,7 +25,7 @@ cdef struct Column:          # what is known of a column; the bins of all resolu
 
 
 @cython.final
-cdef class Bins:
+cdef class Bins(Stateful):
     cdef readonly Py_ssize_t n_features
     cdef object array         # of the columns
     cdef Column[::1] columns  # the same

@@ -17,12 +17,13 @@ from libc.math cimport INFINITY, isinf, isnan
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memmove
 
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, open_rows
 
 BINS = (COARSE, MEDIUM, FINE)
 BINS_OF_PAIRS = BINS[:OF_PAIRS]
-STATE = np.dtype([
+COLUMN = np.dtype([
     ("kept", np.int64), ("different", np.int64, RESOLUTIONS), ("number", np.int64, ALL_BINS),
     ("lower", np.float64, ALL_BINS), ("sample", np.float64, SAMPLE),
 ])
@@ -52,16 +53,16 @@ def pairs_of(rank, n_features):
     return np.column_stack([first, rank - firsts[first] + n_features]).astype(np.intp).reshape(-1, 2)
 
 
-def columns_of(n_features, parts):
+def columns_of(n_features, state):
     """The columns of a map made of arrays of their parts, which may be those of a damaged file."""
-    parts = list(map(np.asarray, parts))
-    if parts[0].shape != (n_features,):
-        raise ValueError(f"kept must be of shape {(n_features,)}; got {parts[0].shape}")
-    columns = np.zeros(n_features, STATE)
+    if np.shape(state["kept"]) != (n_features,):
+        raise ValueError(f"kept must be of shape {(n_features,)}; got {np.shape(state['kept'])}")
+    columns = np.zeros(n_features, COLUMN)
     bounds = {"kept": SAMPLE, "different": [size + 1 for size in BINS], "number": np.repeat(BINS, BINS) - 1}
-    for name, part in zip(STATE.names, parts, strict=True):
-        if np.shape(part) != columns[name].shape:
-            raise ValueError(f"{name} must be of shape {columns[name].shape}; got {np.shape(part)}")
+    for name in COLUMN.names:
+        part = np.asarray(state[name])
+        if part.shape != columns[name].shape:
+            raise ValueError(f"{name} must be of shape {columns[name].shape}; got {part.shape}")
         if name in bounds and np.any((part < 0) | (part > bounds[name])):
             raise ValueError(f"{name} must be from 0 to {np.max(bounds[name])}, or less; got {part.tolist()}")
         columns[name] = part
@@ -69,37 +70,31 @@ def columns_of(n_features, parts):
 
 
 @cython.final
-cdef class Bins:
+cdef class Bins(Stateful):
     """The bins of all columns, which follow the rows that are learned; maps of the same rows share them.
 
     Parameters
     ----------
     n_features : int
-    state : tuple, default=None
-        That of other bins, to continue from.
     """
 
-    def __cinit__(self, n_features, state=None):
+    def __cinit__(self, n_features, dict state=None):
         cdef Py_ssize_t d = n_features
         if state is None:
-            columns, counted = np.zeros(d, STATE), np.zeros(d, np.int64)
+            columns, counted = np.zeros(d, COLUMN), np.zeros(d, np.int64)
             columns["lower"] = INFINITY
         else:
-            *parts, counted = state
-            columns, counted = columns_of(d, parts), np.array(counted, np.int64)
+            columns, counted = columns_of(d, state), np.array(state["counted"], np.int64)
+            self.given = {}
             if counted.shape != (d,) or np.any(columns["kept"] != np.minimum(counted, SAMPLE)) or np.any(counted >> 53):
                 raise ValueError(f"each column must keep {SAMPLE} values, or all that were counted; got {counted}")
         self.n_features, self.array, self.columns = d, columns, columns
-        self.before = np.empty(d, STATE)
+        self.before = np.empty(d, COLUMN)
         self.counted, self.counted_before, self.saved_in = counted, counted.copy(), np.zeros(d, np.int64)
 
-    def __reduce__(self):
-        return type(self), (self.n_features, self.state)
-
-    @property
-    def state(self):
-        """Copies of the parts of the columns, see `Column`, and of the number of values of each."""
-        return *(self.array[name].copy() for name in STATE.names), np.array(self.counted)
+    def get_state(self):
+        """See `Stateful`: the parts of the columns, see `Column`, and the number of values of each."""
+        return {name: self.array[name].copy() for name in COLUMN.names} | {"counted": np.array(self.counted)}
 
     cdef void find(self, const Row* row, Py_ssize_t* bins) noexcept nogil:
         """The bins of the values of a dense row, at all resolutions of the first column, then of the next."""
@@ -168,21 +163,23 @@ cdef class ThresholdMap(RowMap):
         Those of the columns; None for new ones.
     """
 
-    def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, Bins bins=None):
+    def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, Bins bins=None,
+                  dict state=None):
         cdef Py_ssize_t d = n_features
         self.n_features, self.singles, self.allow_nan = d, singles, allow_nan
-        self.bins = Bins(d) if bins is None else bins
+        self.bins = self.given.pop("bins", Bins(d) if bins is None else bins)
         if self.bins.n_features != d:
             raise ValueError(f"bins must be of {d} columns; got {self.bins.n_features}")
         self.pairs = np.array(pairs, np.intp).reshape(-1, 2)
         if np.any((self.pairs < 0) | (self.pairs >= d)):
             raise ValueError(f"pairs must be of columns from 0 to {d - 1}; got {pairs}")
-        self.pair = self.pairs
+        self.pair, self.arguments = self.pairs, (d, self.pairs, bool(singles), bool(allow_nan), None)
         self.n_outputs = d * WIDTH * singles + self.pair.shape[0] * PAIR
         self.widest = d * RESOLUTIONS * singles + self.pair.shape[0] * OF_PAIRS
 
-    def __reduce__(self):
-        return type(self), (self.n_features, self.pairs, bool(self.singles), bool(self.allow_nan), self.bins)
+    def get_state(self):
+        """See `Stateful`."""
+        return {"bins": self.bins}
 
     def key(self):
         return type(self), self.n_features, self.pairs.tobytes(), self.singles, self.allow_nan

@@ -5,15 +5,16 @@ cdef struct Field:            # or several that follow each other in memory
     Py_ssize_t changing       # how many of them, from its start, the next call may change
 
 
-cdef class Fields:
+cdef class State:
     cdef Field* each
     cdef Py_ssize_t n, size   # number of these pieces of memory, and bytes in all of them
-    cdef dict places          # of each name, the piece of memory, where in it, and the number of bytes
-    cdef dict saved           # values to continue from
+    cdef dict places          # of each name, the piece of memory, where in it, the number of bytes, and what they are
+    cdef dict given           # values to continue from, or None
     cdef unsigned char[::1] copies  # None until the first call
 
-    cdef int add(self, str name, void* at, Py_ssize_t size) except -1
-    cdef int assign(self, str name, dict saved) except -1
+    cdef int add(self, str name, void* at, Py_ssize_t size, kind=*) except -1
+    cdef int vector(self, str name, double[::1] values) except -1
+    cdef int assign(self, str name, dict given) except -1
     cdef int expect(self, str name, Py_ssize_t n) except -1
     cdef int save(self) except -1
     cdef int allocate(self) except -1
@@ -21,11 +22,15 @@ cdef class Fields:
     cdef bytes packed(self)
     cdef int unpack(self, bytes packed) except -1
     cdef dict values(self)
-    cdef int continue_from(self, dict saved) except -1
+    cdef int continue_from(self, dict given) except -1
 
 
-cdef class Undoable:          # whose `learned` numbers a call changes
-    cdef Fields learned
+cdef class Stateful:
+    cdef tuple arguments      # of the constructor
+    cdef dict given           # the state to continue from, by name; empty for a new object
+    cdef State fields         # what changes
 
+
+cdef class Undoable(Stateful):
     cdef int save(self, Py_ssize_t n_rows) except -1
     cdef void restore(self) noexcept

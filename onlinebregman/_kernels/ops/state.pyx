@@ -1,5 +1,5 @@
-"""The state of learners and geometries: vectors, and numbers that are declared once, from which it follows how they are
-undone, copied, pickled and written to model files."""
+"""The state of what learns: numbers and vectors that are declared once, from which it follows how they are undone,
+copied, pickled, written to model files and checked when they are read."""
 
 import numpy as np
 
@@ -38,23 +38,26 @@ def average_of(weights, total, time, average_over):
     return average
 
 
-cdef class Fields:
+cdef class State:
     """Parts of an object's memory that keep their addresses: doubles, structs and arrays of them, and integers.
 
     Parameters
     ----------
-    saved : dict, default=None
+    given : dict, default=None
         A result of `values`, from which fields continue when they are declared.
     """
 
-    def __cinit__(self, dict saved=None):
-        self.places, self.saved, self.copies = {}, saved, None
+    def __cinit__(self, dict given=None):
+        self.places, self.given, self.copies = {}, given or None, None
 
     def __dealloc__(self):
         free(self.each)
 
-    cdef int add(self, str name, void* at, Py_ssize_t size) except -1:
-        """Declare `size` bytes, after they have been initialised."""
+    cdef int add(self, str name, void* at, Py_ssize_t size, kind=None) except -1:
+        """Declare `size` bytes, after they have been initialised.
+
+        `kind`: the names of the numbers of a struct, by which they are a dict; or "vector", which may be of one number.
+        """
         cdef Field* each
         if self.n > 0 and self.each[self.n - 1].at + self.each[self.n - 1].size == at:
             self.each[self.n - 1].size += size
@@ -67,22 +70,29 @@ cdef class Fields:
             self.each[self.n] = Field(<char*> at, NULL, size, size)
             self.n += 1
         self.size += size
-        self.places[name] = self.n - 1, <char*> at - self.each[self.n - 1].at, size
-        return 0 if self.saved is None else self.assign(name, self.saved)
+        self.places[name] = self.n - 1, <char*> at - self.each[self.n - 1].at, size, kind
+        if self.given is not None:
+            self.assign(name, self.given)
+            del self.given[name]
+        return 0
 
-    cdef int assign(self, str name, dict saved) except -1:
+    cdef int vector(self, str name, double[::1] values) except -1:
+        """Declare the numbers of an array that is never replaced."""
+        return self.add(name, &values[0], values.shape[0] * sizeof(double), "vector")
+
+    cdef int assign(self, str name, dict given) except -1:
         """Set a field to its value among those of `values`."""
         cdef const unsigned char[::1] value
         cdef Py_ssize_t k, start, size
-        k, start, size = self.places[name]
-        value = number_of(name, saved, size)
+        k, start, size, kind = self.places[name]
+        value = number_of(name, given, size, kind)
         memcpy(self.each[k].at + start, &value[0], size)
         return 0
 
     cdef int expect(self, str name, Py_ssize_t n) except -1:
         """Before n doubles are allocated for a field: check that a value to continue from has this size."""
-        if self.saved is not None:
-            number_of(name, self.saved, n * <Py_ssize_t> sizeof(double))
+        if self.given is not None:
+            number_of(name, self.given, n * <Py_ssize_t> sizeof(double), None)
         return 0
 
     cdef int save(self) except -1:
@@ -122,48 +132,80 @@ cdef class Fields:
         return 0
 
     cdef dict values(self):
-        """Copies of the fields: as arrays, or a single number as such."""
+        """Copies of the fields by name: numbers, arrays, and dicts of the numbers of structs whose names are known."""
         cdef Py_ssize_t k, start, size
-        cdef char* at
+        cdef unsigned char* at
         values = {}
-        for name, (k, start, size) in self.places.items():
-            at = self.each[k].at + start
-            if size == sizeof(double):
-                values[name] = (<double*> at)[0]
+        for name, (k, start, size, kind) in self.places.items():
+            at = <unsigned char*> self.each[k].at + start
+            held = np.asarray(<unsigned char[:size]> at).view(type_of(size))
+            if type(kind) is tuple:
+                values[name] = dict(zip(kind, held.tolist(), strict=True))
             else:
-                held = np.asarray(<unsigned char[:size]> <unsigned char*> at).view(type_of(size))
-                values[name] = held[0] if len(held) == 1 else held.copy()
+                values[name] = held.item() if len(held) == 1 and kind is None else held.copy()
         return values
 
-    cdef int continue_from(self, dict saved) except -1:
+    cdef int continue_from(self, dict given) except -1:
         """Set all fields to a result of `values`."""
         for name in self.places:
-            self.assign(name, saved)
+            self.assign(name, given)
         return 0
 
 
-cdef class Undoable:
+cdef class Stateful:
+    """Base class of what has a state: it is copied, pickled and written to files as the arguments of its constructor
+    and what has changed since then, by name.
+
+    All arguments are given by position, or a constructor sets `arguments` to those of a copy. The last parameter is
+    `state`, if there is one, a result of `get_state` to continue from, which this class reads: fields continue from it
+    when they are declared. What has no fixed place in memory, such as objects, a subclass adds to the result of
+    `get_state`, and takes out of `given`.
+    """
+
+    def __cinit__(self, *arguments, **more):
+        cdef Py_ssize_t n = len(arguments)
+        self.given = {}
+        if n > 0 and type(arguments[n - 1]) is dict:
+            self.given, arguments = arguments[n - 1].copy(), arguments[:n - 1]
+        self.arguments = tuple([np.array(value) if isinstance(value, np.ndarray) else value for value in arguments])
+        self.fields = State(self.given)
+
+    def __reduce__(self):
+        state = self.get_state()
+        return type(self), (*self.arguments, state) if state else self.arguments
+
+    def get_state(self):
+        """What rows and settings have changed, by name: copies of numbers and arrays, and objects."""
+        return self.fields.values()
+
+
+cdef class Undoable(Stateful):
     """Base class of the parts of learners."""
 
     cdef int save(self, Py_ssize_t n_rows) except -1:
         """Save what `restore` restores; the next call has `n_rows` rows."""
-        return self.learned.save()
+        return self.fields.save()
 
     cdef void restore(self) noexcept:
         """Undo the call."""
-        self.learned.restore()
+        self.fields.restore()
 
 
-cdef number_of(str name, dict saved, Py_ssize_t size):
-    """The bytes of a value among those of `values`; the arrays of a damaged file may be of any kind."""
-    if name not in saved:
-        raise ValueError(f"the numbers to continue from must contain {name}; got {sorted(saved)}")
-    given = saved[name] if isinstance(saved[name], np.ndarray) else np.array(saved[name], dtype=type_of(size))
-    if given.nbytes != size:
-        raise ValueError(f"{name} must have {size} bytes; got {given.nbytes}")
-    if given.dtype != type_of(size) or np.isnan(given).any():
-        raise ValueError(f"{name} must be of {type_of(size)} and not NaN; got {given!r}")
-    return np.ascontiguousarray(given).reshape(-1).view(np.uint8)
+cdef number_of(str name, dict given, Py_ssize_t size, kind):
+    """The bytes of a value among those of `values`; what is in a damaged file may be of any kind."""
+    if name not in given:
+        raise ValueError(f"the numbers to continue from must contain {name}; got {sorted(given)}")
+    value = given[name]
+    if type(kind) is tuple:
+        if type(value) is not dict or value.keys() != set(kind):
+            raise ValueError(f"{name} must have the numbers {kind}; got {value!r}")
+        value = [value[part] for part in kind]
+    value = value if isinstance(value, np.ndarray) else np.array(value, dtype=type_of(size))
+    if value.nbytes != size:
+        raise ValueError(f"{name} must have {size} bytes; got {value.nbytes}")
+    if value.dtype != type_of(size) or np.isnan(value).any():
+        raise ValueError(f"{name} must be of {type_of(size)} and not NaN; got {value!r}")
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
 
 
 cdef type_of(Py_ssize_t size):
