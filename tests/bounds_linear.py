@@ -108,7 +108,7 @@ def linear_certificates(rng):
     for v in comparators:
         b = rng.uniform(-1, 1) * model.fit_intercept
         losses = weights * loss.value(X @ v + b, y)
-        lost, bound = rates @ losses, model.regret_certificate(v, b)
+        lost, bound = rates @ losses, model.regret_bound(v, b, weighted=True)
         yield model.weighted_loss_ - lost, bound, model.weighted_loss_ + lost + abs(bound)
         if constant or in_ball:
             largest = (np.linalg.norm(v) + 1.5) ** 2 / 2 * (1 + 1e-12) if in_ball else None
@@ -117,7 +117,7 @@ def linear_certificates(rng):
     if not constant:
         return
     radius = None if model._comparators().bounded else 1.5
-    gap = model.optimality_gap(radius, largest_intercept=1.0 if model.fit_intercept else None)
+    gap = model.regret_bound(radius=radius, largest_intercept=1.0 if model.fit_intercept else None)
     for v in comparators:
         b = rng.uniform(-1, 1) * model.fit_intercept
         if radius is not None:
@@ -171,7 +171,7 @@ def theory(rng, name, loss, penalty=None):
         size = model.cumulative_loss_ + lost
         yield model.cumulative_loss_ - theorem.factor * lost, theorem.constant, size
         if not squared or penalty is not None or lost <= bounds["loss"]:
-            yield model.cumulative_loss_ - lost, model.regret_bound_, size
+            yield model.cumulative_loss_ - lost, model.theory_bound_, size
 
 
 @kind
@@ -241,7 +241,7 @@ def scale_invariant_models(rng):
     for v in (u, np.zeros(n), 10 * rng.normal(size=n), np.ravel(model.coef_)):
         b = rng.normal() * model.fit_intercept
         lost = float((weights * loss.value(X @ v + b, y)).sum())
-        certificate, bound = (float(np.ravel(f(v, b))[0]) for f in (model.regret_certificate, model.regret_bound))
+        certificate, bound = (float(np.ravel(f(v, b))[0]) for f in (model.regret_bound, model.worst_case_bound))
         yield model.cumulative_loss_ - lost, certificate, model.cumulative_loss_ + lost + abs(certificate)
         yield certificate, bound, model.cumulative_loss_ + lost + abs(bound)
 
@@ -316,7 +316,7 @@ def rounds_over_shards(rng):
     for v in (u, comparator(rng, name, n), comparator(rng, name, n)):
         b = rng.uniform(-1, 1) * model.fit_intercept
         losses = [(share, float(weights @ loss.value(X @ v + b, y))) for share, X, y, weights in shards]
-        lost, bound = model.eta0 * sum(share * each for share, each in losses), model.regret_certificate(v, b)
+        lost, bound = model.eta0 * sum(share * each for share, each in losses), model.regret_bound(v, b, weighted=True)
         yield model.weighted_loss_ - lost, bound, model.weighted_loss_ + lost + abs(bound)
 
 

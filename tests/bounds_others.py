@@ -163,8 +163,6 @@ def mixtures_of_learners(rng):
         model.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1], **classes)
         classes = classes and {"classes": None}  # they are known
     yield model.cumulative_loss_ - model.cumulative_losses_.min(), model.regret_bound_, model.cumulative_loss_
-    if hasattr(model, "loss_bound_"):
-        yield model.cumulative_loss_, model.loss_bound_, 0.0
 
 
 # --- densities --------------------------------------------------------------------------------------------------------
@@ -232,11 +230,11 @@ def matrix_exponentiated_gradient(rng):
         if t == 0 and not Z[t].any():
             Z[t, 0] = 1.0
         model.partial_fit(Z[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1])
-    gap = model.optimality_gap()
+    gap = model.regret_bound()
     for V in (U, some_matrix(rng, d, 1.0), np.diag(np.eye(d)[0])):
         lost = float(weights @ (np.einsum("ni,ij,nj->n", Z, V, Z) - y) ** 2 / 2)
         size, regret = model.cumulative_loss_ + lost, model.cumulative_loss_ - lost
-        certificate = model.regret_certificate(V) / model._learner.tracked_rates[0]
+        certificate = model.regret_bound(V, weighted=True) / model._learner.tracked_rates[0]
         yield regret, certificate, size + abs(certificate)
         yield certificate, gap, size + abs(gap)
         yield model.cumulative_loss_, model.loss_bound(V, lost), 0.0
@@ -261,8 +259,8 @@ def the_matrix_burg_gradient(rng):
         lost = float(weights @ (np.einsum("ni,ij,nj->n", Z, V, Z) - y) ** 2 / 2)
         yield model.cumulative_loss_, model.loss_bound(V, lost), 0.0
         if model._learner.tracked_rates[0] == model._learner.tracked_rates[1]:
-            rate, gap = model._learner.tracked_rates[0], model.optimality_gap()
-            certificate, size = model.regret_certificate(V) / rate, model.cumulative_loss_ + lost
+            rate, gap = model._learner.tracked_rates[0], model.regret_bound()
+            certificate, size = model.regret_bound(V, weighted=True) / rate, model.cumulative_loss_ + lost
             yield model.cumulative_loss_ - lost, certificate, size + abs(certificate)
             yield certificate, gap, size + abs(gap)
 
@@ -288,10 +286,10 @@ def metrics(rng):
             continue
         Z.append(z), y.append(abs(a)), weights.append(float(rng.choice([0.0, 1.0, 3.0])) if Z[1:] else 1.0)
         model.partial_fit_pairs(np.array([z, np.zeros(d)]), [[0, 1]], y[-1:], weights[-1:])
-    gap = model.optimality_gap(*(() if trace else (2.0,)))
+    gap = model.regret_bound(*(() if trace else (2.0,)))
     for V in (U, some_matrix(rng, d, trace), some_matrix(rng, d, trace or 1.9)):
         lost = float(np.array(weights) @ (np.einsum("ni,ij,nj->n", Z, V, Z) - y) ** 2 / 2)
-        certificate = model.regret_certificate(V) / model.eta0
+        certificate = model.regret_bound(V, weighted=True) / model.eta0
         size = model.cumulative_loss_ + lost
         yield model.cumulative_loss_ - lost, certificate, size + abs(certificate)
         if trace or (np.trace(V) <= 2 and which != 1) or (np.linalg.norm(V) <= 2 and which == 1):

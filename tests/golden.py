@@ -123,7 +123,7 @@ def of_the_general_models():
         y = targets.get(parameters.get("loss"), X @ [0.1, 0.3, 0.2, 0.1, 0.3])
         model = MirrorDescentRegressor(**parameters).partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
         name = "MirrorDescentRegressor/" + ",".join(f"{key}={value}" for key, value in parameters.items())
-        yield name, {**numbers_of(model, X), "certificate": np.float64(model.regret_certificate(model.coef_))}
+        yield name, {**numbers_of(model, X), "certificate": np.float64(model.regret_bound(model.coef_, weighted=True))}
     y = (X[:, 0] > X[:, 1]).astype(int) + (X[:, 2] > 1)
     for loss in ("log_loss", "hinge", "perceptron"):
         for update in ("implicit", "explicit", "importance"):
@@ -151,7 +151,7 @@ def of_the_normalised_models():
             numbers = numbers_of(model, X)
             yield (
                 f"normalised/{loss},{update}",
-                {**numbers, "certificate": np.float64(model.regret_certificate(np.ones(5)))},
+                {**numbers, "certificate": np.float64(model.regret_bound(np.ones(5), weighted=True))},
             )
     for loss in ("log_loss", "hinge"):
         model = MirrorDescentClassifier(loss=loss).partial_fit(X, np.arange(40) % 3, classes=[0, 1, 2])

@@ -20,7 +20,7 @@ INSTALLED = Path(onlinebregman.__file__).parent
 DECLARED = {
     (f"ScaleInvariant{kind}", name)
     for kind in ("Regressor", "Classifier")
-    for name in ("regret_bound", "regret_certificate")
+    for name in ("regret_bound", "worst_case_bound")
 }
 
 

@@ -47,7 +47,7 @@ plt.show()
 # %%
 # The certificate of the best weights can only be evaluated once these are known. Its
 # largest value over *all* weights is known at every row (dotted): the loss of the model
-# minus this optimality gap is a lower bound on the loss of the best weights, without a
+# minus it is a lower bound on the loss of the best weights, without a
 # second look at the rows. Here these are ten passes over the 442 patients of the diabetes
 # data, and the weights are signed, with absolute values that sum to at most 1.5.
 
@@ -60,11 +60,11 @@ model = EGRegressor(
 ).partial_fit(X_diabetes, y_diabetes)
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 RegretDisplay.from_estimator(
-    model, X_diabetes, y_diabetes, coef=best.coef, gap_kw={}, ax=ax
+    model, X_diabetes, y_diabetes, coef=best.coef, best_kw={}, ax=ax
 )
 ax.set(title="against all signed weights")
 plt.show()
-least = model.cumulative_loss_ - model.optimality_gap()
+least = model.cumulative_loss_ - model.regret_bound()
 print(f"loss of the model {model.cumulative_loss_:.0f}")
 print(f"loss of the best weights {best.cumulative_loss:.0f}, at least {least:.0f}")
 

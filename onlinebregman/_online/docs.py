@@ -37,15 +37,14 @@ coverage : float or array-like of shape (n_coverages,)
 power_t : float
     Exponent of "invscaling".
 weighted : bool
-    Multiply losses by the rates of their rows, too, as in `regret_certificate` and `weighted_loss_`: for rates that
-    change.
+    Multiply losses by the rates of their rows, too, as in `weighted_loss_`: for rates that change.
 largest_divergence : float
     An upper bound on D(U, W_t) for all t and all these U. Not needed while the rate was constant.
 shuffle : bool
     Learn the rows of `fit` in random order, so that it does not matter how they are sorted. False: in their own order,
     as `partial_fit` always does.
 track_regret : bool
-    Accumulate what `regret_certificate` needs.
+    Accumulate what `regret_bound` needs.
 random_state : int, RandomState instance or None
     Source of randomness, for instance of `shuffle`. A number gives the same every time.
 
@@ -66,9 +65,6 @@ self : object
     The estimator.
 bound : float
     The right side, from the row at which `track_regret` was set.
-gap : float
-    Upper bound on the loss of the model minus that of the best comparator, from the row at which `track_regret` was
-    set.
 probabilities : ndarray of shape (n_samples, n_classes)
     They sum to 1; after indicators of several labels each is that of its label.
 

@@ -25,6 +25,14 @@ class Certificate:
             raise ValueError("There is no regret certificate of this run; set track_regret=True before learning.")
         self.learner, self.divergence, self.penalty = learner, divergence, penalty
 
+    def bound(
+        self, u: np.ndarray | None, comparators: Comparators, weighted: bool, largest_divergence: float | None
+    ) -> float:
+        """The bound for u, or the largest one for these comparators; on losses times rates if `weighted`."""
+        if u is None:
+            return self.to_the_best(comparators, weighted=weighted, largest_divergence=largest_divergence)
+        return self.weighted(u) if weighted else self.unweighted(u, 0.0, largest_divergence)
+
     @np.errstate(over="ignore", invalid="ignore")
     def weighted(self, u: np.ndarray, intercept: float = 0.0) -> float:
         """D(u, w_1) - D(u, w_{T+1}) + S, the divergence of the intercept included."""
@@ -42,7 +50,7 @@ class Certificate:
         return a_number(float(nearer_by + learner.slack))
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
-    def unweighted(self, u: np.ndarray, intercept: float, largest: float) -> float:
+    def unweighted(self, u: np.ndarray, intercept: float, largest: float | None) -> float:
         """A bound on sum weight_t (L_t(w_t) - L_t(u)): the certificate with each row's terms divided by its rate.
 
         As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
@@ -52,7 +60,7 @@ class Certificate:
         first, last = map(np.float64, learner.tracked_rates[:2])
         if first == 0:
             return 0.0
-        self.check_rates("regret_certificate")
+        self.check_rates()
         slack, rows = learner.unweighted_slack
         if learner.geometry.adaptive:
             return a_number(float((weighted - learner.slack) / first + slack))
@@ -64,7 +72,7 @@ class Certificate:
             bound += rows * self.penalty.value(u)
         if first == last:
             return a_number(float(bound))
-        if not max(before, after) <= largest < np.inf:
+        if largest is None or not max(before, after) <= largest < np.inf:
             raise ValueError(
                 "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
                 f"{max(before, after):g} for this comparator; got {largest}. Within an L2Ball of radius r the squared "
@@ -72,7 +80,7 @@ class Certificate:
             )
         return a_number(float(bound + largest * (1 / last - 1 / first)))
 
-    def gap(
+    def to_the_best(
         self,
         comparators: Comparators,
         *,
@@ -115,7 +123,7 @@ class Certificate:
         first, last = map(np.float64, learner.tracked_rates[:2])
         if first == 0:
             return 0.0
-        self.check_rates("weighted=True")
+        self.check_rates()
         slack, _ = learner.unweighted_slack
         bound = (constant + farthest) / first + slack
         if first != last:
@@ -139,9 +147,9 @@ class Certificate:
         g = divergence.mirror(inside[1]) - divergence.mirror(inside[0])
         return divergence.divergence(end, start) - float(np.vdot(end, g)), g
 
-    def check_rates(self, remedy: str) -> None:
+    def check_rates(self) -> None:
         """ValueError if rates increased, or those of an adaptive divergence changed."""
         first, last, rose = self.learner.tracked_rates
         if rose or (self.learner.geometry.adaptive and first != last):
             why = "rates increase during the run" if rose else f"the rates of {self.divergence!r} are not constant"
-            raise ValueError(f"There is no bound on the regret itself if {why}; use {remedy}.")
+            raise ValueError(f"There is no bound on the regret itself if {why}; use weighted=True.")

@@ -164,8 +164,8 @@ class RegretDisplay(Display):
         Loss of the model minus that of the comparator, of all rows up to each point.
     bound : array-like of shape (n_points,) or None
         Upper bound on the regret.
-    gap : array-like of shape (n_points,) or None
-        Upper bound on the regret against the best comparator of each point (`optimality_gap`).
+    best_bound : array-like of shape (n_points,) or None
+        Upper bound on the regret against the best comparator of each point.
     regret_name : str
         Its name, for the axis.
     {name}
@@ -173,8 +173,8 @@ class RegretDisplay(Display):
     Attributes
     ----------
     {ax_, figure_}
-    line_, bound_line_, gap_line_ : matplotlib Line2D or None
-        The regret, the bound, dashed, and the gap, dotted.
+    line_, bound_line_, best_bound_line_ : matplotlib Line2D or None
+        The regret, the bound, dashed, and that against the best, dotted.
 
     Examples
     --------
@@ -191,14 +191,14 @@ class RegretDisplay(Display):
     n_rows: ArrayLike
     regret: ArrayLike
     bound: ArrayLike | None = None
-    gap: ArrayLike | None = None
+    best_bound: ArrayLike | None = None
     regret_name: str = "regret"
     name: str | None = None
 
-    _vectors = ("n_rows", "regret", "bound", "gap")
+    _vectors = ("n_rows", "regret", "bound", "best_bound")
 
     def plot(self, ax: Any = None, *, name: str | None = None, line_kw: Style = None) -> Self:
-        """Plot the regret over the rows, its bound as a dashed line of the same colour, and the gap as a dotted one.
+        """Plot the regret over the rows, its bound as a dashed line, and that against the best as a dotted one.
 
         Parameters
         ----------
@@ -208,12 +208,13 @@ class RegretDisplay(Display):
         """
         self._open(ax)
         name = self.name if name is None else name
-        alone = self.bound is None and self.gap is None
+        alone = self.bound is None and self.best_bound is None
         label, start = (self.regret_name, "") if name is None and not alone else (name, f"{name}: ")
         self.line_ = self._line(self.n_rows, self.regret, line_kw, label=label)
         color = self.line_.get_color()
         self.bound_line_ = self._line(self.n_rows, self.bound, linestyle="--", label=f"{start}bound", color=color)
-        self.gap_line_ = self._line(self.n_rows, self.gap, linestyle=":", label=f"{start}optimality gap", color=color)
+        label = f"{start}bound against the best"
+        self.best_bound_line_ = self._line(self.n_rows, self.best_bound, linestyle=":", label=label, color=color)
         return self._close(xlabel="rows", ylabel=self.regret_name)
 
     @classmethod
@@ -225,13 +226,13 @@ class RegretDisplay(Display):
         *,
         coef: ArrayLike | None = None,
         intercept: ArrayLike | None = None,
-        gap_kw: dict[str, Any] | None = None,
+        best_kw: dict[str, Any] | None = None,
         n_points: int = 100,
         **how: Any,
     ) -> Self:
         """Let a copy of an estimator learn a stream, and plot its regret and its bound.
 
-        For a linear model the bound is the `regret_certificate` of the run against `coef`. With a constant rate it and
+        For a linear model the bound is the `regret_bound` of the run against `coef`. With a constant rate it and
         the regret are divided by the rate; otherwise they are those of losses times rates. For a mixture the regret is
         against its best member up to each point, and the bound is its `regret_bound_`.
 
@@ -248,8 +249,8 @@ class RegretDisplay(Display):
             :func:`~onlinebregman.model_selection.offline_comparator`. None: those of the model after all rows.
         intercept : float or array-like of shape (n_classes,), default=None
             Its intercept; 0 if only `coef` is given.
-        gap_kw : dict, default=None
-            Arguments of the model's `optimality_gap`, such as {"radius": 2.0}, to plot this, too: the bound for the
+        best_kw : dict, default=None
+            Arguments of the model's `regret_bound`, such as {"radius": 2.0}, to plot this, too: the bound for the
             best comparator up to each point, computed without knowing it. None: not plotted.
         n_points : int, default=100
             Largest number of points, evenly spaced.
@@ -263,7 +264,7 @@ class RegretDisplay(Display):
             If there is no certificate for such a model or comparator, or no bound.
         """
         cls._check(how)
-        found = regret_of(estimator, X, y, coef, intercept, gap_kw, n_points)
+        found = regret_of(estimator, X, y, coef, intercept, best_kw, n_points)
         return cls(**found, name=how.get("name") or type(estimator).__name__).plot(**how)
 
     @classmethod

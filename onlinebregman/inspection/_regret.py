@@ -19,23 +19,23 @@ from ._base import Array
 _OF_THE_BEST = ("regret_", "expert_losses_", "cumulative_losses_")
 
 
-def regret_of(estimator, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str, Any]:
+def regret_of(estimator, X, y, coef, intercept, best_kw, n_points: int) -> dict[str, Any]:
     """What `RegretDisplay` holds, for a clone of an estimator that learns the rows."""
     model = clone(estimator)
-    if hasattr(model, "regret_certificate"):
-        return _against_weights(model, X, y, coef, intercept, gap_kw, n_points)
+    if hasattr(model, "regret_bound"):
+        return _against_weights(model, X, y, coef, intercept, best_kw, n_points)
     name = type(model).__name__
     if not any(hasattr(type(model), key) for key in _OF_THE_BEST):
         raise ValueError(
-            f"{name} has neither a regret_certificate nor a regret_bound_; compute the regret and give it to the "
+            f"{name} has neither regret_bound nor regret_bound_; compute the regret and give it to the "
             "constructor, or use from_predictions."
         )
-    if coef is not None or intercept is not None or gap_kw is not None:
-        raise ValueError(f"{name} is compared with the best in hindsight; omit coef and gap_kw.")
+    if coef is not None or intercept is not None or best_kw is not None:
+        raise ValueError(f"{name} is compared with the best in hindsight; omit coef and best_kw.")
     return _against_the_best(model, X, y, n_points)
 
 
-def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dict[str, Any]:
+def _against_weights(model, X, y, coef, intercept, best_kw, n_points: int) -> dict[str, Any]:
     """The certificate of a run of a linear model."""
     name, parameters = type(model).__name__, model.get_params(deep=False)
     if not hasattr(type(model), "coef_") or parameters.get("update") == "gradient":
@@ -46,11 +46,11 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
     _check_comparator(parameters, coef, intercept)
     if parameters.get("standardize") == "auto":
         model.set_params(standardize=False)
-    rated = "track_regret" in parameters  # the other models have no rates, and always a certificate
+    rated = "track_regret" in parameters  # the other models have no rates, and always a bound
     if rated:
         model.set_params(track_regret=True)
-    if gap_kw is not None and not rated:
-        raise ValueError(f"{name} has no optimality_gap; omit gap_kw.")
+    if best_kw is not None and not rated:
+        raise ValueError(f"{name} bounds no regret against the best comparator; omit best_kw.")
     X, y = _indexable(X), np.asarray(y)
     ends = _points(len(y), n_points)
     *_, last = _runs(clone(model), X, y, ends)
@@ -59,11 +59,11 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
     intercept = 0.0 if intercept is None else intercept
     rates = _rates_of(last, X, y) if rated else np.ones((len(y), 1))
     constant = bool((rates == rates[0, 0]).all())
-    lost, bound, gap = [], [], []
+    lost, bound, best_bound = [], [], []
     for run in _runs(model, X, y, ends):
         lost.append(np.sum(run.weighted_loss_ if rated else run.cumulative_loss_))
-        bound.append(np.sum(run.regret_certificate(coef, intercept)))
-        gap.append(0.0 if gap_kw is None else np.sum(run.optimality_gap(**{"weighted": not constant} | gap_kw)))
+        bound.append(np.sum(run.regret_bound(coef, intercept, **({"weighted": True} if rated else {}))))
+        best_bound.append(0.0 if best_kw is None else np.sum(run.regret_bound(**{"weighted": not constant} | best_kw)))
     losses = _losses_of(last, X, y, coef, intercept)
     best = np.cumsum((rates[:, : losses.shape[1]] * losses).sum(axis=1))[ends - 1]
     unit = rates[0, 0] if constant else 1.0
@@ -71,7 +71,7 @@ def _against_weights(model, X, y, coef, intercept, gap_kw, n_points: int) -> dic
         "n_rows": ends,
         "regret": (lost - best) / unit,
         "bound": np.divide(bound, unit),
-        "gap": None if gap_kw is None else gap,
+        "best_bound": None if best_kw is None else best_bound,
         "regret_name": "regret" if constant else "regret, of losses times rates",
     }
 

@@ -88,7 +88,7 @@ class LossBoundsMixin(MirrorMixin):
         return start + (comparator_loss / (1 - fastest / 4) if fastest < 4 else np.inf)
 
     @property
-    def regret_bound_(self) -> float:
+    def theory_bound_(self) -> float:
         """The theorem's bound on `cumulative_loss_` minus a kernel's loss, under learning_rate="theory".
 
         It holds for all kernels and instances within the `data_bounds` they were learned with: L <= factor L_U +
@@ -100,69 +100,54 @@ class LossBoundsMixin(MirrorMixin):
         """
         self._fitted_learner()
         if self.learning_rate != "theory":
-            raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
+            raise AttributeError("theory_bound_ requires learning_rate='theory' with its data_bounds")
         self._check_one_run()
         bounds = self.data_bounds or {}
         if "loss" not in bounds:
-            raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
+            raise AttributeError("theory_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         if self.spread_ > (1 + 1e-12) * bounds["x"]:
             raise AttributeError(
-                f"regret_bound_ is for instances of spread data_bounds['x'] = {bounds['x']:g} at most, but one of "
+                f"theory_bound_ is for instances of spread data_bounds['x'] = {bounds['x']:g} at most, but one of "
                 f"spread {self.spread_:g} was learned; raise it and fit again"
             )
         return self._theory().regret(bounds["loss"])
 
-    def regret_certificate(self, kernel: ArrayLike) -> float:
-        """Bound on the regret of this run against a kernel, without assumptions on the data.
+    def regret_bound(
+        self, kernel: ArrayLike | None = None, *, largest_divergence: float | None = None, weighted: bool = False
+    ) -> float:
+        """Bound on the regret of this run against a kernel, or the best one, without assumptions on the data.
 
         For every positive semidefinite U of trace one
 
             sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + S,
 
-        the right side, with eta_t the rate of instance t times its weight, and S accumulated during the run: for
-        explicit steps sum D(W_t, W_{t+1}), for implicit steps sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t).
-        The left side starts with `weighted_loss_`.
+        with eta_t the rate of instance t times its weight, and S accumulated during the run: for explicit steps sum
+        D(W_t, W_{t+1}), for implicit steps sum eta_t (L_t(W_t) - L_t(W_{t+1})) - D(W_{t+1}, W_t). With `weighted` this
+        right side is the bound, and the left side starts with `weighted_loss_`; by default the terms of each instance
+        are divided by its rate, and the left side starts with `cumulative_loss_`. With `scale_eta` losses are divided
+        by the square of the spread at which they were learned; that of pairs is 1.
+
+        Without a kernel the bound is the largest for all of them, that of the largest eigenvalue of log W_{T+1} - log
+        W_1: the loss of the run minus it is at most that of the best kernel, which nobody has to know.
 
         Parameters
         ----------
-        kernel : array-like of shape (n_features, n_features)
-            U, symmetric positive semidefinite of trace one.
-
-        Returns
-        -------
-        bound : float
-            The right side, from the instance at which `track_regret` was set.
-
-        Raises
-        ------
-        ValueError
-            If U is not such a kernel, or regret was not tracked.
-        """
-        return self._certificate(self._fitted_learner(), mixed=True).weighted(self._comparator(kernel))
-
-    def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
-        """Bound on the regret of this run against the best kernel, which need not be known.
-
-        The largest value of `regret_certificate` over the constant rate, for all positive semidefinite U of trace one:
-        the largest eigenvalue of log W_{T+1} - log W_1, plus terms without U. Whatever the data, the loss of the run
-        minus it is at most that of the best kernel. With `scale_eta` losses are divided by the square of the spread at
-        which they were learned; that of pairs is 1.
-
-        Parameters
-        ----------
+        kernel : array-like of shape (n_features, n_features), default=None
+            U, symmetric positive semidefinite of trace one. None: the best.
         {largest_divergence, weighted}
 
         Returns
         -------
-        {gap}
+        {bound}
 
         Raises
         ------
         {ValueError}
         """
-        learner = self._fitted_learner()
+        certificate = self._certificate(self._fitted_learner(), mixed=weighted)
         kernels = Comparators(0.0, np.inf, 1.0, self._divergence.norm)
-        return self._certificate(learner).gap(kernels, weighted=weighted, largest_divergence=largest_divergence)
+        U = None if kernel is None else self._comparator(kernel)
+        return certificate.bound(U, kernels, weighted, largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A kernel to compare with: symmetric, positive semidefinite, of trace one."""

@@ -100,7 +100,7 @@ class MatrixBurgRegressor(MirrorMixin, KernelTransformer, LearnsTargets, EpochEs
     where D is the LogDet divergence, as D(W, W') <= (c R^2)^2 / 2 for each step. For rows of length R at most from the
     first one on and the last rate eta, that is L <= L(U) / (eta R^4) + D(U, W_0) / eta. As printed, with R^2, and with
     -log det U in place of D(U, W_0), it does not hold. If steps were projected (`n_projected_`), it is for U <= (1 -
-    1e-8) I. `loss_bound` is the bound for a run, `regret_certificate` the sharper one computed from its steps.
+    1e-8) I. `loss_bound` is the bound for a run, `regret_bound` the sharper one computed from its steps.
 
     References
     ----------
@@ -209,19 +209,27 @@ class MatrixBurgRegressor(MirrorMixin, KernelTransformer, LearnsTargets, EpochEs
         divergence = self._divergence.divergence(U, self._first)
         return adaptive_rate_bound(self._learner.limit.range, divergence, comparator_loss)
 
-    def regret_certificate(self, kernel: ArrayLike) -> float:
-        """Bound on the regret of this run against a matrix, without assumptions on the data.
+    def regret_bound(
+        self, kernel: ArrayLike | None = None, *, largest_divergence: float | None = None, weighted: bool = False
+    ) -> float:
+        """Bound on the regret of this run against a matrix, or the best one, without assumptions on the data.
 
         For every symmetric U with eigenvalues above 0 and up to 1
 
             sum eta_t (L_t(W_t) - L_t(U))  <=  D(U, W_1) - D(U, W_{T+1}) + sum D(W_t, W_{t+1}),
 
-        the right side, with eta_t the rate of row t times its weight. The left side starts with `weighted_loss_`.
+        with eta_t the rate of row t times its weight. With `weighted` this right side is the bound, and the left side
+        starts with `weighted_loss_`; by default the terms of each row are divided by its rate, and the left side starts
+        with `cumulative_loss_`.
+
+        Without a matrix the bound is the largest for all of them, that of the sum of the positive eigenvalues of W_1^-1
+        - W_{T+1}^-1: the loss of the run minus it is at most that of the best matrix, which nobody has to know.
 
         Parameters
         ----------
-        kernel : array-like of shape (n_features, n_features)
-            U.
+        kernel : array-like of shape (n_features, n_features), default=None
+            U; after projected steps (`n_projected_`) its eigenvalues must be at most 1 - 1e-8. None: the best.
+        {largest_divergence, weighted}
 
         Returns
         -------
@@ -229,34 +237,12 @@ class MatrixBurgRegressor(MirrorMixin, KernelTransformer, LearnsTargets, EpochEs
 
         Raises
         ------
-        ValueError
-            If U is not such a matrix, or regret was not tracked; after projected steps (`n_projected_`) the eigenvalues
-            of U must be at most 1 - 1e-8.
-        """
-        return self._certificate(self._fitted_learner(), mixed=True).weighted(self._comparator(kernel))
-
-    def optimality_gap(self, *, largest_divergence: float | None = None, weighted: bool = False) -> float:
-        """Bound on the regret of this run against the best matrix, which need not be known.
-
-        The largest value of `regret_certificate` over the rate, for all symmetric U with eigenvalues from 0 to 1 (to 1
-        - 1e-8 after projected steps): the sum of the positive eigenvalues of W_1^-1 - W_{T+1}^-1, plus terms without U.
-        Whatever the data, `cumulative_loss_` minus it is at most the loss of the best matrix.
-
-        Parameters
-        ----------
-        {largest_divergence, weighted}
-
-        Returns
-        -------
-        {gap}
-
-        Raises
-        ------
         {ValueError}
         """
+        certificate = self._certificate(self._fitted_learner(), mixed=weighted)
         matrices = Comparators(0.0, self._largest_eigenvalue(), None, self._divergence.norm)
-        certificate = self._certificate(self._fitted_learner())
-        return certificate.gap(matrices, weighted=weighted, largest_divergence=largest_divergence)
+        U = None if kernel is None else self._comparator(kernel)
+        return certificate.bound(U, matrices, weighted, largest_divergence)
 
     def _comparator(self, kernel: ArrayLike) -> np.ndarray:
         """A validated matrix to compare with."""

@@ -116,7 +116,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         Let `fit` continue from the current kernel and learning rate.
     {random_state}
     track_regret : bool
-        Accumulate what `regret_certificate` needs, from the row at which it is set.
+        Accumulate what `regret_bound` needs, from the row at which it is set.
     {verbose}
 
     Attributes
@@ -133,7 +133,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
     {n_iter_}
     loss_curve_ : list of float
         Mean loss of each epoch of the last `fit`, each instance predicted before it was learned.
-    regret_bound_ : float
+    theory_bound_ : float
         Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
     weighted_loss_ : float
         Sum of rate times weight times loss before each step, since regret is tracked.

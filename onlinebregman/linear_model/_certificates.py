@@ -23,12 +23,12 @@ class RegretBoundsMixin(OnlineLinearModel):
     ----------
     weighted_loss_ : float or ndarray of shape (n_outputs,)
         Sum of rate times weight times loss of each row before it was learned, since regret is tracked.
-    regret_bound_ : float
+    theory_bound_ : float
         Under learning_rate="theory", the theorem's bound on `cumulative_loss_` minus the comparator's.
     """
 
     @property
-    def regret_bound_(self) -> float:
+    def theory_bound_(self) -> float:
         """The theorem's bound on `cumulative_loss_` minus a comparator's loss, under learning_rate="theory".
 
         It holds for all comparators and rows within `data_bounds`, with losses multiplied by the weights of their rows
@@ -47,16 +47,16 @@ class RegretBoundsMixin(OnlineLinearModel):
         """
         learner = self._fitted_learner()
         if self._rate()[0] != "theory":
-            raise AttributeError("regret_bound_ requires learning_rate='theory' with its data_bounds")
+            raise AttributeError("theory_bound_ requires learning_rate='theory' with its data_bounds")
         self._check_one_run()
         if self._average:
             raise AttributeError(
-                "regret_bound_ is for the weights before averaging, but cumulative_loss_ is that of their average; "
+                "theory_bound_ is for the weights before averaging, but cumulative_loss_ is that of their average; "
                 "fit again with average=False"
             )
         theory, bounds = self._theory(learner.t), self.data_bounds or {}
         if theory.factor > 1 and "loss" not in bounds:
-            raise AttributeError("regret_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
+            raise AttributeError("theory_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
         return len(_parts(learner)) * theory.regret(bounds.get("loss", 0.0))
 
     def _each(self, bound: Callable, *arguments: ArrayLike | None) -> Any:
@@ -80,7 +80,7 @@ class RegretBoundsMixin(OnlineLinearModel):
         """Sum of eta_t L_t(w_t), rate times weight times loss before each step; of each loss, if there are several."""
         return self._each(lambda part, number: part.weighted_loss)
 
-    def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike) -> Any:
+    def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike | None) -> Any:
         """A bound for each learner, from its row of coef and its entry of the others; see `_each`."""
         learner, coefs = self._fitted_learner(), np.asarray(coef, dtype=np.float64)
         several = isinstance(learner, MultiLearner)
@@ -126,28 +126,59 @@ class RegretBoundsMixin(OnlineLinearModel):
         if not self._fit_intercept and abs(intercept - held) > 1e-12 * abs(held):
             raise ValueError(f"intercept must be that of the run, which learns none, {held!r}; got {intercept:g}.")
 
-    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
-        """Bound on the regret of this run against a comparator, without assumptions on the data.
+    def regret_bound(
+        self,
+        coef: ArrayLike | None = None,
+        intercept: ArrayLike = 0.0,
+        *,
+        radius: ArrayLike | None = None,
+        largest_intercept: ArrayLike | None = None,
+        largest_divergence: ArrayLike | None = None,
+        weighted: bool = False,
+    ) -> float | np.ndarray:
+        """Bound on the regret of this run against a comparator, or the best one, without assumptions on the data.
 
         For every linear model u = (coef, intercept) in the domain and within `constraint`
 
-            sum eta_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
+            sum eta_t h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) - D(u, w_{T+1}) + S,
 
-        the right side, with eta_t the rate of row t times its weight, and S accumulated during the run: for explicit
-        steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1}, w_t). With a
-        penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its steps. With
-        learning_rate="constant", divide by eta0 to get the regret itself, except in the divergence
-        "normalized_adagrad", whose factor of the rate varies from row to row. The left side starts with
-        `weighted_loss_`; the w_t are the weights before averaging. Parameters, features and classes must be those of
-        the first row.
+        with h_t the weight of row t, eta_t the rate of a row of weight 1, and S accumulated during the run: for
+        explicit steps sum D(w_t, w_{t+1}), for implicit steps sum eta_t h_t (L_t(w_t) - L_t(w_{t+1})) - D(w_{t+1},
+        w_t). With a penalty R the right side also has sum eta_t (R(u) - R(w_{t+1})), minus the decrease of D by its
+        steps. With `weighted` this right side is the bound; the left side starts with `weighted_loss_`.
+
+        By default the terms of each row are divided by its rate, which bounds the regret itself. If rates never
+        increase, as with "invscaling",
+
+            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
+
+        with B = `largest_divergence`, and S' the sum of the terms of S, each divided by its eta_t. For eta_t ~ 1 /
+        sqrt(t) both are of the order of sqrt(T). The left side starts with the cumulative loss if regret was tracked
+        from the first row on, without `average`: the w_t are the weights before averaging.
+
+        Without `coef` the bound is the largest for all comparators, computed from one pass: it is affine in u, so that
+        its maximum is that of <u, f(w_{T+1}) - f(w_1)>. So the loss of the best comparator, which nobody has to know,
+        is at least the cumulative loss minus it; with a penalty, that loss includes R(u) for each row. Comparators are
+        the weights of the domain and within `constraint`. If there are arbitrarily large ones, a radius is needed.
 
         Parameters
         ----------
-        coef : array-like of shape (n_features,) or (n_learners, n_features)
+        coef : array-like of shape (n_features,) or (n_learners, n_features), default=None
             Weights of the comparator, in the form of `coef_`, for each output of a regressor and each learner of a
-            classifier; one row for all of them is enough.
+            classifier; one row for all of them is enough. None: the best comparator.
         intercept : float or array-like of shape (n_learners,), default=0.0
             Its intercept; must be 0 if none is learned.
+        radius : float or array-like of shape (n_learners,), default=None
+            Without `coef`, compare with weights of norm_p <= radius only: p = 2 in the squared Euclidean and adaptive
+            geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that are
+            bounded.
+        largest_intercept : float or array-like of shape (n_learners,), default=None
+            Without `coef`, compare with intercepts of at most this size only. Not needed if none is learned.
+        largest_divergence : float or array-like of shape (n_learners,), default=None
+            An upper bound on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
+            without an intercept, (norm_2(u) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger of
+            the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
+        {weighted}
 
         Returns
         -------
@@ -159,109 +190,13 @@ class RegretBoundsMixin(OnlineLinearModel):
         Raises
         ------
         ValueError
-            If regret was not tracked, or the certificate does not hold for the comparator.
-        """
-
-        def bound(learner: Learner, number: int, coef: np.ndarray, intercept: float) -> float:
-            certificate, u = self._certificate(learner, mixed=True), self._comparator(coef)
-            self._check_intercept(learner, intercept)
-            return certificate.weighted(u, intercept)
-
-        return self._each_bound(bound, coef, intercept)
-
-    def regret_bound(
-        self, coef: ArrayLike, intercept: ArrayLike = 0.0, *, largest_divergence: ArrayLike | None = None
-    ) -> float | np.ndarray:
-        """Bound on the regret of this run, without weighting rows by their rates.
-
-        If rates never increase, as with "invscaling", dividing the terms of each row in `regret_certificate` by its
-        rate gives
-
-            sum h_t (L_t(w_t) - L_t(u))  <=  D(u, w_1) / eta_1 - D(u, w_{T+1}) / eta_T + B (1 / eta_T - 1 / eta_1) + S',
-
-        with h_t the weight of row t, eta_t the rate of a row of weight 1, B = `largest_divergence`, and S' the sum of
-        the terms of S, each divided by its eta_t. For eta_t ~ 1 / sqrt(t) both are of the order of sqrt(T). With a
-        penalty R the right side also has sum R(u) - R(w_{t+1}). The left side starts with the cumulative loss if regret
-        was tracked from the first row on, without `average`.
-
-        Parameters
-        ----------
-        coef : array-like of shape (n_features,) or (n_learners, n_features)
-            The comparator u, as for `regret_certificate`.
-        intercept : float or array-like of shape (n_learners,), default=0.0
-            Its intercept; 0 if none is learned.
-        largest_divergence : float or array-like of shape (n_learners,), default=None
-            An upper bound on all D(u, w_t) of the run, (intercept - intercept_t)^2 / 2 included: within L2Ball(r),
-            without an intercept, (norm_2(coef) + r)^2 / 2 in the squared Euclidean geometry; within a Box the larger of
-            the divergences from its ends, summed over coordinates. Not needed while the rate was constant.
-
-        Returns
-        -------
-        bound : float or ndarray of shape (n_learners,)
-            The right side for each learner, as in `regret_certificate`.
-
-        Raises
-        ------
-        ValueError
-            If regret was not tracked, or not under constant parameters, a rate increased, or `largest_divergence` is
-            needed but missing, or less than a divergence of the run.
+            If regret was not tracked, or not under constant parameters, with the same features and classes; if the
+            comparator violates the constraint, a rate increased, the bound is infinite without one of the arguments, or
+            `largest_divergence` is less than a divergence of the run.
 
         References
         ----------
         .. [1] B. Kulis, P. Bartlett, "Implicit Online Learning", ICML 2010, section 4.
-        """
-
-        def bound(learner: Learner, number: int, coef: np.ndarray, intercept: float, largest: float) -> float:
-            certificate, u = self._certificate(learner), self._comparator(coef)
-            self._check_intercept(learner, intercept)
-            return certificate.unweighted(u, intercept, largest)
-
-        return self._each_bound(bound, coef, intercept, np.nan if largest_divergence is None else largest_divergence)
-
-    def optimality_gap(
-        self,
-        radius: ArrayLike | None = None,
-        *,
-        largest_intercept: ArrayLike | None = None,
-        largest_divergence: ArrayLike | None = None,
-        weighted: bool = False,
-    ) -> float | np.ndarray:
-        """Bound on the regret of this run against the best comparator, which need not be known.
-
-        The largest `regret_bound` of all comparators, computed from one pass: certificates are affine in u, so that
-        their maximum is that of <u, f(w_{T+1}) - f(w_1)>. Whatever the data, if regret was tracked from the first row
-        on, without `average`, for each learner
-
-            cumulative loss - optimality_gap()  <=  min over u of sum h_t L_t(u)
-
-        with h_t the weights of the rows. With a penalty R the right side is min over u of sum h_t L_t(u) + R(u), the
-        objective of the penalised problem.
-
-        Comparators are the weights of the domain and within `constraint`. If there are arbitrarily large ones, a radius
-        is needed.
-
-        Parameters
-        ----------
-        radius : float or array-like of shape (n_learners,), default=None
-            Compare with weights of norm_p(coef) <= radius only: p = 2 in the squared Euclidean and adaptive
-            geometries, p = q in that of the p-norm algorithm, and p = 1 for entropies. None for weights that are
-            bounded.
-        largest_intercept : float or array-like of shape (n_learners,), default=None
-            Compare with intercepts of at most this size only. Not needed if none is learned.
-        largest_divergence : float or array-like of shape (n_learners,), default=None
-            An upper bound on D(u, w_t) for all rows t and all these comparators, as in `regret_bound`. Not needed while
-            the rate was constant.
-        {weighted}
-
-        Returns
-        -------
-        gap : float or ndarray of shape (n_learners,)
-            Upper bound on the loss of each learner minus that of its best comparator, from the row at which
-            `track_regret` was set; in the form of `regret_certificate`.
-
-        Raises
-        ------
-        {ValueError}
 
         Examples
         --------
@@ -275,19 +210,29 @@ class RegretBoundsMixin(OnlineLinearModel):
         ...     weights="simplex", learning_rate="constant", eta0=0.1, fit_intercept=False, track_regret=True
         ... ).partial_fit(X, y)
         >>> best = offline_comparator(X, y, domain="simplex")
-        >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.optimality_gap():.2f}")
+        >>> print(f"{model.cumulative_loss_ - best.cumulative_loss:.2f} <= {model.regret_bound():.2f}")
         1.05 <= 6.72
         """
 
-        def gap(
-            learner: Learner, number: int, radius: float | None, intercept: float | None, divergence: float | None
+        def to_the_best(
+            learner: Learner, number: int, radius: float | None, intercept: float | None, largest: float | None
         ) -> float:
-            return self._certificate(learner).gap(
+            return self._certificate(learner, mixed=weighted).to_the_best(
                 self._comparators().within(radius),
                 weighted=weighted,
-                largest_divergence=divergence,
+                largest_divergence=largest,
                 fit_intercept=self._fit_intercept,
                 largest_intercept=intercept,
             )
 
-        return self._each(gap, radius, largest_intercept, largest_divergence)
+        if coef is None:
+            return self._each(to_the_best, radius, largest_intercept, largest_divergence)
+        if radius is not None or largest_intercept is not None:
+            raise ValueError("radius and largest_intercept are for the best comparator; omit them, or omit coef.")
+
+        def to_this(learner: Learner, number: int, coef: np.ndarray, intercept: float, largest: float | None) -> float:
+            certificate, u = self._certificate(learner, mixed=weighted), self._comparator(coef)
+            self._check_intercept(learner, intercept)
+            return certificate.weighted(u, intercept) if weighted else certificate.unweighted(u, intercept, largest)
+
+        return self._each_bound(to_this, coef, intercept, largest_divergence)

@@ -67,7 +67,7 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, theory_bound_}
     {divergence_}
     eta_ : float or ndarray of shape (n_outputs,)
         Rate of the next step of update="gradient", before that row lowers it further; otherwise the schedule's next.

@@ -52,7 +52,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, RegretBoundsMixin, OnlineLinearR
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, theory_bound_}
     {divergence_}
     {n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}

@@ -252,7 +252,7 @@ class MirrorDescentRegressor(ParametricMirrorMixin, RegretBoundsMixin, OnlineLin
         Sum of weight times loss over all rows, each predicted before it was learned.
     metric_ : ndarray of shape (n_features,)
         For an adaptive divergence: its weights h, 0 for columns that were always 0.
-    {n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_, divergence_, n_features_in_}
+    {n_iter_, loss_curve_, validation_scores_, weighted_loss_, theory_bound_, divergence_, n_features_in_}
     {feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 
@@ -362,7 +362,7 @@ class MirrorDescentClassifier(ParametricMirrorMixin, RegretBoundsMixin, OnlineLi
     Attributes
     ----------
     {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_}
-    {regret_bound_}
+    {theory_bound_}
     {divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
     metric_ : ndarray of shape (1, n_features) or (n_classes, n_features)

@@ -69,7 +69,7 @@ class PNormRegressor(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor)
 
     Attributes
     ----------
-    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, regret_bound_}
+    {coef_, intercept_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_, theory_bound_}
     {divergence_}
     {n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
@@ -150,7 +150,7 @@ class PNormClassifier(PNormMirrorMixin, RegretBoundsMixin, OnlineLinearClassifie
     Attributes
     ----------
     {coef_, intercept_, classes_, t_, cumulative_loss_, n_iter_, loss_curve_, validation_scores_, weighted_loss_}
-    {regret_bound_}
+    {theory_bound_}
     {divergence_, n_features_in_, feature_names_in_}
     {mean_, scale_, n_samples_seen_}
 

@@ -78,7 +78,7 @@ class ScaleInvariantMixin(MirrorMixin):
         """Not available: weights are bets."""
         raise AttributeError(f"{type(self).__name__} has no divergence")
 
-    def regret_certificate(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
+    def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """Bound on the regret of this run against a comparator, without assumptions on the data.
 
         For every linear model u = (coef, intercept)
@@ -114,7 +114,7 @@ class ScaleInvariantMixin(MirrorMixin):
 
         return self._of_bets(certificate, coef, intercept)
 
-    def regret_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
+    def worst_case_bound(self, coef: ArrayLike, intercept: ArrayLike = 0.0) -> float | np.ndarray:
         """The theorem's bound on the regret against a comparator, in terms of the magnitudes of the gradients.
 
         With h = sqrt(S + M^2) and M_1 the first abs(x_i) that was not 0, wealth is at least
@@ -123,12 +123,12 @@ class ScaleInvariantMixin(MirrorMixin):
 
             sum_i 1 + 2 abs(u_i) h ln(2 abs(u_i) h k / e),    k = exp(1/4) (h / M_1)^(1 / ln 2),
 
-        the product being left out where the logarithm is negative. It is never below `regret_certificate`.
+        the product being left out where the logarithm is negative. It is never below `regret_bound`.
 
         Parameters
         ----------
         coef, intercept : array-like
-            The comparators, as in `regret_certificate`.
+            The comparators, as in `regret_bound`.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class ScaleInvariantMixin(MirrorMixin):
         Raises
         ------
         ValueError
-            As `regret_certificate`.
+            As `regret_bound`.
         """
 
         def bound(u, unit, pull, squares, largest, wealth, first):
@@ -184,9 +184,9 @@ class ScaleInvariantRegressor(ScaleInvariantMixin, OnlineLinearRegressor):
     Units and levels of features change nothing but the weights, since rows are standardised online; for losses in units
     of the target, predictions also scale with the target. There is nothing to tune. Each coordinate bets a fraction of
     its wealth, so that weights can grow exponentially towards their target, and the regret against every comparator, of
-    the rows as they were standardised, is bounded: `regret_bound`. With standardize=False this is the algorithm of the
-    paper: its weights scale with the units of a feature, but a feature far from 0 is hardly learned, and the bound is
-    about the features as they are. For losses in units of the target the intercept starts at the first target.
+    the rows as they were standardised, is bounded: `worst_case_bound`. With standardize=False this is the algorithm of
+    the paper: its weights scale with the units of a feature, but a feature far from 0 is hardly learned, and the bound
+    is about the features as they are. For losses in units of the target the intercept starts at the first target.
 
     Parameters
     ----------
@@ -257,9 +257,9 @@ class ScaleInvariantClassifier(ScaleInvariantMixin, OnlineLinearClassifier):
 
     Units and levels of features change nothing but the weights, since rows are standardised online, and there is
     nothing to tune. Each coordinate bets a fraction of its wealth, and the regret against every comparator, of the rows
-    as they were standardised, is bounded: `regret_bound`. With standardize=False this is the algorithm of the paper:
-    its weights scale with the units of a feature, but a feature far from 0 is hardly learned, and the bound is about
-    the features as they are. More than two classes are learned one-vs-rest, side by side.
+    as they were standardised, is bounded: `worst_case_bound`. With standardize=False this is the algorithm of the
+    paper: its weights scale with the units of a feature, but a feature far from 0 is hardly learned, and the bound is
+    about the features as they are. More than two classes are learned one-vs-rest, side by side.
 
     Parameters
     ----------

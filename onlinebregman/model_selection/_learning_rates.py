@@ -282,16 +282,16 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     """One online model with many learning rates, learned side by side and mixed according to progressive losses.
 
     For a regressor, the prediction is that of the mean score of the models with weights v_k ~ exp(-rate L_k), L_k the
-    losses so far. No learning rate has to be chosen, not even for the weights (AdaHedge: rate = ln K / gap, where
-    `gap_` is the accumulated cost of mixing). For any stream and any loss that is convex in the score
+    losses so far. No learning rate has to be chosen, not even for the weights (AdaHedge: rate = ln K / gap, the gap
+    being the accumulated cost of mixing). For any stream and any loss that is convex in the score
 
         loss of the mixture  <=  min L_k + ln K / rate + gap  <=  min L_k + 2 gap,
 
-    `loss_bound_`, and gap is of the order of sqrt(min L_k ln K) or less.
+    ln K / rate + gap being `regret_bound_`, and gap of the order of sqrt(min L_k ln K) or less.
 
     For a classifier, the mixture is the mean of the probabilities of the models with the same weights, L_k the log
     losses and rate = 1 (Bayes' rule), so that for rows of weight at most 1 gap = 0 and its log loss is at most
-    min L_k + ln K; for larger weights `loss_bound_` includes the gap. Scores of losses without probabilities are
+    min L_k + ln K; for larger weights `regret_bound_` includes the gap. Scores of losses without probabilities are
     calibrated, as in :class:`~onlinebregman.ParameterFreeClassifier`.
 
     Parameters
@@ -303,10 +303,6 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     {weights_, weights_history_, weights_history_t_, cumulative_loss_, regret_bound_}
     cumulative_losses_ : ndarray of shape (n_rates,)
         Losses of the models; log losses for classifiers.
-    loss_bound_ : float
-        Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap.
-    gap_ : float
-        Accumulated cost of mixing.
     {best_estimator_, best_eta0_, best_index_}
     estimators_ : list
         The models, by increasing rate.
@@ -336,8 +332,10 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     >>> X = rng.normal(size=(2000, 5))
     >>> y = X @ [1.0, 2.0, 0.0, 0.0, -1.0] + 0.1 * rng.normal(size=2000)
     >>> model = LearningRateMixture().fit(X, y)
-    >>> print(model.cumulative_loss_ <= model.loss_bound_, model.coef_.round(1) + 0.0)
-    True [ 1.  2.  0.  0. -1.]
+    >>> print(model.coef_.round(1) + 0.0)
+    [ 1.  2.  0.  0. -1.]
+    >>> bool(model.cumulative_loss_ <= model.cumulative_losses_.min() + model.regret_bound_)
+    True
 
     A classifier:
 
@@ -411,16 +409,6 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
         """Mean of the intercepts of the models, for a regressor."""
         self._check_linear()
         return float(self.weights_ @ [estimator.intercept_ for estimator in self.estimators_])
-
-    @property
-    def gap_(self) -> float:
-        """Accumulated cost of mixing: the loss of the mixture minus the mix losses."""
-        return self._fitted_hedge().gap
-
-    @property
-    def loss_bound_(self) -> float:
-        """Bound on `cumulative_loss_`: the smallest loss of a model + ln K / rate + gap."""
-        return float(self.cumulative_losses_.min() + self.regret_bound_)
 
     def _check_linear(self) -> None:
         if self._classifies():

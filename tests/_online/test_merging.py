@@ -179,7 +179,7 @@ def test_statistics_add_up_to_those_of_one_pass(estimator, run, rows, learn, out
 def test_a_mixture_claims_no_bound_of_a_single_run(estimator, run, learn):
     start, parts, shares = run
     mixed = merge(parts, shares, start=start)
-    assert not hasattr(mixed, "regret_bound_")
+    assert not hasattr(mixed, "theory_bound_") and not hasattr(mixed, "regret_bound_")
     with pytest.raises(ValueError, match="must be for one run"):
         mixed._check_one_run()
 
@@ -381,12 +381,14 @@ def test_models_with_fewer_rows_than_the_start_are_refused():
 def test_a_start_at_given_weights_is_kept():
     model = EGRegressor(track_regret=True).fit(X, Y, coef_init=np.full(3, 0.2), intercept_init=1.0)
     u = np.full(3, 0.3)
-    assert_allclose(merge([model]).regret_certificate(u, 0.5), model.regret_certificate(u, 0.5), rtol=1e-12)
+    assert_allclose(
+        merge([model]).regret_bound(u, 0.5, weighted=True), model.regret_bound(u, 0.5, weighted=True), rtol=1e-12
+    )
 
 
 def test_a_model_whose_parameters_changed_leaves_no_bound():
     model = EGRegressor(track_regret=True).partial_fit(X, Y)
-    merge([model]).regret_certificate(np.full(3, 0.3))
+    merge([model]).regret_bound(np.full(3, 0.3), weighted=True)
     model.set_params(eta0=0.2).partial_fit(X, Y)
     with pytest.raises(ValueError, match="eta0 was changed"):
-        merge([model]).regret_certificate(np.full(3, 0.3))
+        merge([model]).regret_bound(np.full(3, 0.3), weighted=True)

@@ -116,7 +116,7 @@ def test_for_the_squared_loss_the_certificate_is_an_identity(geometry, update, d
         u, b = comparator(*GEOMETRIES[geometry], rng, X.shape[1]), float(rng.normal()) * fit_intercept
         tangent = np.array(run.scores if update == "explicit" else run.after)
         given_away = float(run.rates @ (tangent - X @ u - b) ** 2) / 2
-        certificate = run.model.regret_certificate(u, b)
+        certificate = run.model.regret_bound(u, b, weighted=True)
         assert abs(certificate - run.left_side(u, b) - given_away) <= run.rounding(u, b) + 1e-9 * given_away
 
 
@@ -140,8 +140,8 @@ def test_each_learner_of_a_classifier_has_its_own(loss, n_classes):
         weighted = weighted + 0.3 / np.sqrt(t) * losses
         model.partial_fit(x[None], np.array([label]))
     assert_allclose(model.weighted_loss_, weighted, rtol=1e-11)
-    assert (left <= model.regret_certificate(u, b)).all()
-    assert model.regret_certificate(u[0]).shape == (len(u),)  # one comparator for all
+    assert (left <= model.regret_bound(u, b, weighted=True)).all()
+    assert model.regret_bound(u[0], weighted=True).shape == (len(u),)  # one comparator for all
 
 
 def test_the_rates_are_those_of_the_run():
@@ -159,7 +159,7 @@ def test_the_rates_are_those_of_the_run():
         rates.add(round(eta, 9))
         bound += eta * ((a - outcome) ** 2 - (u @ x - outcome) ** 2 + (a - u @ x) ** 2) / 2
     assert len(rates) > 3
-    assert_allclose(model.regret_certificate(u), bound, rtol=1e-9)
+    assert_allclose(model.regret_bound(u, weighted=True), bound, rtol=1e-9)
 
 
 # --- what belongs to a run --------------------------------------------------------------------------------------------
@@ -181,29 +181,29 @@ def test_it_starts_where_tracking_starts(geometry):
     run = Run(model, X[10:], y[10:], np.ones(20))
     assert_allclose(model.weighted_loss_, run.weighted_loss, rtol=1e-11)
     given_away = float(run.rates @ (np.array(run.after) - X[10:] @ u - 0.2) ** 2) / 2
-    assert abs(model.regret_certificate(u, 0.2) - run.left_side(u, 0.2) - given_away) <= run.rounding(u, 0.2)
+    assert abs(model.regret_bound(u, 0.2, weighted=True) - run.left_side(u, 0.2) - given_away) <= run.rounding(u, 0.2)
     # switching it off discards it; then it starts again
     model.set_params(track_regret=False).partial_fit(X[:1], y[:1])
     assert model.weighted_loss_ == 0.0
     with pytest.raises(ValueError, match="track_regret=True before learning"):
-        model.regret_certificate(u)
+        model.regret_bound(u, weighted=True)
     model.set_params(track_regret=True).partial_fit(X[:1], y[:1], sample_weight=[0.0])
     assert model.weighted_loss_ == 0.0
-    assert_allclose(model.regret_certificate(u), 0.0, atol=1e-12)
+    assert_allclose(model.regret_bound(u, weighted=True), 0.0, atol=1e-12)
 
 
 def test_a_comparator_that_sums_to_the_total_up_to_rounding_is_scaled_to_it():
     X, y, model, u = some_run("simplex_entropy")
     model.partial_fit(X, y)
-    assert_allclose(model.regret_certificate(u * (1 + 9e-7)), model.regret_certificate(u), rtol=1e-12)
+    assert_allclose(model.regret_bound(u * (1 + 9e-7), weighted=True), model.regret_bound(u, weighted=True), rtol=1e-12)
 
 
 def test_errors_of_the_certificate():
     X, y, model, _ = some_run("squared_euclidean", track_regret=False)
     with pytest.raises(AttributeError, match="has not learned"):
-        model.regret_certificate(np.zeros(4))
+        model.regret_bound(np.zeros(4), weighted=True)
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
-        model.partial_fit(X, y).regret_certificate(np.zeros(4))
+        model.partial_fit(X, y).regret_bound(np.zeros(4), weighted=True)
     cases = [
         ("relative_entropy", [0.1, -0.2, 0.3, 0.4], r"coef must be > 0 .*; got coef\[1\] = -0.2"),
         ("simplex_entropy", [0.1, 0.2, 0.3, 0.4], "coef must sum to total=1.5; got a sum of 1"),
@@ -221,11 +221,11 @@ def test_errors_of_the_certificate():
         X, y, model, _ = some_run(geometry)
         model.partial_fit(X, y)
         with pytest.raises(ValueError, match=message):
-            model.regret_certificate(u)
+            model.regret_bound(u, weighted=True)
     X, y, model, u = some_run("squared_euclidean", fit_intercept=False)
-    model.partial_fit(X, y).regret_certificate(u)
+    model.partial_fit(X, y).regret_bound(u, weighted=True)
     with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 0\.0; got 0\.5"):
-        model.regret_certificate(u, 0.5)
+        model.regret_bound(u, 0.5, weighted=True)
 
 
 @pytest.mark.parametrize("update", ["implicit", "explicit", "importance"])
@@ -238,7 +238,7 @@ def test_a_step_far_beyond_the_largest_float_below_one_counts_as_it_is(update):
     assert model.coef_[0] == 1 - 2.0**-53
     for u in (0.01, 0.5, 0.9, 0.999):
         regret = model.weighted_loss_ - 2 * (-50 * u + 80) ** 2 / 2
-        assert regret <= model.regret_certificate([u])
+        assert regret <= model.regret_bound([u], weighted=True)
     falls = 2 * (55**2 - 30**2) / 2  # of the loss, from the weight 1/2
     slack = {"implicit": falls - np.log(2), "explicit": 5500 * 0.5 - np.log(2), "importance": falls}[update]
     assert_allclose(model._learner.slack, slack, rtol=1e-12)

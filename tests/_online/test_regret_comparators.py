@@ -87,7 +87,7 @@ def test_signed_comparators_are_split_within_the_constraint(divergence, constrai
         assert update == "explicit" and isinstance(divergence, Burg)
         return
     left = model.weighted_loss_ - model.eta0 * ((X @ u + b - y) ** 2).sum() / 2
-    assert left <= model.regret_certificate(u, b) + 1e-8
+    assert left <= model.regret_bound(u, b, weighted=True) + 1e-8
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_comparators_outside_are_refused(divergence, constraint, u, message):
     model = MirrorDescentRegressor(divergence=divergence, constraint=constraint, track_regret=True, init=0.5)
     model.partial_fit(X, y)
     with pytest.raises(ValueError, match=f"comparators within the constraint: {message}"):
-        model.regret_certificate(u)
+        model.regret_bound(u, weighted=True)
     edge = constraint.project(divergence, np.abs(u))
-    assert np.isfinite(model.regret_certificate(edge, 3.0))
+    assert np.isfinite(model.regret_bound(edge, 3.0, weighted=True))
     classifier = MirrorDescentClassifier(divergence=divergence, constraint=constraint, track_regret=True, init=0.5)
     classifier.partial_fit(X, [0, 1], classes=[0, 1, 2])
     with pytest.raises(ValueError, match=message):
-        classifier.regret_certificate([edge, edge, u])
+        classifier.regret_bound([edge, edge, u], weighted=True)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_signed_comparators_out_of_reach_are_refused(divergence, constraint, u, 
     with pytest.raises(
         ValueError, match=f"coef must be a difference of w\\+ and w- that this run could reach: {message}"
     ):
-        model.regret_certificate(u)
+        model.regret_bound(u, weighted=True)
 
 
 def test_burgs_upper_bound_is_a_constraint():
@@ -147,8 +147,8 @@ def test_burgs_upper_bound_is_a_constraint():
     with pytest.raises(
         ValueError, match=r"at most upper_bound=1, under which rows were learned, .*; got coef\[1\] = 2"
     ):
-        model.regret_certificate([0.5, 2.0])
-    assert np.isfinite(model.regret_certificate([0.5, 1.0]))
+        model.regret_bound([0.5, 2.0], weighted=True)
+    assert np.isfinite(model.regret_bound([0.5, 1.0], weighted=True))
 
 
 # --- weights that are kept off the edge of their domain ---------------------------------------------------------------
@@ -182,4 +182,4 @@ def test_the_certificate_holds_for_weights_at_the_floor(divergence, update, seed
     losses = model.weighted_loss_
     for u in (np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0]), rng.dirichlet(np.ones(3))):
         left = losses - float(((X @ u - y) ** 2).sum()) / 2
-        assert left <= model.regret_certificate(u) + 1e-9 * (losses + ((X @ u - y) ** 2).sum())
+        assert left <= model.regret_bound(u, weighted=True) + 1e-9 * (losses + ((X @ u - y) ** 2).sum())

@@ -102,7 +102,7 @@ def test_it_is_that_of_a_replica_in_numpy(name, scaled, update):
     for _ in range(5):
         u, c = start_of(name, rng, n), float(rng.normal())
         expected = both(u, c, first, 0.0) - both(u, c, last, b) + slack
-        assert_allclose(model.regret_certificate(u, c), expected, rtol=1e-8)
+        assert_allclose(model.regret_bound(u, c, weighted=True), expected, rtol=1e-8)
 
 
 def _by_share(ends):
@@ -134,8 +134,10 @@ def test_classifiers_have_one_for_each_loss(multi_class):
                 left = left + len(rows) / 40 * 0.5 * regret
                 part.partial_fit(X[i : i + 1], labels[i : i + 1])
         model = merge(parts, [len(rows) / 40 for rows in shards], start=model)
-    assert model.regret_certificate(u, b).shape == left.shape == ((1,) if multi_class == "multinomial" else (3,))
-    assert (left <= model.regret_certificate(u, b)).all()
+    assert (
+        model.regret_bound(u, b, weighted=True).shape == left.shape == ((1,) if multi_class == "multinomial" else (3,))
+    )
+    assert (left <= model.regret_bound(u, b, weighted=True)).all()
 
 
 def matrix(rng, d):
@@ -184,7 +186,7 @@ def test_matrices_have_one(learner):
                 rate = (part.weighted_loss_ - before) / old
                 left += len(rows) / 30 * rate * np.array([old - loss(U, i) for U in comparators])
         model = merge(parts, [len(rows) / 30 for rows in shards], start=model)
-    certificates = np.array([model.regret_certificate(U) for U in comparators])
+    certificates = np.array([model.regret_bound(U, weighted=True) for U in comparators])
     assert (left <= certificates + 1e-9).all()
     assert (certificates > 0).any()  # it says more than 0 <= 0
 
@@ -204,15 +206,17 @@ def mixed(*shares, rounds=1, model=None, rate=0.3):
 
 def test_only_the_certificate_is_that_of_a_mixture():
     model, X, y = mixed(0.4, 0.6, rounds=2)
-    assert pickle.loads(pickle.dumps(model)).regret_certificate([1.0, 1.0]) == model.regret_certificate([1.0, 1.0])
-    for bound in (model.regret_bound, model.partial_fit(X, y).regret_bound, lambda u: model.optimality_gap(1.0)):
+    assert pickle.loads(pickle.dumps(model)).regret_bound([1.0, 1.0], weighted=True) == model.regret_bound(
+        [1.0, 1.0], weighted=True
+    )
+    for bound in (model.regret_bound, model.partial_fit(X, y).regret_bound, lambda u: model.regret_bound(radius=1.0)):
         with pytest.raises(ValueError, match="must be for one run over all rows"):
             bound([1.0, 1.0])
     model.set_params(eta0=0.4)
     later = merge([copy.copy(model).partial_fit(X, y) for _ in range(2)], start=model)
     for each in (model, later, later.set_params(eta0=0.3)):
         with pytest.raises(ValueError, match=r"eta0 was changed from 0\.3 to 0\.4|must be for one run") as error:
-            each.regret_certificate([1.0, 1.0])
+            each.regret_bound([1.0, 1.0], weighted=True)
         assert "eta0 was changed" in str(error.value)
 
 
@@ -230,10 +234,10 @@ def test_adaptive_divergences_are_refused(divergence):
 def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     model, *_ = mixed(0.5, 0.5, model=ImplicitGDRegressor())
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
-        model.regret_certificate([1.0, 1.0])
+        model.regret_bound([1.0, 1.0], weighted=True)
     start = MatrixBurgRegressor(track_regret=True).partial_fit([[0.5, 0.1]], [0.1], sample_weight=[0.0])
     matrices = merge([copy.copy(start).partial_fit([[0.5, 0.1]], [0.1]) for _ in range(2)], [0.5, 0.5], start=start)
-    assert np.isfinite(matrices.regret_certificate(np.eye(2) / 2))
+    assert np.isfinite(matrices.regret_bound(np.eye(2) / 2, weighted=True))
     with pytest.raises(ValueError, match="must be for one run"):
         matrices.loss_bound(np.eye(2) / 2)
     kept = BurgRegressor(update="gradient", eta0=1e6, learning_rate="constant", fit_intercept=False)
@@ -245,6 +249,6 @@ def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
 
 def test_an_intercept_that_is_not_learned_must_be_that_of_the_comparator():
     model, *_ = mixed(0.5, 0.5, model=ImplicitGDRegressor(fit_intercept=False, track_regret=True))
-    model.regret_certificate([1.0, 1.0])
+    model.regret_bound([1.0, 1.0], weighted=True)
     with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 0\.0; got 0\.5"):
-        model.regret_certificate([1.0, 1.0], 0.5)
+        model.regret_bound([1.0, 1.0], 0.5, weighted=True)

@@ -43,20 +43,20 @@ def learners(kind=MirrorMixin):
 
 @pytest.mark.parametrize("kind", sorted({k for k in learners() if "__init__" in vars(k)}, key=lambda k: k.__name__))
 def test_every_parameter_of_calls_is_constant_or_neutral(kind):
-    if any(hasattr(kind, name) for name in ("regret_certificate", "loss_bound", "mistake_bound")):
+    if any(hasattr(kind, name) for name in ("regret_bound", "loss_bound", "mistake_bound")):
         assert set(kind._get_param_names()) & set(kind._read_at_each_call) <= _CONSTANT | NEUTRAL
 
 
 def linear(model):
     return [
-        lambda: model.regret_certificate(U),
+        lambda: model.regret_bound(U, weighted=True),
         lambda: model.regret_bound(U),
-        lambda: model.optimality_gap(1.0, largest_intercept=1.0),
+        lambda: model.regret_bound(radius=1.0, largest_intercept=1.0),
     ]
 
 
 def matrices(model):
-    return [lambda: model.regret_certificate(KERNEL), lambda: model.optimality_gap()]
+    return [lambda: model.regret_bound(KERNEL, weighted=True), lambda: model.regret_bound()]
 
 
 def mistakes(model):
@@ -68,11 +68,12 @@ THEORY = {"learning_rate": "theory", "data_bounds": {"x": 5.0, "u": 1.0, "loss":
 CASES = [  # model, its bounds, changes after which there are none
     (ImplicitGDRegressor(**CONSTANT), linear, [{"eta0": 0.1}, {"update": "explicit"}, {"fit_intercept": False}]),
     (ImplicitGDRegressor(**CONSTANT), linear, [{"learning_rate": "sqrt"}, {"average": True}, {"power_t": 1.0}]),
-    (ImplicitGDRegressor(**THEORY), lambda model: [lambda: model.regret_bound_],
+    (ImplicitGDRegressor(**THEORY), lambda model: [lambda: model.theory_bound_],
      [{"data_bounds": {"x": 5.0, "u": 1.0, "loss": 9.0}}, {"update": "explicit"}, {"fit_intercept": False}]),
     (BurgRegressor(update="gradient", fit_intercept=False, **CONSTANT),
      lambda model: [*linear(model)[:1], lambda: model.loss_bound(U)], [{"upper_bound": 2.0}, {"sum_bound": 9.0}]),
-    (ScaleInvariantRegressor(), lambda model: linear(model)[:2], [{"fit_intercept": False}, {"average": True}]),
+    (ScaleInvariantRegressor(), lambda model: [lambda: model.regret_bound(U), lambda: model.worst_case_bound(U)],
+     [{"fit_intercept": False}, {"average": True}]),
     (PerceptronClassifier(), mistakes, [{"eta0": 0.1}, {"fit_intercept": False}]),
     (WinnowClassifier(), mistakes, [{"eta0": 0.03}, {"fit_intercept": False}]),
     (MEGKernelLearner(track_regret=True), lambda model: [*matrices(model), lambda: model.loss_bound(KERNEL)],
@@ -115,57 +116,57 @@ def test_neutral_parameters_and_what_changes_before_the_first_row():
     model.set_params(eta0=0.1).partial_fit(X, y)
     other = clone(model).partial_fit(X, y)
     model.set_params(handle_new_features="add", warm_start=True, max_iter=3)
-    assert model.regret_certificate(U) == other.regret_certificate(U)
+    assert model.regret_bound(U, weighted=True) == other.regret_bound(U, weighted=True)
     model.set_params(early_stopping=True, random_state=1)
-    assert model.regret_certificate(U) == other.regret_certificate(U)
+    assert model.regret_bound(U, weighted=True) == other.regret_bound(U, weighted=True)
 
 
 def test_data_bounds_that_are_changed_in_place_are_a_change():
     bounds = dict(THEORY["data_bounds"])
     model = ImplicitGDRegressor(learning_rate="theory", data_bounds=bounds).partial_fit(X, y)
-    assert model.regret_bound_ > 0
+    assert model.theory_bound_ > 0
     bounds["u"] = 1e-6
     with pytest.raises(NoBound, match="data_bounds was changed"):
-        _ = model.regret_bound_
-    assert not hasattr(model, "regret_bound_")
+        _ = model.theory_bound_
+    assert not hasattr(model, "theory_bound_")
 
 
 def test_the_theorem_is_not_about_averages():
     model = ImplicitGDRegressor(**THEORY, average=True).partial_fit(X, y)
     with pytest.raises(AttributeError, match="loss_ is that of their average; fit again with average=False"):
-        _ = model.regret_bound_
+        _ = model.theory_bound_
 
 
 def test_after_new_columns_there_is_no_bound():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     for model in (ImplicitGDRegressor(**CONSTANT), EGRegressor(**CONSTANT), ScaleInvariantRegressor()):
         model.set_params(handle_new_features="add").partial_fit(frame, y)
-        model.regret_certificate(U / 2)
+        model.regret_bound(U / 2)
         model.partial_fit(frame.assign(d=1.0), y)
         with pytest.raises(NoBound, match="with the same features, but some were added"):
-            model.regret_certificate(np.full(4, 0.1))
+            model.regret_bound(np.full(4, 0.1))
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
 def test_after_new_classes_there_is_no_bound(multi_class):
     model = MirrorDescentClassifier(divergence="p_norm", handle_unknown="add", multi_class=multi_class, **CONSTANT)
     model.partial_fit(X, np.arange(40) % 2, classes=[0, 1])
-    model.regret_certificate(U)
+    model.regret_bound(U, weighted=True)
     model.partial_fit(X[:3], [0, 1, 2])
-    for bound in (model.regret_certificate, model.regret_bound):
+    for weighted in (False, True):
         with pytest.raises(NoBound, match="with the same classes, but some were added"):
-            bound(U)
+            model.regret_bound(U, weighted=weighted)
 
 
 def test_an_intercept_that_is_not_learned_is_that_of_all_comparators():
     model = MirrorDescentClassifier(divergence="squared_euclidean", fit_intercept=False, **CONSTANT)
     model.fit(X, np.arange(40) % 3, intercept_init=[0.1, 0.2, 0.3])
-    assert np.isfinite(model.regret_certificate(np.zeros((3, 3)), [0.1, 0.2, 0.3])).all()
+    assert np.isfinite(model.regret_bound(np.zeros((3, 3)), [0.1, 0.2, 0.3], weighted=True)).all()
     with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 0\.2; got 0\.1"):
-        model.regret_certificate(np.zeros((3, 3)), 0.1)
+        model.regret_bound(np.zeros((3, 3)), 0.1, weighted=True)
     with pytest.raises(ValueError, match="intercept must be a finite number; got nan"):
-        model.regret_certificate(np.zeros((3, 3)), np.nan)
+        model.regret_bound(np.zeros((3, 3)), np.nan, weighted=True)
     path = LearningRatePath(ImplicitGDRegressor(track_regret=True, fit_intercept=False), eta0s=3).fit(X, y)
     with pytest.raises(ValueError, match=r"learns none, 0\.0"):
-        path.best_estimator_.regret_certificate(np.zeros(3), 1.0)
-    assert np.isfinite(path.best_estimator_.regret_certificate(np.zeros(3)))
+        path.best_estimator_.regret_bound(np.zeros(3), 1.0, weighted=True)
+    assert np.isfinite(path.best_estimator_.regret_bound(np.zeros(3), weighted=True))

@@ -30,7 +30,7 @@ def test_a_path_of_rates_notes_weights_for_the_bound():
     X, y = np.eye(3), np.ones(3)
     one = ImplicitGDRegressor(learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "loss": 1.0})
     path = LearningRatePath(one, eta0s=2).fit(X, y, [1.0, 5.0, 1.0])
-    assert path.best_estimator_.regret_bound_ == one.partial_fit(X, y, [1.0, 5.0, 1.0]).regret_bound_
+    assert path.best_estimator_.theory_bound_ == one.partial_fit(X, y, [1.0, 5.0, 1.0]).theory_bound_
 
 
 def test_the_theorem_with_class_weights():
@@ -38,8 +38,8 @@ def test_the_theorem_with_class_weights():
     model = MirrorDescentClassifier(
         divergence="squared_euclidean", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0, "n_rows": 4}
     )
-    light = clone(model).partial_fit(X, y, classes=[0, 1]).regret_bound_
-    heavy = model.set_params(class_weight={1: 3.0}).partial_fit(X, y, classes=[0, 1]).regret_bound_
+    light = clone(model).partial_fit(X, y, classes=[0, 1]).theory_bound_
+    heavy = model.set_params(class_weight={1: 3.0}).partial_fit(X, y, classes=[0, 1]).theory_bound_
     assert_allclose(heavy, (1 + 3.0**2) / 2 * light)
 
 
@@ -137,11 +137,11 @@ def test_the_bound_belongs_to_theory():
     X, y = np.eye(3), np.ones(3)
     model = MirrorDescentRegressor(divergence="squared_euclidean")
     with pytest.raises(AttributeError, match="has not learned"):
-        _ = model.regret_bound_
+        _ = model.theory_bound_
     with pytest.raises(AttributeError, match="requires learning_rate='theory'"):
-        _ = model.partial_fit(X, y).regret_bound_
+        _ = model.partial_fit(X, y).theory_bound_
     model = MirrorDescentRegressor(
         divergence="squared_euclidean", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}
     ).partial_fit(X, y)
     with pytest.raises(AttributeError, match=r"needs data_bounds\['loss'\]"):
-        _ = model.regret_bound_
+        _ = model.theory_bound_

@@ -20,7 +20,7 @@ def test_explicit_steps_beyond_the_domain_end_at_the_bound():
     for u in ([1.0, 1e-3], [1.0, 1.0], [0.3, 0.7]):
         fitted = clone(model).partial_fit(X, y)
         regret = fitted.weighted_loss_ - 10 * ((X @ u - y) ** 2).sum() / 2
-        assert regret <= fitted.regret_certificate(u) * (1 + 1e-12)
+        assert regret <= fitted.regret_bound(u, weighted=True) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(

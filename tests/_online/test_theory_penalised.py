@@ -19,9 +19,9 @@ def test_the_bound_is_that_of_the_theorem():
     model = penalised_model("l2", alpha=0.5, loss="absolute_error", data_bounds=bounds)
     X, y = np.full((100, 1), 2.0), np.full(100, 1e9)
     model.partial_fit(X[:1], y[:1])
-    assert_allclose(model.regret_bound_, 0.5 * 0.01 / 2 + 4 / (2 * 0.5))
+    assert_allclose(model.theory_bound_, 0.5 * 0.01 / 2 + 4 / (2 * 0.5))
     model.partial_fit(X[1:], y[1:])
-    assert_allclose(model.regret_bound_, 0.5 * 0.01 / 2 + 4 / (2 * 0.5) * (1 + np.log(100)))
+    assert_allclose(model.theory_bound_, 0.5 * 0.01 / 2 + 4 / (2 * 0.5) * (1 + np.log(100)))
 
 
 class Cost(Penalty):

@@ -143,12 +143,12 @@ def test_a_target_that_is_no_vector_and_not_finite(y, unchanged):
 def test_bounds_for_comparators_that_overflow():
     model = MirrorDescentRegressor(divergence="squared_euclidean", track_regret=True).partial_fit(X, Y)
     with pytest.raises(ValueError, match="bound for this comparator overflows"):
-        model.regret_certificate([1e300, 0.0, 0.0, 0.0])
+        model.regret_bound([1e300, 0.0, 0.0, 0.0], weighted=True)
     pnorm = PNormRegressor(p=3.0, track_regret=True).partial_fit(X, Y)
     with pytest.raises(ValueError, match="bound for this comparator overflows"):
-        pnorm.regret_certificate([1e300, 0.0, 0.0, 0.0])
+        pnorm.regret_bound([1e300, 0.0, 0.0, 0.0], weighted=True)
     bets = ScaleInvariantRegressor().partial_fit(X, Y)
-    for bound in (bets.regret_bound, bets.regret_certificate):
+    for bound in (bets.regret_bound, bets.worst_case_bound):
         with pytest.raises(ValueError, match="Input coef contains NaN"):
             bound([np.nan, 0.0, 0.0, 0.0])
         with pytest.raises(ValueError, match="Input intercept contains NaN"):
@@ -166,7 +166,7 @@ def test_heavy_rows_under_the_theorems_rates():
 
 
 def test_questions_before_the_first_row():
-    for ask in ("regret_certificate", "regret_bound"):
+    for ask in ("regret_bound", "worst_case_bound"):
         with pytest.raises(NotFittedError):
             getattr(ScaleInvariantRegressor(), ask)(np.zeros(4))
     assert not hasattr(ImplicitGDRegressor(), "weighted_loss_")

@@ -249,7 +249,7 @@ def test_rounds_one_by_one_are_a_fit(targets, learned):
     assert learned(model.estimator_) == learned(whole.estimator_)
     assert (model.n_rounds_, model.n_shards_, model.estimator_.t_) == (3, 4, 360)
     u = X[0] if targets is y else X[:3]
-    assert_array_equal(model.estimator_.regret_certificate(u), whole.estimator_.regret_certificate(u))
+    assert_array_equal(model.estimator_.regret_bound(u, weighted=True), whole.estimator_.regret_bound(u, weighted=True))
 
 
 def test_an_error_names_the_shard_and_leaves_the_model():

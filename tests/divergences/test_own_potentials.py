@@ -146,7 +146,7 @@ def test_the_certificate_holds(divergence, penalty, update, seed, loss, sparsely
     model.partial_fit(sparse.csr_array(X) if sparsely else X, y)
     for u in (np.abs(point_of(model.divergence_, rng)).clip(0.01, 0.9), model.coef_, np.full(4, 0.01)):
         left = model.weighted_loss_ - float(rates @ model._learned_loss.value(X @ u, y))
-        bound = model.regret_certificate(u)
+        bound = model.regret_bound(u, weighted=True)
         assert left <= bound + 1e-9 * (1 + abs(bound) + model.weighted_loss_)
 
 
@@ -242,7 +242,7 @@ def test_a_subclass_of_each_gives_its_numbers(divergence, name, which, update):
     assert_allclose(slow.coef_, compiled.coef_, rtol=1e-10, atol=1e-12)
     assert_array_equal(slow.coef_ == 0, compiled.coef_ == 0)
     u = np.full(4, 0.3)
-    assert_allclose(slow.regret_certificate(u), compiled.regret_certificate(u), rtol=1e-8, atol=1e-10)
+    assert_allclose(slow.regret_bound(u, weighted=True), compiled.regret_bound(u, weighted=True), rtol=1e-8, atol=1e-10)
 
 
 class Broken(Total):

@@ -70,7 +70,7 @@ def test_the_regret_of_a_linear_model_and_its_certificate(learning_rate, fit_int
         model.partial_fit(X[row : row + 1], y[row : row + 1])
         compared = rates[: row + 1] @ (X[: row + 1] @ best.coef + best.intercept - y[: row + 1]) ** 2 / 2
         regrets.append((model.weighted_loss_ - compared) / unit)
-        bounds.append(model.regret_certificate(best.coef, best.intercept) / unit)
+        bounds.append(model.regret_bound(best.coef, best.intercept, weighted=True) / unit)
     ends = np.arange(1, 8) * 300 // 7
     for line, values in ((display.line_, regrets), (display.bound_line_, bounds)):
         assert_array_equal(drawn(line)[0], ends)
@@ -80,21 +80,24 @@ def test_the_regret_of_a_linear_model_and_its_certificate(learning_rate, fit_int
 
 
 @pytest.mark.parametrize("learning_rate", ["constant", "invscaling"])
-def test_the_gap_is_the_bound_for_the_best_comparator(learning_rate, ax):
+def test_the_bound_for_the_best_comparator(learning_rate, ax):
     X, y = stream()
     model = ImplicitGDRegressor(learning_rate=learning_rate, eta0=0.1)
-    gap_kw = {"radius": 1.0, "largest_intercept": 0.5}
+    best_kw = {"radius": 1.0, "largest_intercept": 0.5}
     best = offline_comparator(X, y, fit_intercept=True)
     display = RegretDisplay.from_estimator(
-        model, X, y, coef=best.coef, intercept=best.intercept, gap_kw=gap_kw, n_points=3, ax=ax, name="gd"
+        model, X, y, coef=best.coef, intercept=best.intercept, best_kw=best_kw, n_points=3, ax=ax, name="gd"
     )
-    assert display.gap_line_.get_label() == "gd: optimality gap" and display.gap_line_.get_linestyle() == ":"
-    assert_array_equal(drawn(display.gap_line_), (display.n_rows, display.gap))
+    assert (
+        display.best_bound_line_.get_label() == "gd: bound against the best"
+        and display.best_bound_line_.get_linestyle() == ":"
+    )
+    assert_array_equal(drawn(display.best_bound_line_), (display.n_rows, display.best_bound))
     model.set_params(track_regret=True).partial_fit(X[:200], y[:200])
-    assert display.gap[1] == model.optimality_gap(**gap_kw, weighted=learning_rate != "constant")
-    assert (display.regret <= display.bound).all() and (display.bound <= display.gap).all()
+    assert display.best_bound[1] == model.regret_bound(**best_kw, weighted=learning_rate != "constant")
+    assert (display.regret <= display.bound).all() and (display.bound <= display.best_bound).all()
     without = RegretDisplay.from_estimator(model, X, y, coef=best.coef, n_points=3, ax=ax)
-    assert without.gap is None and without.gap_line_ is None
+    assert without.best_bound is None and without.best_bound_line_ is None
 
 
 @pytest.mark.parametrize("learning_rate", ["constant", "invscaling"])
@@ -116,7 +119,7 @@ def test_an_adaptive_divergence_changes_the_rates(divergence, learning_rate):
     unit = rates[0] if constant else 1.0
     regret = model.weighted_loss_ - rates @ (X @ u + 0.1 - y) ** 2 / 2
     assert_allclose(display.regret[-1], regret / unit, rtol=1e-9)
-    assert_allclose(display.bound[-1], model.regret_certificate(u, 0.1) / unit, rtol=1e-9)
+    assert_allclose(display.bound[-1], model.regret_bound(u, 0.1, weighted=True) / unit, rtol=1e-9)
     assert (display.regret <= display.bound).all()
     assert ("rates" in display.ax_.get_ylabel()) != constant
 
@@ -171,7 +174,7 @@ def test_the_regret_of_a_classifier_is_that_of_all_its_learners(n_classes):
     targets = (y[:, np.newaxis] == (labels[1:] if n_classes == 2 else labels)).astype(float)
     lost = resolve_loss("log_loss").value(X @ u.T + b, targets).sum(axis=1) @ np.where(y == "a", 2.0, 1.0)
     assert_allclose(display.regret[-1], model.weighted_loss_.sum() / 0.2 - lost, rtol=1e-9)
-    assert_allclose(display.bound[-1], model.regret_certificate(u, b).sum() / 0.2, rtol=1e-9)
+    assert_allclose(display.bound[-1], model.regret_bound(u, b, weighted=True).sum() / 0.2, rtol=1e-9)
 
 
 def test_the_regret_of_the_softmax_loss():
@@ -206,7 +209,7 @@ def test_models_without_rates_and_mixtures_have_a_regret():
     model = ScaleInvariantRegressor().partial_fit(X, y)
     lost = resolve_loss(model.loss).value(X @ np.full(4, 0.25), y).sum()
     assert_allclose(invariant.regret[-1], model.cumulative_loss_ - lost)
-    assert_allclose(invariant.bound[-1], model.regret_certificate(np.full(4, 0.25)))
+    assert_allclose(invariant.bound[-1], model.regret_bound(np.full(4, 0.25)))
 
     for mixture, losses in (
         (LearningRateMixture(eta0s=3), "cumulative_losses_"),
@@ -239,9 +242,9 @@ def test_the_regret_of_predictions():
         (ImplicitGDRegressor(fit_intercept=False), {"coef": np.ones(4), "intercept": 1.0}, "intercept"),
         (EGRegressor(weights="simplex"), {"coef": np.ones(4)}, "coef"),
         (LearningRateMixture(), {"coef": np.ones(4)}, "omit coef"),
-        (LearningRateMixture(), {"gap_kw": {}}, "omit coef and gap_kw"),
-        (ScaleInvariantRegressor(), {"gap_kw": {}}, "has no optimality_gap; omit gap_kw"),
-        (ImplicitGDRegressor(), {"gap_kw": {}}, "infinite over all comparators"),
+        (LearningRateMixture(), {"best_kw": {}}, "omit coef and best_kw"),
+        (ScaleInvariantRegressor(), {"best_kw": {}}, "bounds no regret against the best comparator; omit best_kw"),
+        (ImplicitGDRegressor(), {"best_kw": {}}, "infinite over all comparators"),
         (PerceptronClassifier(), {}, "PerceptronClassifier has neither"),
         (ForwardRegressor(forward=False), {}, "ForwardRegressor has no bound on its regret: .* forward=False"),
         (LearningRatePath(), {}, "LearningRatePath has no bound on its regret"),

@@ -135,7 +135,7 @@ def test_theorem_2_on_streams_of_any_targets(seed, d, radius, noise):
     rates = [model.partial_fit(rows[t : t + 1], targets[t : t + 1], weights[t : t + 1]).eta_ for t in range(60)]
     losses = weights * (own - targets) ** 2 / 2
     assert model.cumulative_loss_ <= model.loss_bound(U, losses.sum()) * (1 + 1e-9)
-    certificate = model.regret_certificate(U)
+    certificate = model.regret_bound(U, weighted=True)
     assert model.weighted_loss_ - rates @ losses <= certificate + 1e-9 * (abs(certificate) + model.weighted_loss_)
     start = np.eye(d) * min(1 / d, 0.9)
     distance = model.divergence_.divergence(U, start)
@@ -154,13 +154,15 @@ def test_the_certificate_is_the_sum_of_what_the_steps_were():
         W = model.kernel_
     U = np.diag([0.9, 0.3, 0.5])
     distance = model.divergence_.divergence
-    assert_allclose(model.regret_certificate(U), distance(U, np.eye(3) / 3) - distance(U, W) + expected, rtol=1e-8)
+    assert_allclose(
+        model.regret_bound(U, weighted=True), distance(U, np.eye(3) / 3) - distance(U, W) + expected, rtol=1e-8
+    )
     first, last = 1 / (2 * (rows[0] @ rows[0]) ** 2), model.eta_
     assert model.loss_bound(U, 2.0) <= 2 * first / last * 2.0 + distance(U, np.eye(3) / 3) / last * (1 + 1e-9)
     untracked = MatrixBurgRegressor().partial_fit(rows, targets)
     assert_array_equal(untracked.kernel_, model.kernel_)
     with pytest.raises(ValueError, match="track_regret=True"):
-        untracked.regret_certificate(U)
+        untracked.regret_bound(U, weighted=True)
     with pytest.raises(ValueError, match="eigenvalues from"):
         model.loss_bound(2 * U)
 
@@ -214,7 +216,7 @@ def test_the_bounds_hold_where_steps_are_projected(seed, d, noise, reach):
         U = np.diag(share * values)
         losses = ((rows**2) @ np.diag(U) - targets) ** 2 / 2
         assert model.cumulative_loss_ <= model.loss_bound(U, losses.sum()) * (1 + 1e-9)
-        certificate = model.regret_certificate(U)
+        certificate = model.regret_bound(U, weighted=True)
         assert model.weighted_loss_ - rates @ losses <= certificate + 1e-9 * (abs(certificate) + model.weighted_loss_)
 
 

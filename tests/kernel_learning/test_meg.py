@@ -194,7 +194,7 @@ def test_many_hard_steps_keep_the_logarithm():
 
 @laws
 @given(seeds, st.floats(0.05, 4.0))
-def test_regret_certificate(seed, eta):
+def test_weighted_regret_bound(seed, eta):
     """sum eta L_t(W_t) <= sum eta L_t(U) + D(U, W_1) - D(U, W_T+1) + S_T for every density matrix U."""
     rng = np.random.default_rng(seed)
     rows, y, kernel = stream(rng, n=20, d=4, noise=0.5)

@@ -114,7 +114,7 @@ def test_theory_keeps_its_promise(seed, update, noise, triplets):
     best = half_losses(matrices, y, kernel)[np.abs(matrices).max(axis=(1, 2)) > 0].sum()
     learner = MEGKernelLearner(update=update, learning_rate="theory", data_bounds={"x": spread, "loss": best})
     learner.partial_fit_factors(factors, y, signs)
-    assert learner.cumulative_loss_ <= best + learner.regret_bound_
+    assert learner.cumulative_loss_ <= best + learner.theory_bound_
     assert learner.cumulative_loss_ <= learner.loss_bound(kernel, best) * (1 + 1e-6)
     assert learner.spread_ <= spread * (1 + 1e-12)
 
@@ -130,8 +130,8 @@ def test_theory_keeps_its_promise_for_weights(seed, update, heaviest):
     bounds = {"x": 1.0, "loss": best}
     learner = MEGKernelLearner(update=update, learning_rate="theory", data_bounds=bounds).partial_fit(rows, y, weights)
     light = MEGKernelLearner(update=update, learning_rate="theory", data_bounds=bounds).partial_fit(rows, y)
-    assert learner.cumulative_loss_ <= (best + learner.regret_bound_) * (1 + 1e-9)
-    assert (learner.regret_bound_ > light.regret_bound_) == (heaviest > 1)
+    assert learner.cumulative_loss_ <= (best + learner.theory_bound_) * (1 + 1e-9)
+    assert (learner.theory_bound_ > light.theory_bound_) == (heaviest > 1)
 
 
 def test_theory_rate_is_the_papers():
@@ -143,12 +143,12 @@ def test_theory_rate_is_the_papers():
     rates = np.linspace(0.01, 0.99, 20_000) * 4 / r**2
     bounds = best / (1 - rates * r**2 / 4) + np.log(d) / rates
     assert eta == pytest.approx(rates[np.argmin(bounds)], rel=1e-3)
-    assert learner.regret_bound_ == pytest.approx(bounds.min() - best, rel=1e-6)
+    assert learner.theory_bound_ == pytest.approx(bounds.min() - best, rel=1e-6)
     b = 2 * eta / (4 - r**2 * eta)
     assert eta == pytest.approx(4 * b / (2 + r**2 * b), rel=1e-12)
     perfect = MEGKernelLearner(data_bounds={"x": r, "loss": 0.0}, **parameters).partial_fit(np.eye(d), np.zeros(d))
     assert perfect._schedule().scale == pytest.approx(4 / r**2, rel=1e-5)
-    assert perfect.regret_bound_ == pytest.approx(r**2 / 4 * np.log(d), rel=1e-5)
+    assert perfect.theory_bound_ == pytest.approx(r**2 / 4 * np.log(d), rel=1e-5)
     # scale_eta is not for rates of the theory
     unscaled = MEGKernelLearner(scale_eta=False, data_bounds={"x": r, "loss": best}, **parameters)
     assert_array_equal(unscaled.partial_fit(np.eye(d), np.zeros(d)).kernel_, learner.kernel_)
@@ -162,9 +162,9 @@ def test_theory_says_what_it_lacks():
         MEGKernelLearner(learning_rate="theory", data_bounds={"x": 1.0}, init=np.eye(3)).partial_fit(rows, y)
     learner = MEGKernelLearner(learning_rate="theory", data_bounds={"x": 1.0}).partial_fit(rows, y)
     with pytest.raises(AttributeError, match="loss"):
-        learner.regret_bound_  # noqa: B018
+        learner.theory_bound_  # noqa: B018
     with pytest.raises(AttributeError, match="theory"):
-        MEGKernelLearner().partial_fit(rows, y).regret_bound_  # noqa: B018
+        MEGKernelLearner().partial_fit(rows, y).theory_bound_  # noqa: B018
     assert VonNeumann(2.0).smoothness(3.0) == 4.5
     with pytest.raises(ValueError, match="has no bound"):
         VonNeumann().smoothness(1.0)
@@ -177,7 +177,7 @@ def test_theory_says_what_it_lacks():
 @given(
     seeds, st.sampled_from(["explicit", "implicit"]), st.booleans(), st.sampled_from(["rows", "factors", "matrices"])
 )
-def test_regret_certificate(seed, update, scale_eta, kind):
+def test_weighted_regret_bound(seed, update, scale_eta, kind):
     rng = np.random.default_rng(seed)
     d, n = 4, 25
     factors = rng.normal(size=(n, 2, d))
@@ -197,25 +197,25 @@ def test_regret_certificate(seed, update, scale_eta, kind):
     rates = weights * learner.eta0 / (np.maximum.accumulate(spreads) ** 2 if scale_eta else 1)
     for rank in (1, 2, d):
         u = density(rng, d, rank)
-        bound = learner.regret_certificate(u)
+        bound = learner.regret_bound(u, weighted=True)
         assert learner.weighted_loss_ <= rates @ half_losses(matrices, y, u) + bound + 1e-10
     first, last = np.eye(d) / d, learner.kernel_
     gap = VonNeumann(1.0).divergence(u, first) - VonNeumann(1.0).divergence(u, last)
-    assert learner.regret_certificate(u) - learner._learner.slack == pytest.approx(gap, abs=1e-6)
+    assert learner.regret_bound(u, weighted=True) - learner._learner.slack == pytest.approx(gap, abs=1e-6)
 
 
 def test_no_certificate_without_tracking():
     learner = MEGKernelLearner().partial_fit(np.eye(3), np.ones(3))
     with pytest.raises(ValueError, match="track_regret=True"):
-        learner.regret_certificate(np.eye(3) / 3)
+        learner.regret_bound(np.eye(3) / 3, weighted=True)
     learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
     with pytest.raises(ValueError, match="trace 3"):
-        learner.regret_certificate(np.eye(3))
+        learner.regret_bound(np.eye(3), weighted=True)
 
 
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_kernel_of_the_wrong_size_is_named(size):
     learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
-    for method in (learner.regret_certificate, learner.loss_bound):
+    for method in (learner.regret_bound, learner.loss_bound):
         with pytest.raises(ValueError, match=f"kernel has {size} rows and columns, but there are 3 features"):
             method(np.eye(size) / size)

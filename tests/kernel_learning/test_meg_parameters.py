@@ -46,7 +46,7 @@ def test_instances_beyond_the_bounds_of_the_theorem():
     learner = MEGKernelLearner(learning_rate="theory", data_bounds={"x": 1.0, "loss": 0.5})
     learner.partial_fit(2 * rows, rng.random(3))
     with pytest.raises(AttributeError, match="spread 4 was learned"):
-        learner.regret_bound_  # noqa: B018
+        learner.theory_bound_  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_instances_beyond_the_bounds_of_the_theorem():
 )
 def test_comparators_that_are_no_kernels_are_refused(kernel, message):
     learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(2), [0.3, 0.7])
-    for bound in (learner.loss_bound, learner.regret_certificate):
+    for bound in (learner.loss_bound, learner.regret_bound):
         with pytest.raises(ValueError, match=message):
             bound(kernel)
 

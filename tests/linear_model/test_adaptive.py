@@ -63,7 +63,9 @@ def test_dense_and_sparse_rows_give_the_same_numbers(name):
     for attribute in ("coef_", "intercept_", "metric_", "cumulative_loss_", "weighted_loss_"):
         assert_allclose(getattr(rows, attribute), getattr(dense, attribute), rtol=1e-9, atol=1e-12)
     u = rng.normal(size=40)
-    assert_allclose(rows.regret_certificate(u.clip(max=1.5)), dense.regret_certificate(u.clip(max=1.5)), rtol=1e-9)
+    assert_allclose(
+        rows.regret_bound(u.clip(max=1.5), weighted=True), dense.regret_bound(u.clip(max=1.5), weighted=True), rtol=1e-9
+    )
 
 
 # --- scales -----------------------------------------------------------------------------------------------------------

@@ -182,7 +182,9 @@ def test_what_the_certificate_counts_of_a_flow(name, penalty, layout, seed, stre
         nearer = (h * ((u - w) ** 2 - (u - v) ** 2)).sum() / 2
         size = (h * ((u - w) ** 2 + (u - v) ** 2)).sum() + counted + time * R.value(u)
         assert nearer - counted + time * R.value(u) >= -1e-13 * size
-        assert_allclose(model.regret_certificate(u), nearer - counted + time * R.value(u), atol=1e-9 * size, rtol=0)
+        assert_allclose(
+            model.regret_bound(u, weighted=True), nearer - counted + time * R.value(u), atol=1e-9 * size, rtol=0
+        )
 
 
 # --- what it is good for, and what is refused -------------------------------------------------------------------------

@@ -210,14 +210,14 @@ def test_the_bound_of_the_theorem_is_the_sum_over_the_learners(loss, n_classes):
     model.partial_fit(X, y, classes=range(n_classes))
     n_learners = len(model.coef_)
     binary = clone(model).partial_fit(X, (y == 1).astype(int), classes=[0, 1])
-    assert model.regret_bound_ == pytest.approx(n_learners * binary.regret_bound_)
+    assert model.theory_bound_ == pytest.approx(n_learners * binary.theory_bound_)
     best = SGDClassifier(loss=loss, alpha=1e-4, random_state=0).fit(X, y)
     u = best.coef_ * (5.0 / np.maximum(np.linalg.norm(best.coef_, axis=1, keepdims=True), 5.0))
     b = np.clip(best.intercept_, -1.0, 1.0)
     targets = np.where(y[:, None] == model.classes_[-n_learners:], 1.0, 0.0 if loss == "log_loss" else -1.0)
     definition = LogisticLoss() if loss == "log_loss" else HingeLoss()
     of_u = definition.value(X @ u.T + b, targets).sum()
-    assert model.cumulative_loss_ <= of_u + model.regret_bound_
+    assert model.cumulative_loss_ <= of_u + model.theory_bound_
 
 
 def test_labels_as_numbers_are_what_a_regressor_learns():

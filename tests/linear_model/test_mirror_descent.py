@@ -86,7 +86,7 @@ def test_the_named_estimators_are_general_ones(name, parameters):
         if parameters.get("track_regret"):
             u = np.abs(named.coef_)
             u *= (named.divergence_.total or u.sum()) / u.sum()
-            assert named.regret_certificate(u, 0.1) == general.regret_certificate(u, 0.1)
+            assert named.regret_bound(u, 0.1, weighted=True) == general.regret_bound(u, 0.1, weighted=True)
 
 
 # --- any divergence, loss and step ------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ def test_the_certificate_holds_for_every_comparator(divergence, update, penalty)
         if divergence == "simplex_entropy":
             U /= U.sum(axis=1, keepdims=True)
         losses = -log_softmax(X @ U.T + b, axis=1)[np.arange(200), y]
-        bound = model.regret_certificate(U, b)
+        bound = model.regret_bound(U, b, weighted=True)
         assert bound.shape == (1,)
         regret = model.weighted_loss_[0] - rates @ losses
         if penalty is not None:

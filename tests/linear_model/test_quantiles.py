@@ -62,7 +62,7 @@ def test_without_a_rate_each_bets_with_its_own_slope(levels):
     assert_array_equal(model.intercept_, [single.intercept_ for single in singles])
     assert model.cumulative_loss_ == sum(single.cumulative_loss_ for single in singles)
     model, *singles = (each.set_params(shuffle=False, max_iter=1, tol=None).fit(X, y) for each in (model, *singles))
-    for bound in ("regret_certificate", "regret_bound"):
+    for bound in ("regret_bound", "worst_case_bound"):
         assert_array_equal(getattr(model, bound)(u), [getattr(single, bound)(u) for single in singles])
 
 

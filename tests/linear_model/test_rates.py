@@ -65,7 +65,7 @@ def test_passive_aggressive_steps(stream, variant, C, fit_intercept):
         u = 0.3 * w
         of_u = [loss(a, target)[0] for a, target in zip(X @ u, y, strict=True)]
         rates = np.array([C if a == 0 else schedule.rate_of_row(a, x @ x) for a, x in zip(lost, X, strict=True)])
-        certificate = model.regret_certificate(u)
+        certificate = model.regret_bound(u, weighted=True)
         assert np.sum(model.weighted_loss_) - (weights * rates) @ of_u <= certificate + 1e-9
 
 
@@ -198,7 +198,7 @@ def test_what_they_are_not_for_is_refused(stream, parameters, message):
 def test_bounds_that_need_falling_rates_say_why_there_is_none(stream):
     X, y = stream
     model = MirrorDescentRegressor(**REGRESSOR, learning_rate="pa2", track_regret=True).partial_fit(X, y)
-    with pytest.raises(ValueError, match="rates increase during the run; use regret_certificate"):
+    with pytest.raises(ValueError, match="rates increase during the run; use weighted=True"):
         model.regret_bound(np.zeros(5))
     falling = MirrorDescentRegressor(**REGRESSOR, learning_rate="optimal", track_regret=True, fit_intercept=False)
     falling.partial_fit(X, y)

@@ -105,7 +105,7 @@ def test_columns_whose_squares_underflow_are_learned_like_others(layout, average
     assert scaled.cumulative_loss_ == model.cumulative_loss_
     if not average:
         u = rng.normal(size=8)
-        for bound in ("regret_certificate", "regret_bound"):
+        for bound in ("regret_bound", "worst_case_bound"):
             found, expected = getattr(scaled, bound)(u / units, 0.5), getattr(model, bound)(u, 0.5)
             assert_allclose(found, expected, rtol=1e-12)
 
@@ -136,11 +136,11 @@ def test_regret_is_below_the_certificate_and_that_below_the_theorems_bound(loss,
     for _ in range(5):
         u, b = 10.0**size * rng.normal(size=5), float(10.0**size * rng.normal()) * fit_intercept
         losses = sum(s * float(VALUES[loss](x @ u + b, t)) for x, t, s in zip(X, y, weights, strict=True))
-        certificate, bound = (np.ravel(f(u, b))[0] for f in (model.regret_certificate, model.regret_bound))
+        certificate, bound = (np.ravel(f(u, b))[0] for f in (model.regret_bound, model.worst_case_bound))
         slack = 1e-9 * (losses + abs(certificate) + 1)
         assert model.cumulative_loss_ - losses <= certificate + slack
         assert certificate <= bound + slack
-    assert np.ravel(model.regret_bound(np.zeros(5)))[0] >= np.ravel(model.regret_certificate(np.zeros(5)))[0]
+    assert np.ravel(model.worst_case_bound(np.zeros(5)))[0] >= np.ravel(model.regret_bound(np.zeros(5)))[0]
 
 
 @pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
@@ -150,7 +150,7 @@ def test_a_column_of_zeros_keeps_its_wealth_and_bets_it_later(layout):
     u = rng.normal(size=5)
     model = learn(model_of("absolute_error"), layout(X), y)
     wide = learn(model_of("absolute_error"), layout(np.c_[X, np.zeros(len(X))]), y)
-    for bound in ("regret_certificate", "regret_bound"):
+    for bound in ("regret_bound", "worst_case_bound"):
         assert_allclose(getattr(wide, bound)(np.r_[u, 0.0]), getattr(model, bound)(u), rtol=1e-12)
     late = np.c_[X, np.where(np.arange(len(X)) < 40, 0.0, rng.normal(size=len(X)))]
     replica = Replica("absolute_error", 6)
@@ -168,7 +168,7 @@ def test_the_certificate_is_the_regret_where_losses_are_linear():
     assert (model.predict(X[:5]) < 1e6).all()
     u = np.array([2.0, -1.0])
     regret = model.cumulative_loss_ - np.abs(X[:5] @ u - y[:5]).sum()
-    assert_allclose(model.regret_certificate(u), regret, rtol=1e-9)
+    assert_allclose(model.regret_bound(u), regret, rtol=1e-9)
 
 
 @pytest.mark.parametrize("first", [9.9, -9.9, 10.1, 0.0])
@@ -180,7 +180,7 @@ def test_an_intercept_that_the_first_target_does_not_move_starts_at_0(first):
     model.partial_fit(X[1:], y[1:])
     for b in (0.0, 20.0, 30.0, -20.0):
         regret = model.cumulative_loss_ - loss.value(np.full(300, b), y).sum()
-        assert regret <= model.regret_certificate([0.0], b) <= model.regret_bound([0.0], b)
+        assert regret <= model.regret_bound([0.0], b) <= model.worst_case_bound([0.0], b)
 
 
 def test_a_first_target_whose_slope_underflows():
@@ -197,13 +197,13 @@ def test_bounds_that_are_none_are_refused():
         (ScaleInvariantRegressor(average=True).partial_fit(X, y), "average"),
     ):
         with pytest.raises(ValueError, match=match):
-            model.regret_bound([1.0])
+            model.worst_case_bound([1.0])
     model = ScaleInvariantRegressor(fit_intercept=False).partial_fit(X, y)
     with pytest.raises(ValueError, match="intercept 0"):
-        model.regret_certificate([1.0], 1.0)
+        model.regret_bound([1.0], 1.0)
     classes = ScaleInvariantClassifier().partial_fit([[1.0], [2.0], [3.0]], [0, 1, 2], classes=[0, 1, 2])
-    assert classes.regret_bound([1.0]).shape == classes.regret_certificate([1.0]).shape == (3,)
-    for name in ("weighted_loss_", "regret_bound_", "divergence_"):
+    assert classes.worst_case_bound([1.0]).shape == classes.regret_bound([1.0]).shape == (3,)
+    for name in ("weighted_loss_", "theory_bound_", "divergence_"):
         assert not hasattr(model, name)
 
 

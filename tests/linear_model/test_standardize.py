@@ -252,7 +252,7 @@ def test_certificates_are_about_standardised_rows():
         *zip(rng.normal(size=(5, 4)), rng.normal(size=5), strict=True),
     ]:
         loss = 0.1 * ((Z @ coef + intercept - y) ** 2).sum() / 2
-        bound = model.regret_certificate(coef, intercept)
+        bound = model.regret_bound(coef, intercept, weighted=True)
         assert model.weighted_loss_ - loss <= bound * (1 + 1e-12)
 
 

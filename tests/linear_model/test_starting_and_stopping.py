@@ -93,7 +93,7 @@ def test_a_held_intercept_is_that_given(line):
     assert model.intercept_ == 2.5
     assert_array_equal(model.predict(X), X @ model.coef_ + 2.5)
     with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 2\.5"):
-        model.regret_certificate(np.ones(4))
+        model.regret_bound(np.ones(4), weighted=True)
 
 
 def test_certificates_hold_from_given_weights(line):
@@ -103,8 +103,8 @@ def test_certificates_hold_from_given_weights(line):
     for u in ([1.0, 2.0, 0.0, -1.0], [3.0, -3.0, 3.0, -3.0]):
         regret = model.weighted_loss_ - model.eta0 * ((X @ u - y) ** 2).sum() / 2
         distance = (np.square(np.subtract(u, [3.0, -3.0, 3.0, -3.0])).sum() + 25.0) / 2
-        assert regret <= model.regret_certificate(u)
-        assert model.regret_certificate(u) >= -distance
+        assert regret <= model.regret_bound(u, weighted=True)
+        assert model.regret_bound(u, weighted=True) >= -distance
 
 
 def test_the_mistake_bound_counts_from_given_weights():

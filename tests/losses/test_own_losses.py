@@ -138,7 +138,7 @@ def test_a_subclass_of_each_loss_gives_its_numbers(divergence, signed, update, l
     assert_allclose(slow.intercept_, compiled.intercept_, rtol=1e-10, atol=1e-11)
     assert_allclose(slow.cumulative_loss_, compiled.cumulative_loss_, rtol=1e-10, atol=1e-12)
     u = np.ravel(compiled.coef_)
-    assert_allclose(slow.regret_certificate(u), compiled.regret_certificate(u), rtol=1e-7, atol=1e-9)
+    assert_allclose(slow.regret_bound(u, weighted=True), compiled.regret_bound(u, weighted=True), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])

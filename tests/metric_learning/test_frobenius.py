@@ -88,7 +88,7 @@ def test_update_is_read_at_each_call():
 
 
 @pytest.mark.parametrize("update", ["implicit", "explicit"])
-def test_regret_certificate(update):
+def test_weighted_regret_bound(update):
     """Projections only strengthen it."""
     rng = np.random.default_rng(5)
     X, pairs = rng.normal(size=(60, 4)), rng.integers(0, 60, size=(800, 2))
@@ -97,8 +97,8 @@ def test_regret_certificate(update):
     targets = np.einsum("ij,jk,ik->i", z, U, z)
     run = FrobeniusMetricLearner(scale_eta=False, eta0=3e-3, update=update, track_regret=True)
     run.partial_fit_pairs(X, pairs, targets)
-    assert 0 < run.weighted_loss_ <= run.regret_certificate(U)  # U makes no error
-    assert run.regret_certificate(U) < 10 * run.weighted_loss_
+    assert 0 < run.weighted_loss_ <= run.regret_bound(U, weighted=True)  # U makes no error
+    assert run.regret_bound(U, weighted=True) < 10 * run.weighted_loss_
 
 
 def test_a_metric_of_zero_learns_again():

@@ -286,11 +286,11 @@ def test_the_certificate_holds_for_any_metric(kind):
             a, s, d = TRIPLETS.T
             losses = np.maximum(3.0 - lengths[a, d] + lengths[a, s], 0.0) ** 2 / 2
         left = learner.weighted_loss_ - 0.02 * losses.sum()
-        assert left <= learner.regret_certificate(U) + 1e-9
+        assert left <= learner.regret_bound(U, weighted=True) + 1e-9
     with pytest.raises(ValueError, match="U has 3 rows"):
-        learner.regret_certificate(np.eye(3))
+        learner.regret_bound(np.eye(3), weighted=True)
     with pytest.raises(ValueError, match="track_regret=True"):
-        raw().partial_fit_triplets(X, TRIPLETS).regret_certificate(np.eye(4))
+        raw().partial_fit_triplets(X, TRIPLETS).regret_bound(np.eye(4), weighted=True)
 
 
 # --- values that are too large ----------------------------------------------------------------------------------------

@@ -427,4 +427,4 @@ def test_no_constant_rate_has_a_bound_from_bounds_on_the_data(eta):
         model.partial_fit_pairs(rows, [[0, 2]], [0.0])
         of_start = n * (rows[1, 0] ** 2 - 1) ** 2 / 2 + 0.5
         assert of_start <= (n + 1) / 2 and model.cumulative_loss_ >= eta**2 * n**2 / 32
-        assert model.cumulative_loss_ - of_start <= model.regret_certificate([[1.0]]) / eta * (1 + 1e-9)
+        assert model.cumulative_loss_ - of_start <= model.regret_bound([[1.0]], weighted=True) / eta * (1 + 1e-9)

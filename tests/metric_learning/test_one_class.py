@@ -61,20 +61,20 @@ def test_a_comparator_that_is_no_metric_is_refused(learner):
     X = np.random.default_rng(0).normal(size=(10, 2))
     model = learner(track_regret=True).partial_fit_pairs(X, [[0, 1], [2, 3]], [1.0, 2.0])
     with pytest.raises(ValueError, match="U must be positive semidefinite; got a matrix with the eigenvalue -1"):
-        model.regret_certificate(np.diag([2.0, -1.0]))
-    assert np.isfinite(model.regret_certificate(np.diag([2.0, 1.0])))
+        model.regret_bound(np.diag([2.0, -1.0]), weighted=True)
+    assert np.isfinite(model.regret_bound(np.diag([2.0, 1.0]), weighted=True))
 
 
 def test_logdet_requires_a_definite_comparator():
     model = LogDetMetricLearner(track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="eigenvalue 0"):
-        model.regret_certificate(np.diag([1.0, 0.0]))
+        model.regret_bound(np.diag([1.0, 0.0]), weighted=True)
 
 
 def test_a_comparator_of_another_trace_is_refused():
     model = VonNeumannMetricLearner(trace=2.0, track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="tr W = 3"):
-        model.regret_certificate(np.diag([1.0, 2.0]))
+        model.regret_bound(np.diag([1.0, 2.0]), weighted=True)
 
 
 @pytest.mark.parametrize("n", [20, 32, 40, 63, 64, 100])

@@ -159,7 +159,7 @@ def test_bounds_are_those_of_the_prior_of_that_trace():
 @updates
 @traces
 @pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
-def test_regret_certificate(update, trace, loss):
+def test_weighted_regret_bound(update, trace, loss):
     rows, pairs, z, y = problem(6)
     eta = 0.1 if update == "explicit" else 1.0
     learner = VonNeumannMetricLearner(
@@ -174,9 +174,9 @@ def test_regret_certificate(update, trace, loss):
         u *= (trace or 4.0) / np.trace(u)
         gaps = np.einsum("ni,ij,nj->n", z, u, z) - y
         losses = (np.maximum(labels * gaps, 0) if loss == "one_sided" else gaps) ** 2 / 2
-        assert learner.weighted_loss_ <= eta * losses.sum() + learner.regret_certificate(u) + 1e-10
+        assert learner.weighted_loss_ <= eta * losses.sum() + learner.regret_bound(u, weighted=True) + 1e-10
     with pytest.raises(ValueError, match="eigenvalue"):
-        learner.regret_certificate(-np.eye(4))
+        learner.regret_bound(-np.eye(4), weighted=True)
 
 
 @traces

@@ -127,7 +127,7 @@ def test_bad_triplets_leave_the_metric_as_it_was(geometry, value, column):
 )
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("width", [1, 2])
-def test_regret_certificate(geometry, divergence, update, loss, width):
+def test_weighted_regret_bound(geometry, divergence, update, loss, width):
     """The inequality of every run, for random comparators and for the metric that made the targets."""
     rng = np.random.default_rng(3)
     d, n, eta = 4, 400, 0.005

@@ -283,7 +283,7 @@ def test_long_learning_keeps_matrix_and_logarithm_together():
 
 @laws
 @given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([None, 1.0]), st.booleans())
-def test_regret_certificate(seed, update, trace, triplets):
+def test_weighted_regret_bound(seed, update, trace, triplets):
     """sum eta L_t(W_t) <= sum eta L_t(U) + D(U, W_1) - D(U, W_T+1) + S for every U."""
     rng = np.random.default_rng(seed)
     d, eta = 4, 0.3 if update == "implicit" or trace else 0.02
