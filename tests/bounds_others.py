@@ -239,7 +239,7 @@ def matrix_exponentiated_gradient(rng):
         yield certificate, gap, size + abs(gap)
         yield model.cumulative_loss_, model.loss_bound(V, lost), 0.0
         if theory and lost <= model.data_bounds["loss"]:
-            yield regret, model.regret_bound_, size
+            yield regret, model.theory_bound_, size
 
 
 @kind
@@ -286,7 +286,7 @@ def metrics(rng):
             continue
         Z.append(z), y.append(abs(a)), weights.append(float(rng.choice([0.0, 1.0, 3.0])) if Z[1:] else 1.0)
         model.partial_fit_pairs(np.array([z, np.zeros(d)]), [[0, 1]], y[-1:], weights[-1:])
-    gap = model.regret_bound(*(() if trace else (2.0,)))
+    gap = model.regret_bound(radius=None if trace else 2.0)
     for V in (U, some_matrix(rng, d, trace), some_matrix(rng, d, trace or 1.9)):
         lost = float(np.array(weights) @ (np.einsum("ni,ij,nj->n", Z, V, Z) - y) ** 2 / 2)
         certificate = model.regret_bound(V, weighted=True) / model.eta0

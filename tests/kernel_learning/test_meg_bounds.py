@@ -208,14 +208,3 @@ def test_no_certificate_without_tracking():
     learner = MEGKernelLearner().partial_fit(np.eye(3), np.ones(3))
     with pytest.raises(ValueError, match="track_regret=True"):
         learner.regret_bound(np.eye(3) / 3, weighted=True)
-    learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
-    with pytest.raises(ValueError, match="trace 3"):
-        learner.regret_bound(np.eye(3), weighted=True)
-
-
-@pytest.mark.parametrize("size", [2, 4])
-def test_a_kernel_of_the_wrong_size_is_named(size):
-    learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(3), np.ones(3))
-    for method in (learner.regret_bound, learner.loss_bound):
-        with pytest.raises(ValueError, match=f"kernel has {size} rows and columns, but there are 3 features"):
-            method(np.eye(size) / size)

@@ -51,7 +51,12 @@ def test_instances_beyond_the_bounds_of_the_theorem():
 
 @pytest.mark.parametrize(
     ("kernel", "message"),
-    [(np.diag([1.5, -0.5]), "eigenvalue -0.5"), (np.eye(2), "trace 2"), ([[0.5, 0.1], [0.0, 0.5]], "not symmetric")],
+    [
+        (np.diag([1.5, -0.5]), "eigenvalue -0.5"),
+        (np.eye(2), "trace 2"),
+        (np.eye(4) / 4, "kernel has 4 rows and columns, but there are 2 features"),
+        ([[0.5, 0.1], [0.0, 0.5]], "not symmetric"),
+    ],
 )
 def test_comparators_that_are_no_kernels_are_refused(kernel, message):
     learner = MEGKernelLearner(track_regret=True).partial_fit(np.eye(2), [0.3, 0.7])

@@ -12,7 +12,6 @@ from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
 from onlinebregman._kernels.matrices.von_neumann import VonNeumannGeometry
 from scipy import sparse
 
-from onlinebregman.divergences import VonNeumann
 from onlinebregman.schedules import Constant
 
 laws = settings(max_examples=100, deadline=None)
@@ -279,28 +278,6 @@ def test_long_learning_keeps_matrix_and_logarithm_together():
     log_w = machine.geometry.log_coef
     assert np.abs(machine.coef - kernel_of(log_w, 1.0)).max() < 1e-10
     assert np.trace(machine.coef) == pytest.approx(1.0, abs=1e-13)
-
-
-@laws
-@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([None, 1.0]), st.booleans())
-def test_weighted_regret_bound(seed, update, trace, triplets):
-    """sum eta L_t(W_t) <= sum eta L_t(U) + D(U, W_1) - D(U, W_T+1) + S for every U."""
-    rng = np.random.default_rng(seed)
-    d, eta = 4, 0.3 if update == "implicit" or trace else 0.02
-    rows, y = stream(rng, 30, d, "triplets" if triplets else "rows")
-    start = symmetric(0.3 * rng.normal(size=(d, d)))
-    machine = learner(start, trace, update, eta, track_regret=True)
-    first = machine.coef
-    assert machine.learn(rows, y) is None
-    divergence = VonNeumann(trace)
-    for rank in (1, 2, d):
-        factor = rng.normal(size=(d, rank))
-        u = factor @ factor.T
-        u *= (trace or 1.0) / np.trace(u)
-        losses = [(np.vdot(u, instance(row, d)) - target) ** 2 / 2 for row, target in zip(rows, y, strict=True)]
-        bound = divergence.divergence(u, first) - divergence.divergence(u, machine.coef) + machine.slack
-        assert machine.weighted_loss <= eta * sum(losses) + bound + 1e-10
-    assert machine.weighted_loss == pytest.approx(eta * machine.cumulative_loss, rel=1e-12)
 
 
 def test_one_sided_loss_on_triplets():
