@@ -19,7 +19,7 @@ _REMEDY = (
     "Rebuild it, for example by scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr(), and leave the "
     "arrays inside it alone."
 )
-# What makes numbers of times and ranges of NumPy and pandas; those of polars have `to_physical`.
+# What makes numbers of times and ranges of NumPy and pandas; those of polars have `to_physical`, of Arrow `cast`.
 _NUMBERS = {
     "M": ".astype('datetime64[s]').astype('int64')",
     "m": " / numpy.timedelta64(1, 'h')",
@@ -47,14 +47,14 @@ def readable(values, name: str = "X", *, labels: bool = False):
             "sklearn.feature_extraction.DictVectorizer or FeatureHasher."
         )
     values = unmasked(values, name)
-    if isinstance(values, list | tuple):
-        values = np.asarray(values)
+    values = np.asarray(values) if isinstance(values, list | tuple) else values
     if type(values).__name__ == "RecordBatch":  # a table has names for scikit-learn
         values = sys.modules["pyarrow"].Table.from_batches([values])
     if hasattr(values, "dtype"):
         check_kind(values.dtype, name, labels=labels)
-    elif hasattr(values, "dtypes"):
-        for column, dtype in dict(zip(list(values.columns)[::-1], list(values.dtypes)[::-1], strict=True)).items():
+    elif (frame := hasattr(values, "dtypes")) or hasattr(values, "schema"):  # a table of pyarrow
+        pairs = zip(values.columns, values.dtypes, strict=True) if frame else ((f.name, f.type) for f in values.schema)
+        for column, dtype in pairs:
             check_kind(dtype, f"{name}[{column!r}]", labels=labels)
     return values
 
@@ -67,8 +67,7 @@ def unmasked(values, name: str):
         return values
     mask = np.ma.getmaskarray(values)
     if mask.dtype.names is None and mask.any():
-        place = [int(i) for i in np.argwhere(mask)[0]]
-        where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), place, strict=False))
+        where = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), np.argwhere(mask)[0], strict=False))
         raise ValueError(
             f"Input {name} is masked ({where}). Remove such rows, or fill the masked values with meaningful numbers, "
             f"{name}.filled(value)."
@@ -84,6 +83,8 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
         raise ValueError(f"Complex data not supported: {name} has dtype {dtype}. Give real values, such as {instead}.")
     temporal = getattr(dtype, "is_temporal", bool)()
     number = ".to_physical()" if temporal else _NUMBERS.get(kind) or _NUMBERS.get(type(dtype).__name__)
+    if type(dtype).__module__ == "pyarrow.lib" and sys.modules["pyarrow"].types.is_temporal(dtype):
+        number = f".cast('int{dtype.bit_width}')"
     if number is not None:
         instead = f"labels, such as {name}.astype(str)" if labels else f"numbers of your choice: {name}{number}"
         raise ValueError(f"{name} must be numeric; got dtype {dtype}. Give {instead}.")
@@ -128,10 +129,10 @@ def columns_of_numbers(X) -> Columns | None:
                 return None
             values = column.to_numpy()
         dtype = values.dtype
-        if dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype == np.float16 or not dtype.isnative:
+        of_rows = values.strides[0] >= dtype.itemsize * n_columns > dtype.itemsize  # which are read in place as well
+        unusual = dtype.itemsize > 8 or dtype == np.float16 or not (dtype.isnative and values.flags.aligned)
+        if dtype.kind not in "fiub" or unusual or of_rows:
             return None
-        if not values.flags.aligned or values.strides[0] >= dtype.itemsize * n_columns > dtype.itemsize:
-            return None  # the latter are those of rows, which are read in place as well
         columns.append(values)
     return Columns(columns)
 
@@ -203,8 +204,7 @@ def _integers(X, part: str) -> np.ndarray:
     values = _array(X, part)
     if values.dtype.kind not in "iu" or values.ndim != 1:
         raise TypeError(f"{part} must hold integers, in one dimension; got dtype {values.dtype}, ndim={values.ndim}")
-    known = values.dtype in (np.int32, np.int64)
-    return np.require(unmasked(values, part), None if known else np.int64, ["C", "A"])
+    return np.require(unmasked(values, part), None if values.dtype in (np.int32, np.int64) else np.int64, ["C", "A"])
 
 
 def _checked(X):

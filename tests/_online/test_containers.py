@@ -214,30 +214,30 @@ def test_steps_that_read_dicts_are_given_them():
 
 def test_a_set_of_classes_is_for_any_classifier():
     labels = Y > 2
-    sets = progressive_val_score(
-        MirrorDescentClassifier(divergence="squared_euclidean"), iter([(D, labels), (D, labels)]), classes={False, True}
+    model = MirrorDescentClassifier(divergence="squared_euclidean")
+    sets, lists = (
+        progressive_val_score(model, iter([(D, labels), (D, labels)]), classes=each).score
+        for each in ({False, True}, [False, True])
     )
-    lists = progressive_val_score(
-        MirrorDescentClassifier(divergence="squared_euclidean"), iter([(D, labels), (D, labels)]), classes=[False, True]
-    )
-    assert sets.score == lists.score
+    assert sets == lists
 
 
 DAYS = pd.Series(pd.date_range("2024-01-01", periods=5))
+TIMES = [DAYS, DAYS - DAYS[0], DAYS.dt.to_period("D")]
 
 
 @pytest.mark.parametrize(
     "column",
-    [DAYS, DAYS - DAYS[0], DAYS.dt.to_period("D"), pd.Series(pd.interval_range(0, 5)), pl.Series(DAYS)],
-    ids=lambda column: str(column.dtype),
+    [*TIMES, pd.Series(pd.interval_range(0, 5)), pl.Series(DAYS), *map(pa.array, [*TIMES[:2], DAYS.dt.date])],
+    ids=lambda column: f"{type(column).__name__}-{getattr(column, 'dtype', '')}",
 )
 def test_a_column_of_times_is_named_with_what_makes_numbers_of_it(column):
-    library = pd if isinstance(column, pd.Series) else pl
-    X = library.DataFrame({"a": np.arange(5.0), "when": column})
+    frame = {pd.Series: pd.DataFrame, pl.Series: pl.DataFrame}.get(type(column), pa.table)
+    X = frame({"a": np.arange(5.0), "when": column})
     with pytest.raises(ValueError, match=r"^X\['when'\] must be numeric; got dtype ") as error:
         ForwardRegressor().fit(X, np.arange(5.0))
     numbers = eval(str(error.value).partition("choice: ")[2][:-1], {"X": X, "numpy": np})
-    ForwardRegressor().fit(library.DataFrame({"a": np.arange(5.0), "when": numbers}), np.arange(5.0))
+    ForwardRegressor().fit(frame({"a": np.arange(5.0), "when": numbers}), np.arange(5.0))
 
 
 def test_record_batches_have_the_names_of_their_columns():
