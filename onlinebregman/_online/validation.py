@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from .._kernels.learners.atomic import are_positive
 from .._kernels.rows.arrays import Columns, all_finite
-from .._kernels.rows.rows import open_rows, with_sorted_columns
+from .._kernels.rows.rows import in_order, open_rows
 from .._sklearn_compat import Method
 from .categories import check_no_text, is_missing
 from .containers import as_float, check_kind, columns_of_numbers, readable
@@ -314,8 +314,7 @@ def check_rows(
     if not sparse.issparse(X):
         X = X if columns is not None else np.require(X, requirements="A" if any_layout else ["C", "A"])
     elif not X.has_canonical_format:
-        X = with_sorted_columns(X) if len(X.data) and X.shape[1] < 2**31 else X.copy()
-        X.sum_duplicates()
+        X = in_order(X)
     if finite:
         check_finite(X, allow_nan=estimator._allow_nan)
     if y is _NO_Y:

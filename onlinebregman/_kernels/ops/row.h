@@ -50,22 +50,6 @@ OB_WIDE(double, ob_average_dot, (total, stamp, w, clock, x, n), const double *re
     return OB_SUM8(s);
 }
 
-/* place[k] = the number of columns smaller than column[k]; returns whether all columns differ. Arrays are padded to a
- * multiple of 16. Every pair is compared: for few columns that is faster than sorting, as there are no branches. */
-OB_CLONES static int ob_places(int32_t *restrict place, const int32_t *restrict column, ptrdiff_t n) {
-    int64_t total = 0;
-    for (ptrdiff_t j = 0; j < n; j += 16) {
-        int32_t smaller[16] = {0};
-        for (ptrdiff_t i = 0; i < n; ++i)
-            for (ptrdiff_t k = 0; k < 16; ++k)
-                smaller[k] += column[i] < column[j + k];
-        memcpy(place + j, smaller, sizeof(smaller));
-    }
-    for (ptrdiff_t i = 0; i < n; ++i)
-        total += place[i];
-    return total == n * (n - 1) / 2;
-}
-
 /* v = w on the columns of a sparse row */
 static void ob_gather(double *restrict v, const double *restrict w, const ptrdiff_t *restrict index, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)

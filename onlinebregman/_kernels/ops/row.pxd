@@ -6,7 +6,6 @@ cdef extern from "ops/row.h":
     void ob_sparse_axpy(double* w, const Py_ssize_t* index, const double* x, double c, Py_ssize_t n) noexcept nogil
     double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
                           Py_ssize_t n) noexcept nogil
-    bint ob_places(int32_t* place, const int32_t* column, Py_ssize_t n) noexcept nogil
     void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_gather_4(double* v, const double* w, Py_ssize_t stride, const Py_ssize_t* index,

@@ -1,5 +1,4 @@
 cimport cython
-from libc.stdint cimport uint64_t
 
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
@@ -14,9 +13,6 @@ cdef struct Row:              # a read-only view of one row; what is computed fr
     const Py_ssize_t* index   # their columns, strictly increasing; NULL for a dense row
     Py_ssize_t n              # the number of values
     Py_ssize_t number         # which row of the block it is, as stored
-
-# A sort key: the column in the upper half, the position of its value in the row in the lower half.
-ctypedef uint64_t Entry
 
 
 @cython.final
@@ -34,10 +30,9 @@ cdef class Rows:
     cdef Py_ssize_t stored       # values in all rows
     cdef object array            # or the three of CSR; keeps their memory alive
     cdef object order_array
-    cdef void* x_memory          # unaligned blocks that `x`, `z`, `filled` and `ordered_x` point into
+    cdef void* x_memory          # unaligned blocks that `x`, `z` and `filled` point into
     cdef void* z_memory
     cdef void* filled_memory
-    cdef void* sort_memory
     cdef double* x               # a float32 row converted to float64
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
     cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
@@ -50,10 +45,6 @@ cdef class Rows:
     cdef double* numbers         # the values of a row in another order; see `allocate_numbers`
     cdef void* binned_by         # whose bins of the fetched row are the first indicators; NULL: nobody's
     cdef bint sound              # whether that row may be learned
-    cdef double* ordered_x       # a sparse row with its columns sorted; NULL if all rows are
-    cdef Py_ssize_t* ordered_index
-    cdef Entry* entries          # keys to sort, and as many for the other side of a pass
-    cdef Entry* other_entries
     cdef const Py_ssize_t* order  # the order in which rows are learned; NULL: as they are stored
     cdef Py_ssize_t lead         # how many rows ahead they are then prefetched
 
@@ -64,12 +55,9 @@ cdef class Rows:
     cdef int set_order(self, order) except -1
     cdef void fetch(self, Py_ssize_t i, Row* row) noexcept nogil
     cdef void fill(self, Row* row) noexcept nogil
-    cdef void sort_columns(self, Row* row) noexcept nogil
-    cdef int allocate_sort(self) except -1
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil
     cdef void prefetch_coming(self, Py_ssize_t k) noexcept nogil
     cdef bint increases(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
-    cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil
 
 
 cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
@@ -79,7 +67,7 @@ cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
 
 cdef inline bint in_place(Rows rows) noexcept nogil:
     """Whether a row that was fetched stays where it is when others are fetched."""
-    return rows.x == NULL and rows.index == NULL and rows.entries == NULL and rows.columns is None
+    return rows.x == NULL and rows.index == NULL and rows.columns is None
 
 
 cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
@@ -90,7 +78,7 @@ cdef inline void prefetch_all(const char* at, Py_ssize_t n) noexcept nogil:
 
 
 cdef Rows dense_rows(X)
-cdef Rows sparse_rows(X)
+cdef Rows sparse_rows(X, bint sort=*)
 cdef Rows try_rows(X)
 cpdef Rows open_rows(X)
 

@@ -6,11 +6,11 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 cimport cython
 from libc.math cimport NAN
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from onlinebregman._kernels.ops.row cimport ob_places, ob_scatter, ob_widen_columns, ob_widen_values
+from onlinebregman._kernels.ops.row cimport ob_scatter, ob_widen_columns, ob_widen_values
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.arrays cimport View, as_float64, blocks_of, view
 from onlinebregman._kernels.rows.arrays import Columns
@@ -35,15 +35,6 @@ cdef inline bint increasing(const Column* a, Py_ssize_t n) noexcept nogil:
     return descents == 0
 
 
-cdef inline bint all_below(const Column* a, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
-    """Whether all numbers are at least 0 and below the bound."""
-    cdef Py_ssize_t i
-    cdef Column least = 0, largest = 0
-    for i in range(n):
-        least, largest = min(least, a[i]), max(largest, a[i])
-    return least == 0 and (n == 0 or largest < bound)
-
-
 cdef inline Py_ssize_t integer(const char* values, int size, Py_ssize_t i) noexcept nogil:
     return (<const int32_t*> values)[i] if size == 4 else <Py_ssize_t> (<const int64_t*> values)[i]
 
@@ -61,7 +52,6 @@ cdef class Rows:
         free(self.filled_memory)
         free(self.indicator_memory)
         free(self.numbers)
-        free(self.sort_memory)
 
     cdef int allocate(self) except -1:
         """Memory to convert rows that are not float64 with indices of type Py_ssize_t."""
@@ -167,44 +157,6 @@ cdef class Rows:
         else:
             ob_widen_values(self.x, <const float*> at, row.n)
             row.x = self.x
-        if self.entries != NULL and not self.increases(start, start + row.n):
-            self.sort_columns(row)
-
-    cdef void sort_columns(self, Row* row) noexcept nogil:
-        """Sort the columns of a row; duplicate entries are summed in their stored order and precision."""
-        cdef Py_ssize_t k, n = 0
-        cdef Entry* sorted_entries
-        cdef double value
-        cdef int32_t[FEW] place
-        if find_positions(<const int64_t*> row.index, row.n, place):
-            for k in range(row.n):
-                self.ordered_x[place[k]], self.ordered_index[place[k]] = row.x[k], row.index[k]
-            row.x, row.index = self.ordered_x, self.ordered_index
-            return
-        for k in range(row.n):
-            self.entries[k] = <Entry> row.index[k] << 32 | <Entry> k
-        sorted_entries = radix_sort(self.entries, self.other_entries, row.n, self.n_columns)
-        for k in range(row.n):
-            value = row.x[<uint32_t> sorted_entries[k]]
-            if n > 0 and self.ordered_index[n - 1] == <Py_ssize_t> (sorted_entries[k] >> 32):
-                value += self.ordered_x[n - 1]
-                self.ordered_x[n - 1] = value if self.x == NULL else <double> <float> value
-            else:
-                self.ordered_index[n] = <Py_ssize_t> (sorted_entries[k] >> 32)
-                self.ordered_x[n] = value
-                n += 1
-        row.x, row.index, row.n = self.ordered_x, self.ordered_index, n
-
-    cdef int allocate_sort(self) except -1:
-        """Memory to sort the columns of rows."""
-        self.sort_memory = malloc(4 * max(self.widest, 1) * sizeof(double) + 64)
-        if self.sort_memory == NULL:
-            raise MemoryError()
-        self.ordered_x = <double*> ((<size_t> self.sort_memory + 63) & ~<size_t> 63)
-        self.ordered_index = <Py_ssize_t*> (self.ordered_x + self.widest)
-        self.entries = <Entry*> (self.ordered_index + self.widest)
-        self.other_entries = self.entries + self.widest
-        return 0
 
     cdef void prefetch(self, Py_ssize_t i, const double* weights, Py_ssize_t per_feature) noexcept nogil:
         """Prefetch the weights of row i, if it is sparse and the weights do not fit into the cache."""
@@ -245,91 +197,11 @@ cdef class Rows:
             return increasing((<const int32_t*> self.indices) + start, end - start)
         return increasing((<const int64_t*> self.indices) + start, end - start)
 
-    cdef bint in_range(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-        """Whether these columns are in range."""
-        if self.index_size == 4:
-            return all_below((<const int32_t*> self.indices) + start, end - start, self.n_columns)
-        return all_below((<const int64_t*> self.indices) + start, end - start, self.n_columns)
-
-
-cdef enum:
-    DIGIT = 6                 # bits of a digit of the radix sort
-    FEW = 64                  # up to this number of columns all pairs are compared instead; a multiple of 16
-
-
-def with_sorted_columns(X):
-    """A copy of a valid CSR matrix with the columns of each row sorted; duplicates keep their order.
-
-    A radix sort takes a quarter of the time of a comparison sort: on short keys there is no branch to mispredict.
-    """
-    indices = np.empty_like(X.indices)
-    if X.indices.dtype == np.int32:
-        places = sorted_positions[int32_t](X.indices, X.indptr, indices, X.shape[1])
-    else:
-        places = sorted_positions[int64_t](X.indices, X.indptr, indices, X.shape[1])
-    return type(X)((X.data[places], indices, X.indptr.copy()), shape=X.shape)
-
-
-cdef sorted_positions(const Column[::1] given, const Column[::1] ends, Column[::1] columns, Py_ssize_t n_columns):
-    """Write the sorted columns, and return the positions that their values come from."""
-    cdef Py_ssize_t i, k, start, n, widest = 0, n_rows = ends.shape[0] - 1
-    cdef Py_ssize_t[::1] places
-    for i in range(n_rows):
-        widest = max(widest, ends[i + 1] - ends[i])
-    order = np.empty(given.shape[0], dtype=np.intp)
-    cdef Entry[:, ::1] entries = np.empty((2, max(widest, 1)), dtype=np.uint64)
-    cdef int32_t[FEW] place
-    cdef Entry* sorted_entries
-    places = order
-    with nogil:
-        for i in range(n_rows):
-            start, n = ends[i], ends[i + 1] - ends[i]
-            if n and find_positions(&given[start], n, place):
-                for k in range(n):
-                    columns[start + place[k]], places[start + place[k]] = given[start + k], start + k
-                continue
-            for k in range(n):
-                entries[0, k] = <Entry> given[start + k] << 32 | <Entry> k
-            sorted_entries = radix_sort(&entries[0, 0], &entries[1, 0], n, n_columns)
-            for k in range(n):
-                columns[start + k] = <Column> (sorted_entries[k] >> 32)
-                places[start + k] = start + <Py_ssize_t> <uint32_t> sorted_entries[k]
-    return order
-
-
-cdef inline bint find_positions(const Column* columns, Py_ssize_t n, int32_t* place) noexcept nogil:
-    """Find the sorted positions of at most FEW different columns; False for others."""
-    cdef int32_t[FEW] narrow
-    cdef Py_ssize_t k
-    if n > FEW:
-        return False
-    memset(narrow, 0, sizeof(narrow))
-    for k in range(n):
-        narrow[k] = <int32_t> columns[k]
-    return ob_places(place, narrow, n)
-
-
-cdef Entry* radix_sort(Entry* a, Entry* b, Py_ssize_t n, Py_ssize_t bound) noexcept nogil:
-    """Sort entries of columns below the bound, and return the array, a or b, in which they end."""
-    cdef Py_ssize_t[1 << DIGIT] begin
-    cdef Py_ssize_t k, digit, total, count
-    cdef int shift = 32
-    while bound > 0:
-        memset(begin, 0, sizeof(begin))
-        for k in range(n):
-            begin[(a[k] >> shift) & ((1 << DIGIT) - 1)] += 1
-        total = 0
-        for digit in range(1 << DIGIT):
-            count, begin[digit] = begin[digit], total
-            total += count
-        for k in range(n):
-            digit = (a[k] >> shift) & ((1 << DIGIT) - 1)
-            b[begin[digit]] = a[k]
-            begin[digit] += 1
-        a, b = b, a
-        shift += DIGIT
-        bound >>= DIGIT
-    return a
+def in_order(X):
+    """A copy of a CSR matrix with the columns of each row in order, and the values of equal ones summed."""
+    ordered = type(X)((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    ordered.sum_duplicates()
+    return ordered
 
 
 cdef inline bint is_vector(array, View* seen):
@@ -358,11 +230,8 @@ cdef Rows dense_rows(X):
     return rows
 
 
-cdef Rows sparse_rows(X):
-    """Rows of a CSR matrix of float64 or float32; None if it is something else.
-
-    Rows whose columns do not increase are sorted when they are fetched.
-    """
+cdef Rows sparse_rows(X, bint sort=True):
+    """Rows of a CSR matrix of float64 or float32, with `sort` also if columns come in any order; None of others."""
     cdef Rows rows = Rows.__new__(Rows)
     cdef View values, indices, indptr
     cdef Py_ssize_t i, start, end
@@ -388,14 +257,11 @@ cdef Rows sparse_rows(X):
         if not start <= end <= rows.stored:
             return None
         rows.widest = max(rows.widest, end - start)
-        if not rows.increases(start, end):
-            if not rows.in_range(start, end) or rows.n_columns >= <Py_ssize_t> 1 << 31:
-                return None
-            ordered = False
+        ordered = ordered and rows.increases(start, end)
         start = end
-    rows.allocate()
     if not ordered:
-        rows.allocate_sort()
+        return sparse_rows(in_order(X), sort=False) if sort else None
+    rows.allocate()
     return rows
 
 
