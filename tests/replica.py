@@ -119,3 +119,11 @@ class Cosh(Divergence):
 
     def inverse_mirror(self, theta):
         return np.arcsinh(theta)
+
+
+def uniform(n):
+    """The n-th number of SplitMix64, in [0, 1)."""
+    z = n * 0x9E3779B97F4A7C15 % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return ((z ^ (z >> 31)) >> 11) / 2**53

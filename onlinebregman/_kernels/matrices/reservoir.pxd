@@ -1,5 +1,6 @@
+from libc.stdint cimport uint64_t
+
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
-from onlinebregman._kernels.ops.mt19937 cimport ob_twister
 
 
 cdef enum Request:            # what a loop without the GIL acquires it for
@@ -12,7 +13,7 @@ cdef enum Request:            # what a loop without the GIL acquires it for
 
 
 cdef class Reservoir(AtomicLearner):
-    cdef ob_twister random
+    cdef uint64_t random             # how many of the random numbers come before the next
     cdef double[:, ::1] kept         # stored rows: the first n
     cdef Py_ssize_t[::1] of_class    # their classes
     cdef Py_ssize_t[::1] counts      # rows of each class so far
@@ -20,7 +21,7 @@ cdef class Reservoir(AtomicLearner):
     cdef readonly Py_ssize_t n_changes  # calls that have changed the stored rows, or undone a change
     cdef Block* block                # of the current call
     # the state before the current call
-    cdef ob_twister random_before
+    cdef uint64_t random_before
     cdef Py_ssize_t n_before, n_classes_before
     cdef Py_ssize_t[::1] counts_before
     cdef Py_ssize_t replaced         # index of the first row that was replaced, or -1

@@ -8,14 +8,13 @@ import numpy as np
 
 cimport cython
 from libc.math cimport floor
-from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
-from onlinebregman._kernels.ops.mt19937 cimport ob_next_uniform
+from onlinebregman._kernels.ops.uniform cimport uniform
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -33,8 +32,8 @@ cdef class Reservoir(AtomicLearner):
     ----------
     n_features : int
     size : int
-    random : tuple
-        State of the generator: its 624 words, and the position of the next one; see `numpy.random.MT19937`.
+    random : int
+        How many of the numbers of `uniform` come before the next one.
     kept : tuple, default=None
         Stored rows of another reservoir, their classes, and the number of rows of each class so far.
     """
@@ -52,12 +51,7 @@ cdef class Reservoir(AtomicLearner):
         if not (0 < n_features <= width and 0 < size):
             raise ValueError(f"n_features and size must be 1 or more; got {n_features} and {size}")
         self.n_features, self.n_targets, self.target_ndim, self.width, self.size = n_features, 1, 1, width, size
-        words, self.random.pos = random
-        words = np.asarray(words, dtype=np.uint32)
-        if words.shape != (624,) or not 0 <= self.random.pos <= 624:
-            raise ValueError(f"random must be 624 words and a position; got shape {words.shape}, position {random[1]}")
-        for j in range(624):
-            self.random.key[j] = words[j]
+        self.random = random
         rows, classes, counts = (np.zeros((0, width)), (), ()) if kept is None else kept
         self.kept, self.of_class = np.array(rows, dtype=np.float64), np.array(classes, dtype=np.intp)
         self.counts = np.array(counts, dtype=np.intp)
@@ -82,8 +76,7 @@ cdef class Reservoir(AtomicLearner):
         return type(self), self._arguments()
 
     def _arguments(self):
-        random = np.array(<uint32_t[:624]> self.random.key), self.random.pos
-        return self.n_features, self.size, random, (self.stored.copy(), self.classes.copy(), self.class_counts)
+        return self.n_features, self.size, self.random, (self.stored.copy(), self.classes.copy(), self.class_counts)
 
     def __len__(self):
         return self.n
@@ -206,7 +199,8 @@ cdef class Reservoir(AtomicLearner):
 
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil:
         """A uniform random integer in [0, n)."""
-        return <Py_ssize_t> (ob_next_uniform(&self.random) * n)
+        self.random += 1
+        return <Py_ssize_t> (uniform(self.random) * n)
 
     # --- requests that need the GIL -----------------------------------------------------------------------------
 

@@ -14,10 +14,11 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, isinf, isnan
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove
 
 from onlinebregman._kernels.ops.state cimport Stateful
+from onlinebregman._kernels.ops.uniform cimport uniform
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, open_rows
 
@@ -387,11 +388,3 @@ cdef inline Py_ssize_t below(const double* values, Py_ssize_t n, double x) noexc
         first += half if first[half - 1] < x else 0
         n -= half
     return first - values + (first[0] < x)
-
-
-cdef inline double uniform(uint64_t n) noexcept nogil:
-    """The n-th of fixed numbers that look independent and uniform in [0, 1): SplitMix64 (Steele, Lea, Flood, 2014)."""
-    cdef uint64_t z = n * 0x9E3779B97F4A7C15ULL
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL
-    return <double> ((z ^ (z >> 31)) >> 11) * 2.0 ** -53

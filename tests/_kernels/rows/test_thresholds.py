@@ -13,6 +13,7 @@ from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.rows.thresholds import BINS, Bins, ThresholdMap, pairs_of, parts_of_pairs
+from replica import uniform
 from scipy import sparse
 
 from onlinebregman.schedules import Constant
@@ -20,14 +21,6 @@ from onlinebregman.schedules import Constant
 SAMPLE = 256
 
 # --- the bins of one column in plain Python ---------------------------------------------------------------------------
-
-
-def uniform(n):
-    """SplitMix64."""
-    z = n * 0x9E3779B97F4A7C15 % 2**64
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
-    return ((z ^ (z >> 31)) >> 11) / 2**53
 
 
 class PlainBins:
