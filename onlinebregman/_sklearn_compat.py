@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import _fit_context, is_classifier
 from sklearn.utils import _param_validation, metaestimators
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import StrOptions, validate_parameter_constraints
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_feature_names_in as check_feature_names_in
@@ -32,7 +33,7 @@ __all__ = [
     "for_other_rows",
     "response_method",
     "score_function",
-    "validate_parameters",
+    "validate_parameter_constraints",
 ]
 
 Method = TypeVar("Method", bound=Callable)
@@ -92,21 +93,10 @@ def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
     return metaestimators.available_if(check)
 
 
-def validate_parameters(estimator) -> None:
-    """Check the constructor parameters that are not the very defaults; scikit-learn does it for `fit`."""
-    defaults, own = type(estimator).__init__.__kwdefaults__ or {}, estimator.get_params(deep=False)
-    given = {name: value for name, value in own.items() if name not in defaults or value is not defaults[name]}
-    name = type(estimator).__name__
-    _param_validation.validate_parameter_constraints(estimator._parameter_constraints, given, caller_name=name)
-
-
-def all_or_nothing(*estimators, copied: Iterable = ()) -> Transaction:
-    """Context in which one thread changes estimators; if the body raises, all their attributes are restored.
-
-    The body must bind new objects instead of changing fitted arrays in place. Only `_learner` and `_sampler` may learn
-    in place, by one call each. The estimators in `copied` are copied beforehand, and may change in any way.
-    """
-    return Transaction(*estimators, copied=copied, keep=_CALLBACK_STATE, in_place=_LEARN_IN_PLACE)
+# Context in which one thread changes estimators; if the body raises, all their attributes are restored. It must bind
+# new objects instead of changing fitted arrays in place. Only `_learner` and `_sampler` may learn in place, by one call
+# each. Estimators given as `copied` are copied beforehand, and may change in any way.
+all_or_nothing = partial(Transaction, keep=_CALLBACK_STATE, in_place=_LEARN_IN_PLACE)
 
 
 def for_other_rows(search, rows: np.ndarray, values: np.ndarray):

@@ -31,7 +31,7 @@ class Sources:
         package = sys.modules["onlinebregman"] = types.ModuleType("onlinebregman")  # without running its __init__.py
         package.__path__ = [str(folder)]
         from onlinebregman._online.docs import DocumentedMixin, described_by
-        from onlinebregman.losses._names import list_losses
+        from onlinebregman.losses._base import list_losses
 
         self.real = {"DocumentedMixin": DocumentedMixin, "described_by": described_by, "list_losses": list_losses}
         self.defined: dict[Definition, Any] = {}

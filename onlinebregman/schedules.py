@@ -71,11 +71,14 @@ class Schedule(ParametricObject):
     """
 
     offset: float = 0.0
+    sees_loss = False  # whether the rates also depend on the losses of rows, as those of `LossSchedule` do
     sees_norm = False  # whether the rates also depend on the norms of rows
+    scale: float
+    power: float
 
     def __init__(self, scale: float, power: float = 0.0) -> None:
-        self.scale: float = check_parameter(scale, "scale", positive=True)
-        self.power: float = check_parameter(power, "power", positive=False)
+        self.scale = check_parameter(scale, "scale", positive=True)
+        self.power = check_parameter(power, "power", positive=False)
 
     @overload
     def __call__(self, t: float) -> float: ...
@@ -93,11 +96,6 @@ class Schedule(ParametricObject):
     def is_power_law(self) -> bool:
         """Whether the rates are scale / t^power, and not those of a subclass's own `__call__`."""
         return type(self).__call__ is Schedule.__call__ and self.offset == 0
-
-    @property
-    def sees_loss(self) -> bool:
-        """Whether the rates also depend on the losses of rows, as those of `LossSchedule` do."""
-        return False
 
     def rates(self, first: int, n: int) -> NDArray[np.float64]:
         """The rates of the rows first, ..., first + n - 1, shape (n,); ValueError if one is not positive and finite."""
@@ -170,16 +168,14 @@ class LossSchedule(Schedule):
     [0.671]
     """
 
+    sees_loss = True
+
     def __init__(self) -> None:
         pass
 
     @property
     def is_power_law(self) -> bool:
         return False
-
-    @property
-    def sees_loss(self) -> bool:
-        return True
 
     def rate(self, t: float, loss: float) -> float:
         """The rate of row t = 1, 2, ..., which has this loss before it is learned.
@@ -241,9 +237,11 @@ class Constant(Schedule):
     0.25
     """
 
+    eta0: float
+
     def __init__(self, eta0: float = 0.1) -> None:
-        self.eta0 = self.scale = check_parameter(eta0, "eta0", positive=True)
-        self.power = 0.0
+        eta0 = check_parameter(eta0, "eta0", positive=True)
+        vars(self).update(eta0=eta0, scale=eta0, power=0.0)
 
 
 class InverseScaling(Schedule):
@@ -267,9 +265,13 @@ class InverseScaling(Schedule):
     0.1
     """
 
+    eta0: float
+    power_t: float
+
     def __init__(self, eta0: float = 0.1, power_t: float = 0.5) -> None:
-        self.eta0 = self.scale = check_parameter(eta0, "eta0", positive=True)
-        self.power_t = self.power = check_parameter(power_t, "power_t", positive=False)
+        eta0 = check_parameter(eta0, "eta0", positive=True)
+        power_t = check_parameter(power_t, "power_t", positive=False)
+        vars(self).update(eta0=eta0, power_t=power_t, scale=eta0, power=power_t)
 
 
 class StronglyConvex(Schedule):

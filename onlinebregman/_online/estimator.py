@@ -17,25 +17,33 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import repeat
-from numbers import Integral, Real
+from numbers import Integral
+from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
-from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameters
+from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameter_constraints
 from . import validation
-from .copies import OwnCopyMixin
-from .held_out import HeldOut
-from .parameters import ParametersMixin, by_parameter
+from .docs import DocumentedMixin
 from .types import RandomState
-from .validation import Overflow, check_finite, check_rows, check_weights, fitted, not_finite, warn_caller
+from .validation import check_finite, check_rows, check_weights, fitted, not_finite
+
+# How `fit` goes through the rows: read by each `fit`, and by no other call
+OF_FIT = frozenset(
+    {"max_iter", "tol", "n_iter_no_change", "validation_fraction", "shuffle", "random_state", "warm_start", "verbose"}
+)
+
+
+def by_parameter(name: str) -> Any:
+    """A setting that is the parameter of this name; classes without the parameter have a value of their own for it."""
+    return property(attrgetter(name))
 
 
 class Call(NamedTuple):
@@ -77,7 +85,7 @@ class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
 
-class LifeCycleMixin(ParametersMixin):
+class LifeCycleMixin(DocumentedMixin):
     """`fit` and `partial_fit` of any kind of examples, each call in one transaction."""
 
     _early_stopping: Any = False
@@ -98,6 +106,93 @@ class LifeCycleMixin(ParametersMixin):
     _numbers_per_column: Any = 0  # that learning takes at least, with copies, if these are many
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
+
+    # --- parameters: each call reads some, the others are read when learning starts and cannot change then ---------
+
+    # By these rules scikit-learn validates parameters: each class has those that it adds, these are everybody's.
+    _parameter_constraints: dict = {
+        "shuffle": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "warm_start": ["boolean"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "delayed": ["boolean"],
+        "handle_unknown": [StrOptions({"error", "add"})],
+        "handle_new_features": [StrOptions({"error", "add"})],
+    }
+    _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
+    _warm_start: Any = False  # whether `fit` continues
+    get_params: Any
+    _started_with: dict[str, Any]  # the values of the others when learning started
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):  # what its bases say of its own parameters
+            code = cls.__init__.__code__
+            own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            bases = [vars(base) for base in reversed(cls.__mro__)]
+            rules = {name: rule for base in bases for name, rule in base.get("_parameter_constraints", {}).items()}
+            cls._parameter_constraints = {name: rule for name, rule in rules.items() if name in own}
+            if hasattr(cls, "_read_at_each_call"):
+                cls._read_at_each_call = sum((base.get("_read_at_each_call", ()) for base in bases), ())
+
+    def _validate_params(self) -> None:
+        """As scikit-learn does, but without the parameters that are the very defaults."""
+        defaults, own = type(self).__init__.__kwdefaults__ or {}, self.get_params(deep=False)
+        given = {name: value for name, value in own.items() if name not in defaults or value is not defaults[name]}
+        validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Those of scikit-learn, which reads the signature again for each validation, clone and copy."""
+        return super()._get_param_names()  # type: ignore[misc]
+
+    def _set_arguments(self, arguments: dict[str, Any]) -> None:
+        """Set the arguments of a constructor, given by its `locals()`, as attributes."""
+        del arguments["self"]
+        vars(self).update(arguments)
+
+    @classmethod
+    @cache
+    def _parameters_of_calls(cls) -> tuple[str, ...]:
+        """Names of the parameters that have to be looked at again if they change between two calls."""
+        own = cls._get_param_names()
+        changing = getattr(cls, "_read_at_each_call", own)
+        return tuple(name for name in own if name in changing or name not in OF_FIT)
+
+    def _read_at_start(self) -> dict[str, Any]:
+        """What is read when learning starts: the values of parameters, or what follows from several."""
+        names = self._parameters_of_calls()
+        changing = getattr(self, "_read_at_each_call", names)
+        return {name: getattr(self, name) for name in names if name not in changing}
+
+    def _keep_parameters(self) -> None:
+        self._started_with = {  # with copies of what may change in place: components and what holds them
+            name: clone(now, safe=False) if isinstance(now, list | tuple | dict) or hasattr(now, "get_params") else now
+            for name, now in self._read_at_start().items()
+        }
+
+    def _check_kept(self) -> None:
+        """ValueError if a parameter has changed that is only read when learning starts."""
+        before = vars(self).get("_started_with", {})
+        for name, now in self._read_at_start().items():
+            if name in before and not same(now, before[name]):
+                raise ValueError(
+                    f"{name}={now!r} cannot take effect in mid-stream: this {type(self).__name__} started to learn "
+                    f"with {name}={before[name]!r}. Set it back, or learn anew by "
+                    f"fit{' with warm_start=False' * bool(self._warm_start)}."
+                )
+
+    # --- the calls ---------------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Self:
+        """An independent model: it shares the parameters, but no object that learning changes in place."""
+        attributes, names = vars(self), self.get_params(deep=False)
+        shared = {id(value): value for name, value in attributes.items() if name in names or name == "_skl_callbacks"}
+        copied = type(self).__new__(type(self))
+        vars(copied).update(copy.deepcopy(dict(attributes), shared))
+        return copied
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -169,7 +264,7 @@ class LifeCycleMixin(ParametersMixin):
             validated = vars(self).get("_validated")
             changed = call.first or validated is None or not validated.are_those_of(vars(self))
             if changed:
-                validate_parameters(self)
+                self._validate_params()
             if not call.first:
                 self._check_kept() if changed else None
                 given = (self._by_name(given[0], True), *given[1:])
@@ -318,21 +413,16 @@ class LifeCycleMixin(ParametersMixin):
         return map(check_random_state(self.random_state).permutation, repeat(n if rows is None else rows))
 
 
-class CountsLossMixin(LifeCycleMixin):
-    """An estimator whose learner counts the rows, and the losses of their predictions."""
-
-    @property
-    def t_(self) -> int:
-        """Rows learned so far; rows of weight zero do not count."""
-        return self._fitted_learner().t
-
-    @property
-    def cumulative_loss_(self) -> float:
-        """Sum of weight * loss over all rows, each predicted before it was learned."""
-        return self._fitted_learner().cumulative_loss
+def counted(name: str, doc: str) -> Any:
+    """An attribute that is a number of the fitted learner."""
+    return property(lambda self: getattr(self._fitted_learner(), name), doc=doc)
 
 
-class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEstimator):
+ROWS = counted("t", "Rows learned so far; rows of weight zero do not count.")
+LOSS = counted("cumulative_loss", "Sum of weight * loss over all rows, each predicted before it was learned.")
+
+
+class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
 
     _reversible = True
@@ -349,152 +439,41 @@ class OnlineEstimator(LifeCycleMixin, OwnCopyMixin, CallbackSupportMixin, BaseEs
         Returns the number of tasks that were run. `current()` is what callbacks need to evaluate the current model, by
         default `_reconstruction_attributes`.
         """
-        current = current or self._reconstruction_attributes
-        context = self._init_callback_context(max_subtasks=n)
-        data = {"estimator": self, "X": X, "y": y, "metadata": {}}
-        context.call_on_fit_task_begin(**data)
+        context, given, current = self._begin_tasks(n, X, y, current)
         for i in range(n):
             subcontext = context.subcontext(task_name=task)
-            subcontext.call_on_fit_task_begin(**data)
+            subcontext.call_on_fit_task_begin(**given)
             done = body(i)
-            stop = subcontext.call_on_fit_task_end(**data, reconstruction_attributes=current)
+            stop = subcontext.call_on_fit_task_end(**given, reconstruction_attributes=current)
             if done or stop:
                 break
-        context.call_on_fit_task_end(**data, reconstruction_attributes=current)
+        context.call_on_fit_task_end(**given, reconstruction_attributes=current)
         return i + 1
+
+    def _begin_tasks(self, n: int, X, y, current: Callable | None = None) -> tuple[Any, dict[str, Any], Callable]:
+        """The context of `fit` with at most n tasks for callbacks, what they are given, and what returns the model."""
+        context, given = (
+            self._init_callback_context(max_subtasks=n),
+            {"estimator": self, "X": X, "y": y, "metadata": {}},
+        )
+        context.call_on_fit_task_begin(**given)
+        return context, given, current or self._reconstruction_attributes
 
     def _reconstruction_attributes(self) -> dict[str, Any]:
         """Copies of the fitted attributes that change in place, for callbacks that evaluate the current model."""
         return {"_learner": copy.deepcopy(self._learner)} if "_learner" in vars(self) else {}
 
 
-class EpochEstimator(OnlineEstimator):
-    """An estimator whose `fit` runs epochs, shuffled or not, until `tol` or a callback stops it.
-
-    Parameters
-    ----------
-    max_iter : int
-        Largest number of epochs of `fit`.
-    tol : float or None
-        `fit` stops when the mean loss of an epoch, plus the penalty of the weights after it if there is one, has not
-        improved on the best by more than this for `n_iter_no_change` consecutive epochs. For linear regression it is
-        in units of the mean loss of the constant mean(y). None: always `max_iter` epochs.
-    n_iter_no_change : int
-        See `tol`.
-    early_stopping : bool or "best"
-        Hold out a fraction of the rows in `fit`, stratified by class, and stop when the `score` of the model on them,
-        by weights of rows and classes, has not improved by more than `tol` for `n_iter_no_change` consecutive epochs.
-        "best": go back to the model after the epoch with the best score, then; True: keep the last one. `partial_fit`
-        requires False.
-    validation_fraction : float
-        The fraction of the rows that `early_stopping` holds out.
-    shuffle : bool
-        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
-    random_state : int, RandomState instance or None
-        For shuffling.
-    verbose : int
-        Print the mean loss of each epoch.
-
-    Attributes
-    ----------
-    cumulative_loss_ : float
-        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
-    n_iter_ : int
-        Epochs of the last `fit`.
-    loss_curve_ : list of float
-        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
-    validation_scores_ : list of float or None
-        Scores of the held-out rows after each epoch of the last `fit`, with `early_stopping`.
-    """
-
-    _parameter_constraints: dict = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean", StrOptions({"best"})],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    }
-
-    max_iter: int
-    tol: float | None
-    n_iter_no_change: int
-    verbose: int
-    _warm_start = by_parameter("warm_start")
-    _learned_penalty: Any = None  # of the weights, which `tol` takes into account
-    validation_fraction: float
-
-    def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
-        if self._early_stopping:
-            validate_parameters(self)
-            raise ValueError(
-                "early_stopping should be False with partial_fit, which learns all rows, once; got "
-                f"{self._early_stopping!r}."
-            )
-        return super()._validate_and_learn(*given, check=check, learn=learn)
-
-    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
-        """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
-        rows = held_out = None
-        if self._early_stopping:
-            held_out = HeldOut(data, self.validation_fraction, self.random_state, allow_nan=self._allow_nan)
-            rows = held_out.learned
-        orders = self._orders(len(data), rows)
-        self.loss_curve_: list[float] = []
-        scores: list[float] = []
-        if "validation_fraction" in self._get_param_names():  # like `early_stopping`
-            self.validation_scores_ = None if held_out is None else scores
-        tol = self.tol if held_out is not None else self._tolerance(data)
-        best, stale, kept = np.inf, 0, None
-
-        def epoch(i: int) -> bool:
-            nonlocal best, stale, kept
-            try:
-                loss = learn(data, next(orders), again=i > 0)
-                if held_out is not None:
-                    scores.append(held_out.score(self._held_out_score))
-            except Overflow as error:  # in the words of scikit-learn, by which users know and find it
-                raise Overflow(
-                    f"Floating-point under-/overflow occurred at epoch #{i + 1}. {error} Scaling input data with "
-                    "StandardScaler or MinMaxScaler might help."
-                ) from None
-            self.loss_curve_.append(loss)
-            if self.verbose:
-                print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
-            if held_out is None:
-                if self.tol is not None and self._learned_penalty is not None:
-                    loss = self._objective(loss)
-            else:
-                loss = -scores[-1]
-                if self._early_stopping == "best" and loss < best:
-                    kept = copy.deepcopy(self._learner)
-            stale = 0 if tol is None or loss < best - tol else stale + 1
-            best = min(best, loss)
-            if stale >= self.n_iter_no_change and self._lower_rate():
-                stale = 0
-            return stale >= self.n_iter_no_change
-
-        self.n_iter_: int = self._run(epoch, self.max_iter, "epoch", X, y)
-        if kept is not None:
-            self._learner = kept
-        if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
-            warn_caller(
-                f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss converged to within "
-                f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
-                ConvergenceWarning,
-            )
-
-    def _objective(self, loss: float) -> float:
-        """What `tol` compares under a penalty, for the mean loss of an epoch that has just ended."""
-        raise NotImplementedError
-
-    def _tolerance(self, data) -> float | None:
-        """`tol` in the units of the loss."""
-        return self.tol
-
-    def _lower_rate(self) -> bool:
-        """Go on at a lower learning rate, as the model no longer improves at this one; False: stop."""
-        return False
-
-    def _held_out_score(self, data: Examples) -> float:
-        """The `score` of the model on validated rows."""
-        raise NotImplementedError
+def same(now: Any, before: Any) -> bool:
+    """Whether two values of a parameter mean the same."""
+    if now is before:
+        return True
+    if hasattr(now, "get_params") and not isinstance(now, type) and type(now) is type(before):
+        return same(now.get_params(deep=False), before.get_params(deep=False))
+    if isinstance(now, dict) and isinstance(before, dict):
+        return now.keys() == before.keys() and all(same(now[key], before[key]) for key in now)
+    if isinstance(now, list | tuple) and isinstance(before, list | tuple):
+        return len(now) == len(before) and all(map(same, now, before))
+    if isinstance(now, np.ndarray) or isinstance(before, np.ndarray):
+        return np.array_equal(now, before)
+    return bool(now == before)

@@ -5,7 +5,7 @@ They only name the arguments; the life cycle decides everything else (`estimator
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import ArrayLike
 
@@ -94,46 +94,6 @@ class FitsTargets(LifeCycleMixin):
             If a row cannot be learned, with the row and a remedy; the estimator is then unchanged.
         """
         return self._fit(X, y, sample_weight)
-
-
-class FitsFromWeights(LifeCycleMixin):
-    """Fits rows with targets or labels, from given weights on if there are any."""
-
-    _begin_at: Any
-
-    @fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        coef_init: ArrayLike | None = None,
-        intercept_init: ArrayLike | None = None,
-    ) -> Self:
-        """Fit from scratch, from given weights, or continue with `warm_start`: up to `max_iter` epochs over the rows.
-
-        Each epoch learns the rows in random order, unless shuffle=False. Rows in float64 or float32, dense (in arrays
-        of any layout, and large data frames) or CSR, are read without a copy.
-
-        Parameters
-        ----------
-        {X, y, sample_weight}
-        coef_init : array-like of the shape of `coef_`, default=None
-            Weights to start from, in place of `init` and of those of a warm start: a new run begins, with its first
-            learning rates.
-        intercept_init : float or array-like of the shape of `intercept_`, default=None
-            Intercepts to start from, 0 by default.
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        {ValueError}
-        """
-        return self._fit(X, y, sample_weight, begin=self._begin_at(coef_init, intercept_init))
 
 
 class LearnsTargets(FitsTargets):

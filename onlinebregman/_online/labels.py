@@ -83,10 +83,6 @@ class GrowsClasses(LifeCycleMixin):
         self._learner = self._with_classes(numbers.tolist())
         self._configure()
 
-    def _begin_classes(self) -> None:
-        """Called when `classes_` have been set for the first time."""
-        self._store_targets_of_classes()
-
     def _numbers(self) -> dict[Any, int]:
         """The number of each class."""
         return {label: number for number, label in enumerate(self.classes_.tolist())}
@@ -99,14 +95,12 @@ class GrowsClasses(LifeCycleMixin):
         """The learner's target for each class, one row per class; by default the number of the class."""
         return np.arange(len(self.classes_), dtype=np.float64)
 
-    def _store_targets_of_classes(self) -> None:
+    def _store_targets_of_classes(self, table: np.ndarray | None = None) -> None:
         """Store the targets of each class, and a dict from labels to them."""
-        self._targets_of_classes = self._make_targets_of_classes()
-        self._store_code_of()
+        self._targets_of_classes = table = self._make_targets_of_classes() if table is None else table
+        self._code_of = {label: table[number : number + 1] for number, label in enumerate(self.classes_.tolist())}
 
-    def _store_code_of(self) -> None:
-        table = self._targets_of_classes
-        self._code_of = {label: table[number : number + 1] for label, number in self._numbers().items()}
+    _begin_classes = _store_targets_of_classes  # when `classes_` have been set for the first time
 
     def __getstate__(self) -> dict[str, Any]:
         whole: Any = super().__getstate__()
@@ -117,10 +111,10 @@ class GrowsClasses(LifeCycleMixin):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[misc]
-        if "_targets_of_classes" in state:
-            if isinstance(self._targets_of_classes, tuple):
-                self._targets_of_classes = one_against_rest(len(self.classes_), *self._targets_of_classes)
-            self._store_code_of()
+        table = state.get("_targets_of_classes")
+        if table is not None:
+            table = one_against_rest(len(self.classes_), *table) if isinstance(table, tuple) else table
+            self._store_targets_of_classes(table)
 
 
 def one_against_rest(n_classes: int, low: float, high: float) -> np.ndarray:

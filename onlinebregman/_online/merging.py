@@ -31,7 +31,7 @@ from .._kernels.learners.learner import Learner
 from .._kernels.learners.rule import GradientRate
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
-from .parameters import OF_FIT, same
+from .estimator import OF_FIT, same
 
 Model = TypeVar("Model", bound=BaseEstimator)
 

@@ -1,30 +1,33 @@
-"""Mixins that connect an estimator to its mirror map: a compiled learner updates weights in its geometry."""
+"""Estimators that learn in epochs by a mirror map: a compiled learner moves their weights in its geometry."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
 from operator import attrgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
 from .._kernels.rows.rows import RowMap
+from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..divergences import Divergence
 from ..losses import Loss, SquaredLoss
 from ..penalties import Penalty
 from ..schedules import Constant, Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
-from .estimator import CountsLossMixin, Examples
+from .estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter, same
+from .held_out import HeldOut
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
-from .parameters import by_parameter, same
 from .regret import Certificate
-from .start import starting_weights
 from .theory import TheoryRate
-from .validation import Overflow, too_large
+from .validation import Overflow, check_finite, too_large, warn_caller
 
 # The parameters that bounds take to be constant, as far as an estimator has them
 _CONSTANT = frozenset(
@@ -52,12 +55,64 @@ class Spec(NamedTuple):
         return init, self.intercepts[number] if self.intercepts else 0.0
 
 
-class MirrorMixin(CountsLossMixin):
+class MirrorEstimator(OnlineEstimator):
     """Connects an estimator to its mirror map: a compiled learner holds the weights and moves them in its geometry.
 
-    A subclass defines what a run is made of (`_specify`) and the names of the parameters that can change between calls
-    (`_read_at_each_call`); the others determine the weights and are read when learning starts.
+    `fit` runs epochs, shuffled or not, until `tol` or a callback stops it. A subclass defines what a run is made of
+    (`_specify`) and the names of the parameters that can change between calls (`_read_at_each_call`); the others
+    determine the weights and are read when learning starts.
+
+    Parameters
+    ----------
+    max_iter : int
+        Largest number of epochs of `fit`.
+    tol : float or None
+        `fit` stops when the mean loss of an epoch, plus the penalty of the weights after it if there is one, has not
+        improved on the best by more than this for `n_iter_no_change` consecutive epochs. For linear regression it is
+        in units of the mean loss of the constant mean(y). None: always `max_iter` epochs.
+    n_iter_no_change : int
+        See `tol`.
+    early_stopping : bool or "best"
+        Hold out a fraction of the rows in `fit`, stratified by class, and stop when the `score` of the model on them,
+        by weights of rows and classes, has not improved by more than `tol` for `n_iter_no_change` consecutive epochs.
+        "best": go back to the model after the epoch with the best score, then; True: keep the last one. `partial_fit`
+        requires False.
+    validation_fraction : float
+        The fraction of the rows that `early_stopping` holds out.
+    shuffle : bool
+        Shuffle the rows before each epoch of `fit`. `partial_fit` never shuffles.
+    random_state : int, RandomState instance or None
+        For shuffling.
+    verbose : int
+        Print the mean loss of each epoch.
+
+    Attributes
+    ----------
+    cumulative_loss_ : float
+        Sum of weight * (a - y)^2 / 2 over all rows, each predicted before it was learned.
+    n_iter_ : int
+        Epochs of the last `fit`.
+    loss_curve_ : list of float
+        Mean loss of each epoch of the last `fit`, each row predicted before it was learned.
+    validation_scores_ : list of float or None
+        Scores of the held-out rows after each epoch of the last `fit`, with `early_stopping`.
     """
+
+    _parameter_constraints: dict = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "early_stopping": ["boolean", StrOptions({"best"})],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    max_iter: int
+    tol: float | None
+    n_iter_no_change: int
+    verbose: int
+    _warm_start = by_parameter("warm_start")
+    validation_fraction: float
+    t_, cumulative_loss_ = ROWS, LOSS
 
     # Attributes of the estimators that inherit from this class
     init: Any
@@ -100,7 +155,7 @@ class MirrorMixin(CountsLossMixin):
     def _make_learner(self, start: Any, spec: Spec | None = None) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""
         self._spec = self._specify(None) if spec is None else spec
-        return self._learner_type(self._make_geometry(start), make_loss(self._spec.loss.parts[0]))
+        return self._learner_type(self._make_geometry(start), make_loss(self._spec.loss))
 
     def _make_geometry(self, start: Any) -> Geometry:
         """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""
@@ -125,6 +180,87 @@ class MirrorMixin(CountsLossMixin):
             track_regret=self._track_regret,
             intercept_scaling=self._intercept_scaling,
         )
+
+    # --- epochs ----------------------------------------------------------------------------------------------------
+
+    def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+        if self._early_stopping:
+            self._validate_params()
+            raise ValueError(
+                "early_stopping should be False with partial_fit, which learns all rows, once; got "
+                f"{self._early_stopping!r}."
+            )
+        return super()._validate_and_learn(*given, check=check, learn=learn)
+
+    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
+        """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
+        rows = held_out = None
+        if self._early_stopping:
+            held_out = HeldOut(data, self.validation_fraction, self.random_state, allow_nan=self._allow_nan)
+            rows = held_out.learned
+        orders = self._orders(len(data), rows)
+        self.loss_curve_: list[float] = []
+        scores: list[float] = []
+        if "validation_fraction" in self._get_param_names():  # like `early_stopping`
+            self.validation_scores_ = None if held_out is None else scores
+        tol = self.tol if held_out is not None else self._tolerance(data)
+        best, stale, kept = np.inf, 0, None
+        context, given, current = self._begin_tasks(self.max_iter, X, y)
+        for i in range(self.max_iter):
+            task = context.subcontext(task_name="epoch")
+            task.call_on_fit_task_begin(**given)
+            try:
+                loss = learn(data, next(orders), again=i > 0)
+                if held_out is not None:
+                    scores.append(held_out.score(self._held_out_score))
+            except Overflow as error:  # in the words of scikit-learn, by which users know and find it
+                raise Overflow(
+                    f"Floating-point under-/overflow occurred at epoch #{i + 1}. {error} Scaling input data with "
+                    "StandardScaler or MinMaxScaler might help."
+                ) from None
+            self.loss_curve_.append(loss)
+            if self.verbose:
+                print(f"[{type(self).__name__}] epoch {i + 1}: mean loss {loss:.6g}")
+            if held_out is None:
+                if self.tol is not None and self._learned_penalty is not None:
+                    loss = self._objective(loss)
+            else:
+                loss = -scores[-1]
+                if self._early_stopping == "best" and loss < best:
+                    kept = copy.deepcopy(self._learner)
+            stale = 0 if tol is None or loss < best - tol else stale + 1
+            best = min(best, loss)
+            if stale >= self.n_iter_no_change and self._lower_rate():
+                stale = 0
+            stop = task.call_on_fit_task_end(**given, reconstruction_attributes=current)
+            if stale >= self.n_iter_no_change or stop:
+                break
+        context.call_on_fit_task_end(**given, reconstruction_attributes=current)
+        self.n_iter_: int = i + 1
+        if kept is not None:
+            self._learner = kept
+        if self.tol is not None and stale < self.n_iter_no_change and self.n_iter_ == self.max_iter:
+            warn_caller(
+                f"{type(self).__name__} stopped at max_iter={self.max_iter} before its loss converged to within "
+                f"tol={self.tol:g}; raise max_iter, or set tol=None to run a given number of epochs.",
+                ConvergenceWarning,
+            )
+
+    def _objective(self, loss: float) -> float:
+        """What `tol` compares under a penalty, for the mean loss of an epoch that has just ended."""
+        raise NotImplementedError
+
+    def _tolerance(self, data) -> float | None:
+        """`tol` in the units of the loss."""
+        return self.tol
+
+    def _lower_rate(self) -> bool:
+        """Go on at a lower learning rate, as the model no longer improves at this one; False: stop."""
+        return False
+
+    def _held_out_score(self, data: Examples) -> float:
+        """The `score` of the model on validated rows."""
+        raise NotImplementedError
 
     # --- merging models that learned in parallel --------------------------------------------------------------------
 
@@ -293,3 +429,72 @@ class MirrorMixin(CountsLossMixin):
                 "bad target": f"The target {target} at {name} is not valid for {self._learned_loss!r}.",
             }[reason]
         )
+
+
+def starting_weights(
+    divergence: Divergence, init: ArrayLike | float | None, n_features: int, signed: bool = False, name: str = "init"
+) -> np.ndarray:
+    """`init` as a validated point of the divergence's domain; by default one with equal weights.
+
+    Signed weights are w+ followed by w-: the positive and negative parts of `init`, with the same number added to all
+    of them. On the simplex that number fills up the total; otherwise it is 1 / 2n.
+    """
+    total = divergence.total
+    inside = name in ("init", "coef_init")  # learning cannot start from the edge of the domain
+    if signed:
+        weights = _vector(init, n_features, 0.0, name)
+        rest = 1.0
+        if total is not None:
+            with np.errstate(over="ignore"):
+                rest = total - np.abs(weights).sum()
+            if abs(rest) <= 1e-10 * total:  # 0 up to rounding
+                rest = 0.0
+            if not rest >= 0 or (rest == 0 and inside):
+                limit = "less than" if inside else "at most"
+                raise ValueError(
+                    f"The absolute values of {name} must sum to {limit} total={total:g}, as w+ and w- together sum to "
+                    f"the total; got {total - rest:g}. Use a larger total."
+                )
+        spread = rest / (2 * n_features)
+        return np.r_[np.maximum(weights, 0) + spread, np.maximum(-weights, 0) + spread]
+    if init is None:
+        return divergence.default_start(n_features)
+    weights = _vector(init, n_features, None, name)
+    lower, upper = divergence.lower, divergence.upper
+    outside = ~((weights > lower) & (weights < upper)) if inside else ~((weights >= lower) & (weights <= upper))
+    if outside.any():
+        worst = int(np.argmax(outside))
+        limits = f"> {lower:g}" if upper == np.inf else f"between {lower:g} and {upper:g}"
+        raise ValueError(f"{name} must be {limits} for this estimator; got {name}[{worst}] = {weights[worst]:g}.")
+    if total is None:
+        return weights
+    with np.errstate(over="ignore"):
+        size = weights.sum()
+    if not np.isclose(size, total, rtol=1e-6, atol=0.0):
+        raise ValueError(
+            f"{name} must sum to total={total:g}; got a sum of {size:g}. Scale {name} by {total / size:g}, or set "
+            "total to its sum."
+        )
+    return weights * (total / size)
+
+
+def check_start(values: ArrayLike, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Finite weights or intercepts of this shape, one row for each output; one output needs no axis of its own."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.shape != shape and not (shape[0] == 1 and values.shape == shape[1:]):
+        raise ValueError(f"Provided {name} does not match dataset: its shape must be {shape}; got {values.shape}.")
+    check_finite(values, name)
+    return values.reshape(shape)
+
+
+def _vector(values, n_features: int, default: float | None, name: str) -> np.ndarray:
+    """A finite vector of one number for each feature, from a vector, one number for all, or None for the default."""
+    weights = np.asarray(default if values is None else values, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_features, float(weights))
+    if weights.shape != (n_features,):
+        raise ValueError(
+            f"{name} must have one weight for each of the {n_features} features; got shape {weights.shape}."
+        )
+    check_finite(weights, name)
+    return weights

@@ -15,14 +15,13 @@ from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._kernels.rows.rows import RowMap
-from .copies import OwnCopyMixin
 from .estimator import Call, Examples
 from .new_features import GrowsFeatures
 from .validation import check_rows, fitted, read_only, too_large
 from .weights import WeightsMixin
 
 
-class SideBySideMixin(GrowsFeatures, OwnCopyMixin, BaseEstimator):
+class SideBySideMixin(GrowsFeatures, BaseEstimator):
     """Models that learn the same rows: each row is read once and learned by all; a call learns all rows or none.
 
     A subclass makes the models and the mixer of their scores. The models are fitted estimators, which share their

@@ -52,6 +52,8 @@ def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
 
     With `allow_nan`, NaN in dense rows is a missing value.
     """
+    if isinstance(X, np.ndarray) and all_finite(X):
+        return
     if isinstance(X, Columns):
         if all(_first_bad(column, allow_nan) is None for column in X.columns):
             return
@@ -170,7 +172,7 @@ def rows_without_validation(estimator, X, any_layout: bool, reset: bool = False)
         return None
     if X.shape[1] != (max(X.shape[1], 1) if reset else estimator.n_features_in_):
         return None
-    if laid_out(X):
+    if X.flags.c_contiguous and X.flags.aligned:
         return X
     return np.require(X, requirements="A" if any_layout else ["C", "A"]) if framed or any_layout else None
 
@@ -181,19 +183,12 @@ def opened(estimator, X) -> Any:
     return None if plain is None else open_rows(plain)
 
 
-def laid_out(values: np.ndarray) -> bool:
-    """Whether the kernels can read these values in place."""
-    return values.flags.c_contiguous and values.flags.aligned
-
-
 def plain_vector(values, n: int, kinds: str) -> np.ndarray | None:
     """A vector of n values of these dtype kinds, aligned and contiguous; None if the values need validation."""
     if type(values) is list and all(type(value) in (int, float) for value in values):
         values = np.array(values)
     if type(values) is not np.ndarray or values.shape != (n,) or values.dtype.kind not in kinds:
         return None
-    if laid_out(values) and (values.dtype == np.float64 or "U" in kinds):
-        return values
     return np.require(values, None if "U" in kinds else np.float64, ["C", "A"])
 
 

@@ -13,7 +13,7 @@ from sklearn.base import DensityMixin
 
 from .._kernels.learners.density import DensityLearner
 from .._online.docs import DocumentedMixin
-from .._online.estimator import Call, CountsLossMixin, Examples, OnlineEstimator
+from .._online.estimator import LOSS, ROWS, Call, Examples, OnlineEstimator
 from .._online.examples import LearnsRows
 from .._online.merging import total
 from .._online.validation import check_dense_rows, check_weights, dense
@@ -70,7 +70,7 @@ class Density(DocumentedMixin, DensityMixin):
         return float(self.score_samples(X).mean())
 
 
-class OnlineDensity(Density, LearnsRows, CountsLossMixin, OnlineEstimator):
+class OnlineDensity(Density, LearnsRows, OnlineEstimator):
     """A density learned in one pass over a stream.
 
     A subclass defines `offline_loss_`, that of the best density in hindsight, and creates the `_learner`, which holds
@@ -78,6 +78,7 @@ class OnlineDensity(Density, LearnsRows, CountsLossMixin, OnlineEstimator):
     """
 
     _read_at_each_call = ()
+    t_, cumulative_loss_ = ROWS, LOSS
     _learner: DensityLearner
     _refused: str  # error message for a row that cannot be learned, with a remedy
 

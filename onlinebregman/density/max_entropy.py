@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from .._online.containers import unmasked
-from .._online.estimator import Call, Examples, OnlineEstimator, warn_caller
+from .._online.estimator import Call, Examples, OnlineEstimator
 from .._online.validation import (
     FLOATS,
     check_dense_rows,
@@ -25,6 +25,7 @@ from .._online.validation import (
     fitted,
     is_finite,
     read_only,
+    warn_caller,
 )
 from .._sklearn_compat import (
     Interval,

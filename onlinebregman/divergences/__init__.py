@@ -6,8 +6,7 @@ Vectors: `SquaredEuclidean`, `WeightedSquaredEuclidean`, `RelativeEntropy`, `Sim
 `TwoDivergences` is the duality between two. For your own potential, subclass `Divergence` or `SeparableDivergence`.
 """
 
-from ._base import Divergence, SeparableDivergence
-from ._names import DIVERGENCES, resolve_divergence
+from ._base import DIVERGENCES, Divergence, SeparableDivergence, resolve_divergence
 from .adaptive import AdaGrad, AdaptiveDivergence, DiagonalNewton, NormalizedAdaGrad
 from .duality import Conjugate, Scaled, Stacked, TwoDivergences
 from .entropies import BinaryEntropy, Burg, RelativeEntropy, SimplexEntropy

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 
 from .._objects import ParametricObject
 from ._numerics import EPS, SLACK, TINY, Array, as_array, check_box, check_radius, check_total, decreasing_root
@@ -268,7 +271,7 @@ class VectorDivergence(Divergence):
     _remedy = "remove or impute missing and infinite values"
 
     def check_domain(self, w: ArrayLike, *, closed: bool = False) -> None:
-        w = as_array(w)
+        w = np.asarray(w, dtype=np.float64)
         if w.ndim != 1:
             raise ValueError(f"w must be a vector of shape (n,) for {self!r}; got shape {w.shape}. Pass single rows.")
         if closed and self._closed:
@@ -428,3 +431,64 @@ class SeparableDivergence(VectorDivergence):
                 return u
             u = np.where(solved, u, moved)
         return u
+
+
+Kind = TypeVar("Kind", bound=type[Divergence])
+DIVERGENCES: dict[str, Any] = {}
+_DEFAULTS: dict[str, Divergence] = {}  # objects of theirs, which cannot change
+
+
+def named(name: str, *, by_size: bool = False) -> Callable[[Kind], Kind]:
+    """Class decorator: register a divergence of vectors under a name; `by_size`: its default depends on their size."""
+
+    def register(kind: Kind) -> Kind:
+        DIVERGENCES[name] = kind
+        if not by_size:
+            _DEFAULTS[name] = kind()
+        return kind
+
+    return register
+
+
+def resolve_divergence(divergence: str | Divergence, n_features: int | None = None) -> Divergence:
+    """The divergence behind an estimator's parameter `divergence`.
+
+    Parameters
+    ----------
+    divergence : {"squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm", \
+            "adagrad", "normalized_adagrad", "diagonal_newton"} or Divergence
+        A name, for the divergence with its default parameters (total 1 on the simplex, and p = 2 ln n, at least 2), or
+        a divergence, which is returned unchanged.
+    n_features : int, default=None
+        n; needed for "p_norm".
+
+    Returns
+    -------
+    Divergence
+        The divergence.
+
+    Examples
+    --------
+    >>> from onlinebregman.divergences import resolve_divergence
+    >>> resolve_divergence("burg")
+    Burg()
+    >>> round(resolve_divergence("p_norm", n_features=1000).p, 2)
+    13.82
+    """
+    if isinstance(divergence, Divergence):
+        return divergence
+    if divergence not in DIVERGENCES:
+        raise ValueError(
+            f"divergence must be one of {', '.join(map(repr, DIVERGENCES))}, or a Divergence such as "
+            f"onlinebregman.divergences.SimplexEntropy(total=2.0); got {divergence!r}."
+        )
+    if divergence in _DEFAULTS:
+        return _DEFAULTS[divergence]
+    return DIVERGENCES[divergence](automatic_p(n_features))
+
+
+def automatic_p(n_features: int | None) -> float:
+    """p = 2 ln n, at least 2: the p of the p-norm algorithm that behaves like exponentiated gradient."""
+    if n_features is None:
+        raise NotFittedError("p = 2 ln n depends on the number of features n, which is known once rows have been seen")
+    return max(2.0, 2.0 * math.log(n_features))

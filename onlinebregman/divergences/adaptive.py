@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..losses import Loss
+from ._base import named
 from ._numerics import Array, as_array
 from .euclidean import SquaredEuclidean, WeightedSquaredEuclidean
 
@@ -69,6 +70,7 @@ class AdaptiveDivergence(SquaredEuclidean):
         return ValueError(f"{self!r} is adaptive, so that bounds on rows determine no rate; choose eta0.")
 
 
+@named("adagrad")
 class AdaGrad(AdaptiveDivergence):
     """Adaptive gradient descent: each coordinate has its own rate, which decreases with its gradients.
 
@@ -92,6 +94,7 @@ class AdaGrad(AdaptiveDivergence):
         return np.sqrt((s * as_array(g) ** 2) @ as_array(X) ** 2)
 
 
+@named("normalized_adagrad")
 class NormalizedAdaGrad(AdaptiveDivergence):
     """Normalised adaptive gradient descent: `AdaGrad` that is invariant to the units of each feature and of the target.
 
@@ -138,6 +141,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
         return loss.degree > 0
 
 
+@named("diagonal_newton")
 class DiagonalNewton(AdaptiveDivergence):
     """Diagonal second-order steps: the diagonal of the forward algorithm and of the on-line Newton step.
 

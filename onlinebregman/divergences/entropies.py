@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit, wrightomega, xlogy
 
-from ._base import SeparableDivergence, VectorDivergence
+from ._base import SeparableDivergence, VectorDivergence, named
 from ._numerics import (
     EPS,
     SLACK,
@@ -31,6 +31,7 @@ from ._numerics import (
 )
 
 
+@named("relative_entropy")
 class RelativeEntropy(SeparableDivergence):
     """Unnormalised relative entropy of positive weights: the EGU algorithm, Winnow.
 
@@ -110,6 +111,7 @@ class RelativeEntropy(SeparableDivergence):
         return np.maximum(wrightomega(np.log(w) + np.log(mu)) / mu, TINY)
 
 
+@named("simplex_entropy")
 class SimplexEntropy(VectorDivergence):
     """Relative entropy on the simplex of sum U = `total`: exponentiated gradient (EG), mixtures of experts.
 
@@ -302,6 +304,7 @@ class SimplexEntropy(VectorDivergence):
         return float(np.abs(as_array(x)).max(initial=0.0))
 
 
+@named("burg")
 class Burg(SeparableDivergence):
     """Burg entropy, or Itakura-Saito distance, of positive weights: the Burg gradient algorithms.
 
@@ -395,6 +398,7 @@ class Burg(SeparableDivergence):
         return 2 * w / (1 + np.hypot(1.0, 2 * np.sqrt(mu) * w))
 
 
+@named("binary_entropy")
 class BinaryEntropy(SeparableDivergence):
     """Binary relative entropy of weights between 0 and 1.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import SeparableDivergence
+from ._base import SeparableDivergence, named
 from ._numerics import SLACK, Array, as_array, check_bound, check_radius, check_total
 
 
+@named("squared_euclidean")
 class SquaredEuclidean(SeparableDivergence):
     """Squared Euclidean distance: gradient descent, Widrow-Hoff, Perceptron.
 

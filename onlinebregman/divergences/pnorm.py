@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import VectorDivergence
+from ._base import VectorDivergence, named
 from ._numerics import (
     EPS,
     SLACK,
@@ -20,6 +20,7 @@ from ._numerics import (
 )
 
 
+@named("p_norm", by_size=True)
 class PNorm(VectorDivergence):
     """Half the squared q-norm, 1/p + 1/q = 1, p >= 2: the p-norm algorithms.
 

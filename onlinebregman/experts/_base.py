@@ -16,7 +16,6 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
-from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import is_fitted, read_only
 from .._online.weights import WeightsMixin
@@ -32,7 +31,7 @@ class Forecasts(Examples):
     targets: Any = None
 
 
-class ExpertMixture(WeightsMixin, LifeCycleMixin, OwnCopyMixin, MetaEstimatorMixin, BaseComposition):
+class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseComposition):
     """Experts, given as columns of X or as online estimators, mixed by weights that depend on their past losses.
 
     A subclass defines the forecasts of the experts (`_columns`, `_forecast`), the learner of their weights, and the

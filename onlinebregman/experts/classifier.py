@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.parameters import by_parameter
+from .._online.estimator import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._classifier import MixtureClassifier

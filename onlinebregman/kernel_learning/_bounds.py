@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 from .._kernels.learners.spreads import SpreadLearner
 from .._online.comparators import Comparators
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorEstimator
 from .._online.theory import TheoryRate, theory_rate
 from .._online.validation import check_learned, check_symmetric
 
 
-class LossBoundsMixin(MirrorMixin):
+class LossBoundsMixin(MirrorEstimator):
     """Bounds on the loss of a kernel learner, for the rate and update that its instances were learned with.
 
     All rest on tr(W(c) X) >= tr(W X) - c r^2 / 4 for instances whose extreme eigenvalues are at most r apart.

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
-from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, laid_out
+from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric
 
 Array = NDArray[np.float64]
 
@@ -246,7 +246,12 @@ def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, A
 
 def check_targets(values: ArrayLike, n: int, name: str, of: str, *, negative_too: bool) -> Array:
     """One finite number for each of n instances."""
-    if type(values) is not np.ndarray or values.dtype != np.float64 or not values.size or not laid_out(values):
+    if (
+        type(values) is not np.ndarray
+        or values.dtype != np.float64
+        or not values.size
+        or not (values.flags.c_contiguous and values.flags.aligned)
+    ):
         values = check_numbers(values, name, ensure_2d=False)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}, but there are {n} {of}; give one number for each.")

@@ -15,10 +15,10 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._online.estimator import Call, warn_caller
+from .._online.estimator import Call
 from .._online.threads import few_threads
 from .._online.types import MatrixLike
-from .._online.validation import fitted, read_only
+from .._online.validation import fitted, read_only, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner

@@ -10,11 +10,10 @@ from sklearn.utils import Tags
 
 from .._kernels.matrices.matrix_burg import MatrixBurgGeometry
 from .._online.comparators import Comparators
-from .._online.estimator import Call, EpochEstimator, Examples
+from .._online.estimator import Call, Examples, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.factors import factor
-from .._online.mirror import MirrorMixin, Spec
-from .._online.parameters import by_parameter
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, check_rows, check_symmetric, check_weights, dense, read_only
@@ -31,7 +30,7 @@ _MARGIN = 1e-8
 _NO_LIMIT = 1e100
 
 
-class MatrixBurgRegressor(MirrorMixin, KernelTransformer, LearnsTargets, EpochEstimator):
+class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
     """Regression of targets y >= 0 on z'Wz, with 0 < W < I, by the matrix Burg gradient algorithm.
 
     Each row (z, y) moves W by the explicit step of the LogDet divergence,

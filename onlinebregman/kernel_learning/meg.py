@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from .._kernels.learners.spreads import SpreadLearner
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._online.estimator import Call, EpochEstimator
+from .._online.estimator import Call, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.merging import total
-from .._online.mirror import MirrorMixin, Spec
-from .._online.parameters import by_parameter
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.regret import Certificate
 from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
@@ -46,7 +45,7 @@ class _LogCertificate(Certificate):
         return constant, end - start
 
 
-class VonNeumannMirrorMixin(MirrorMixin):
+class VonNeumannMirrorMixin(MirrorEstimator):
     """Mirror map of the von Neumann potential: f(W) = log W, on symmetric positive definite matrices.
 
     Their trace is `trace`; None for any trace.
@@ -73,7 +72,7 @@ class VonNeumannMirrorMixin(MirrorMixin):
         return VonNeumannGeometry(theta, self._divergence.trace)
 
 
-class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, KernelLearner, EpochEstimator):
+class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, KernelLearner):
     """Kernel of trace one learned online by matrix exponentiated gradient (MEG).
 
     Each instance z with target y moves the kernel to W' = argmin D(W', W) + eta (z'W'z - y)^2 / 2 over the positive

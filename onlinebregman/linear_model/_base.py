@@ -4,33 +4,189 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle
 from numbers import Integral, Real
 from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
+from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_pinball_score, r2_score
+from sklearn.utils import Tags
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
+from .._kernels.rows.one_hot import OneHotMap
+from .._kernels.rows.rows import RowMap
+from .._kernels.rows.standardizer import Standardizer
+from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.compiled import make_geometry
-from .._online.estimator import EpochEstimator, Examples
+from .._online.estimator import Call, Examples, by_parameter
+from .._online.examples import LearnsTargets
+from .._online.export import to_onnx, to_sklearn
 from .._online.merging import merged_standardizer
-from .._online.mirror import MirrorMixin
-from .._online.parameters import by_parameter
-from .._online.start import check_start
+from .._online.mirror import MirrorEstimator, check_start
+from .._online.new_features import GrowsFeatures
+from .._online.scores import Scores
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
-from .._online.validation import read_only
-from .._sklearn_compat import Interval, StrOptions
+from .._online.types import MatrixLike
+from .._online.validation import check_output_shape, check_rows, check_weights, read_only
+from .._sklearn_compat import Interval, StrOptions, fit_context
+from ..losses import LOSSES, Loss, resolve_loss
+from ..losses._base import has_positive_targets, loss_names
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
-from ._row_map import MapsRows
 
 Update = Literal["implicit", "explicit", "importance"]
 _SLOWDOWN, _LOWEST_RATE = 5.0, 1e-6  # of learning_rate="adaptive", as in scikit-learn
 
 
-class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
+# Most pairs of columns with thresholds="pairwise"; if there are more, as many are drawn.
+PAIRS = 64
+
+
+class MapsRows(GrowsFeatures):
+    """A linear model that can learn images of the rows: standardised online, or as indicators of bins.
+
+    Parameters
+    ----------
+    standardize : bool or "auto"
+        Standardise rows online: learn and predict (x - mean) / deviation, with the weighted mean and standard deviation
+        of the rows learned before, clipped to [-5, 5]; 0 in columns that were constant so far. Values beyond 200
+        deviations count as five in mean and deviation, so that an absurd value leaves the column usable; eight in a row
+        beyond ten, as after a change of its level, start both anew. If learning starts with sparse rows, columns are
+        not centred but only divided by their root mean square, for all subsequent rows, dense or sparse. Everything
+        that concerns weights (penalty, `init`, constraints, bounds, certificates) refers to standardised columns,
+        except for `coef_` and `intercept_`, which are in units of the data. "auto": True for models that promise that
+        rows need not be scaled, unless something given is about weights of the columns as they are: `penalty`,
+        `constraint`, `init`, `coef_init`, `intercept_init` or `track_regret`. Read when learning starts.
+    thresholds : {"no_interactions", "pairwise"} or array-like of shape (n_pairs, 2) or None
+        Learn, instead of the columns, indicators of their bins ("no_interactions"), also of the bins of up to 64 pairs
+        of columns ("pairwise"), or only those of the given pairs of column numbers: the model is a sum of step
+        functions of one column, and of two. Bins are computed online from the rows learned before, and do not depend on
+        the units of the columns, so that `standardize` has no effect; see :ref:`thresholds`. Everything that concerns
+        weights refers to the indicators, `coef_` as well. Read when learning starts.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        With `standardize`, the means that are subtracted from columns, or 0 if they are not centred.
+    scale_ : ndarray of shape (n_features,)
+        With `standardize`, the divisors of the columns; 1 for constant columns, which are learned as 0.
+    n_samples_seen_ : float
+        With `standardize`, the total weight of the rows learned.
+    """
+
+    _standardizes: Any = False  # what the parameter `standardize` stands for
+    _thresholds: Literal["no_interactions", "pairwise"] | ArrayLike | None = None
+    to_sklearn, to_onnx = to_sklearn, to_onnx
+    _sklearn_form = _onnx_form = "linear"
+    _takes_sparse = True
+    _allow_nan: bool
+    # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
+    # them together get an indicator
+    _categorical: tuple[np.ndarray, int] | None = None
+    _n_missing = 0  # the same of the columns of numbers: how many of them get an indicator of missing ones
+
+    @property
+    def _adapts(self) -> bool:
+        """Whether each weight has a rate of its own, for rare indicators as well, and the model starts at 0."""
+        raise NotImplementedError
+
+    def _like_first_rows(self) -> Examples:
+        learner = self._fitted_learner()
+        X = np.zeros((1, self.n_features_in_), np.float32 if getattr(self, "_single", False) else np.float64)
+        sparse = isinstance(learner.row_map, Standardizer) and not learner.row_map.centred
+        return Examples(csr_array(X) if sparse else X, np.zeros((1, *learner.coef.shape[:-1])))
+
+    def _make_row_map(self, X) -> RowMap | None:
+        """A map; None: rows are learned as they are."""
+        n, allow_nan = X.shape[1], self._allow_nan
+        if isinstance(self._thresholds, str):  # an array would be compared with a name element by element
+            pairs = parts_of_pairs(n, PAIRS, 1, 0)[0] if self._thresholds == "pairwise" and n > 1 else ()
+            return ThresholdMap(n, pairs, allow_nan=allow_nan)
+        if self._thresholds is not None:
+            return ThresholdMap(n, _checked_pairs(self._thresholds, n), singles=False, allow_nan=allow_nan)
+        if self._categorical is None and not self._n_missing:
+            return self._make_standardizer(n, not issparse(X))
+        mask, n_indicators = self._categorical or (np.zeros(n, dtype=bool), 0)
+        standardizer, missing = self._make_standardizer(int((~mask).sum()), True), self._n_missing
+        return OneHotMap(mask, n_indicators + missing, standardizer, missing > 0)
+
+    def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
+        nan = self._allow_nan
+        return Standardizer(n_features, centred, allow_nan=nan, strict=nan) if self._standardizes else None
+
+    def _indicate_missing(self, n: int) -> None:
+        """Before the first row with a missing number is learned: continue with indicators of them, of up to n columns.
+
+        They have been 0 in all rows.
+        """
+        row_map = self._learner.row_map
+        if n > 0 and isinstance(row_map, Standardizer | OneHotMap):
+            self._grow(np.zeros((1, self.n_features_in_)), self._learner.n_features + n, _n_missing=n)
+        elif row_map is not None:
+            row_map.admit_missing()
+
+    def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
+        """The scores as a function of the row, or of its image (`Scores.of_images`)."""
+        return of(self._fitted_learner())
+
+    def _linear_model(self) -> tuple[np.ndarray, Any]:
+        """Weights and intercepts in units of the data."""
+        learner = self._fitted_learner()
+        if learner.row_map is None:
+            return learner.coef, learner.intercept
+        return learner.row_map.in_units_of_data(learner.coef, learner.intercept)
+
+    def _standardizer(self) -> Standardizer:
+        row_map = self._fitted_learner().row_map
+        row_map = row_map.standardizer if self._n_missing and self._categorical is None else row_map
+        if not isinstance(row_map, Standardizer):
+            raise AttributeError("this attribute requires standardize=True, set before learning starts")
+        return row_map
+
+    @read_only
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, in units of the data; a read-only copy."""
+        return self._linear_model()[0]
+
+    @read_only
+    def intercept_(self) -> float | np.ndarray:
+        """The intercept, or one for each row of `coef_`."""
+        return self._linear_model()[1]
+
+    @read_only
+    def mean_(self) -> np.ndarray:
+        """Means that are subtracted from columns; AttributeError without `standardize`."""
+        return self._standardizer().mean
+
+    @read_only
+    def scale_(self) -> np.ndarray:
+        """Deviations that columns are divided by; AttributeError without `standardize`."""
+        return self._standardizer().scale
+
+    @property
+    def n_samples_seen_(self) -> float:
+        """Total weight of the rows learned; AttributeError without `standardize`."""
+        return self._standardizer().n_samples_seen
+
+
+def _checked_pairs(thresholds: ArrayLike, n_features: int) -> np.ndarray:
+    pairs = np.asarray(thresholds)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or len(pairs) == 0:
+        raise ValueError(f"thresholds must be 'no_interactions', 'pairwise' or pairs of columns; got {thresholds!r}.")
+    wrong = (pairs < 0).any(axis=1) | (pairs >= n_features).any(axis=1) | (pairs[:, 0] == pairs[:, 1])
+    if wrong.any():
+        raise ValueError(
+            f"thresholds must be pairs of two different columns from 0 to {n_features - 1}; got "
+            f"{pairs[wrong.argmax()].tolist()}."
+        )
+    return pairs
+
+
+class OnlineLinearModel(MapsRows, MirrorEstimator):
     """A linear model learned row by row; a mirror mixin gives it its geometry, a subclass what it predicts.
 
     Parameters
@@ -107,9 +263,47 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     _intercept_init = "intercept_init"  # the argument of `fit`
     _sparse_coef = False  # see `sparsify`
     _single = False  # whether learning started with rows of float32, so that `coef_` is float32, too
-    _joint = False  # whether several learners have one joint loss
+    _joint = False  # whether several learners have one joint loss, of the softmax of all scores
+    _separate = False  # whether each class has a learner, also one or two classes
+    _prior: Any = None  # what learners of later classes start from
     _given_start = False  # whether learning started from given weights or intercepts
     _sorted = False  # whether predictions are several quantiles, in ascending order
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Self:
+        """Fit from scratch, from given weights, or continue with `warm_start`: up to `max_iter` epochs over the rows.
+
+        Each epoch learns the rows in random order, unless shuffle=False. Rows in float64 or float32, dense (in arrays
+        of any layout, and large data frames) or CSR, are read without a copy.
+
+        Parameters
+        ----------
+        {X, y, sample_weight}
+        coef_init : array-like of the shape of `coef_`, default=None
+            Weights to start from, in place of `init` and of those of a warm start: a new run begins, with its first
+            learning rates.
+        intercept_init : float or array-like of the shape of `intercept_`, default=None
+            Intercepts to start from, 0 by default.
+
+        Returns
+        -------
+        {self}
+
+        Raises
+        ------
+        {ValueError}
+        """
+        given = coef_init is not None or intercept_init is not None
+        begin = partial(self._begin, coef=coef_init, intercept=intercept_init) if given else None
+        return self._fit(X, y, sample_weight, begin=begin)
 
     def _lower_rate(self) -> bool:
         if self._rate()[0] != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
@@ -162,12 +356,13 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
         elif self._init is not None:
             given = {"init": np.array(self._init, dtype=np.float64)}
         spec = self._specify(n_weights)._replace(**given)
-        losses, learners = spec.loss.parts, []
+        losses, inits = spec.loss.parts, [spec.init] * n if spec.coef is None else spec.coef
         self._sorted = len(losses) > 1
-        for number in range(n):
-            init, loss = spec.start(number)[0], losses[number % len(losses)]
-            learners.append(self._make_learner(n_weights, spec._replace(init=init, loss=loss)))
-        self._spec = spec._replace(init=init)
+        learners = [
+            self._make_learner(n_weights, spec._replace(init=init, loss=loss))
+            for init, loss in zip(inits, cycle(losses), strict=False)
+        ]
+        self._spec = spec._replace(init=inits[-1])
         return learners[0] if kind is None else kind(learners)
 
     @read_only
@@ -208,12 +403,14 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
 
     def _begin(self, data: Examples, coef: ArrayLike | None = None, intercept: ArrayLike | None = None) -> None:
         self._given_start = coef is not None or intercept is not None
-        row_map, n_weights = self._begin_map(data.X)
+        row_map = self._make_row_map(data.X)
+        n_weights = data.X.shape[1] if row_map is None else row_map.n_outputs
         self._slowdown, self._sparse_coef = 1.0, False
         self._single = data.X.dtype == np.float32
         if self._given_start:
             self._check_start()
         del self._given_start
+        self._prior = self._make_learners(n_weights, data, None).learners[0] if self._separate else None
         self._learner = self._make_learners(n_weights, data, coef)
         self._learner.map_by(row_map)
         if intercept is not None:
@@ -226,12 +423,6 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
     @property
     def _adapts(self) -> bool:
         return self._divergence.adaptive and self._init is None
-
-    def _begin_at(self, coef: ArrayLike | None, intercept: ArrayLike | None, sign: float = 1.0) -> Callable | None:
-        """What begins a run at given weights and intercepts, times a sign; None if there are none."""
-        if coef is None and intercept is None:
-            return None
-        return partial(self._begin, coef=coef, intercept=None if intercept is None else np.multiply(sign, intercept))
 
     def _check_start(self) -> None:
         """Check that learning can start from given weights and intercepts."""
@@ -299,6 +490,138 @@ class OnlineLinearModel(MapsRows, MirrorMixin, EpochEstimator):
             f"The prediction for row {row} (largest feature {abs(x).max():g}) is not finite: X @ coef_ + intercept_ "
             "overflows. Scale features and targets (sklearn.preprocessing.StandardScaler)."
         )
+
+
+class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
+    """A linear model that predicts h(X w + b), h the link of its loss: the identity for the squared one.
+
+    Several outputs, y of shape (n_samples, n_outputs), are learned side by side, each as by a model of its own, from
+    rows that are read, standardised and mapped once.
+
+    Parameters
+    ----------
+    eta0 : float
+        Learning rate eta for the loss (a - y)^2 / 2. The default, with its schedule, is suitable for standardised
+        features and targets: see Notes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Weights.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercept.
+    """
+
+    _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("regression"))), Loss]}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        named = self._loss_parameter
+        loss = LOSSES.get(named) if isinstance(named, str) else named
+        tags.target_tags.multi_output = len(getattr(loss, "parts", (loss,))) == 1
+        tags.target_tags.positive_only = has_positive_targets(named)
+        return tags
+
+    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        scores = self._progressive_scores(X, y, sample_weight)
+        if scores is None:
+            return None
+        predictions = _parts(self._learner)[0].link(scores.ravel()).reshape(-1, *self._output_shape)
+        return np.sort(predictions, axis=1) if self._sorted else predictions
+
+    @property
+    def _output_shape(self) -> tuple[int, ...]:
+        """The shape of a row's targets."""
+        learner = self._fitted_learner()
+        return (learner.n_scores,) if isinstance(learner, MultiLearner) else ()
+
+    def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
+        return (data.y.shape[1], MultiLearner) if data.y.ndim == 2 else (1, None)
+
+    def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
+        finite = sample_weight is not None
+        X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=finite, any_layout=True)
+        n_losses = len((resolve_loss(self._loss_parameter) if call.first else self._learned_loss).parts)
+        if n_losses > 1:  # of one target
+            if y.ndim > 1:
+                raise ValueError(
+                    f"y should be 1d for several quantiles, which have one target; got shape {y.shape}. Use a model "
+                    "for each target, such as the estimators_ of sklearn.multioutput.MultiOutputRegressor."
+                )
+            y = np.repeat(y[:, np.newaxis], n_losses, axis=1)
+        if not call.first:
+            check_output_shape(y, self._output_shape)
+        return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
+
+    def _tolerance(self, data: Examples) -> float | None:
+        """`tol` times the mean loss of the best constant, which has the units of the loss, if it has units."""
+        y, weights, loss = data.y.reshape(len(data.y), -1), data.weights, self._learned_loss
+        with np.errstate(all="ignore"):
+            mean = np.average(y, axis=0, weights=weights)
+            scores = mean if loss.translation_invariant else np.log(mean)
+            of_mean = loss.translation_invariant or np.allclose(loss.link(scores), mean)
+            if self.tol is None or not of_mean:  # probabilities
+                return self.tol
+            columns = zip(cycle(loss.parts), scores, y.T, strict=False)
+            unit = sum(np.average(part.value(score, target), weights=weights) for part, score, target in columns)
+        return float(self.tol * unit) if unit < np.inf else self.tol
+
+    def _held_out_score(self, data: Examples) -> float:
+        scores = self._predict_validated(data.X, (True,))
+        y, scores = (data.y[:, 0], np.sort(scores)) if self._sorted else (data.y, scores)
+        return self._quality(y, scores, data.weights)
+
+    def _quality(self, y: ArrayLike, predictions: np.ndarray, weights: ArrayLike | None) -> float:
+        if not self._sorted:
+            return float(r2_score(y, predictions, sample_weight=weights))
+        loss: Any = self._learned_loss
+        each = zip(predictions.T, loss.quantile, strict=True)
+        return float(np.mean([d2_pinball_score(y, p, sample_weight=weights, alpha=q) for p, q in each]))
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R^2 of predictions; of several quantiles the mean of D^2, the same with the pinball loss.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to predict for.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows in the sums of losses.
+
+        Returns
+        -------
+        score : float
+            At most 1; 0 for the mean of y, or its quantiles, in place of predictions.
+        """
+        return self._quality(y, self.predict(X), sample_weight)
+
+    def _scores(self, *of: Callable) -> Scores:
+        if self._sorted:
+            raise ValueError(
+                "Predictions of several quantiles are sorted, which no exported form does; learn a model for each."
+            )
+        return super()._scores(*of)
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        {X}
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions: h(X @ coef_.T + intercept_) with h the link of the loss, the identity for the squared loss;
+            several quantiles are sorted in ascending order.
+            Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models
+            and the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`,
+            values beyond five deviations, which count as five.
+        """
+        predictions = self._predict(X, (True,))
+        return np.sort(predictions, axis=1) if self._sorted else predictions
 
 
 def _parts(learner: Learner | MultiLearner) -> list[Learner]:

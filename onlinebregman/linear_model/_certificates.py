@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.comparators import Comparators, split
-from .._online.start import starting_weights
+from .._online.mirror import starting_weights
 from .._online.validation import read_only
 from ._base import OnlineLinearModel, _parts
 

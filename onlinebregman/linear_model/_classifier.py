@@ -9,25 +9,57 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 from sklearn.utils import Tags
 
-from .._kernels.learners.learner import Learner
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
-from .._online.estimator import Call, Examples
-from .._online.examples import FitsFromWeights
+from .._online.estimator import Call, Examples, by_parameter
+from .._online.examples import LearnsLabels
 from .._online.labels import one_against_rest
-from .._online.parameters import by_parameter
 from .._online.types import MatrixLike
+from .._online.validation import finite
 from .._sklearn_compat import StrOptions, available_if
 from ..losses import Loss, resolve_loss
-from ..losses._names import loss_names
+from ..losses._base import loss_names
 from ..schedules import Schedule
 from ._base import OnlineLinearModel
-from ._scores import ScoresClasses
 
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
 
 
-class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
+def decision_function(self: Any, X: MatrixLike) -> np.ndarray:
+    """Scores X @ coef_.T + intercept_ of rows, or of their random features; nearer to 0 with update="aioli".
+
+    Exceptions are rows with values beyond the largest of their column so far, for which scale-invariant models and
+    the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`, values
+    beyond five deviations, which count as five.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        For two classes the score of classes_[1], positive where it is predicted (minus that of classes_[0], if each
+        class has a row of weights); otherwise that of each class, or of each label of an indicator matrix.
+
+    Raises
+    ------
+    ValueError
+        If a score overflows.
+    """
+    scores = self._predict(X, (False,))
+    if self._multilabel or len(self.classes_) != 2:
+        return scores
+    return scores[:, 0] if scores.shape[1] == 1 else _difference(scores)
+
+
+@finite("score")
+def _difference(scores: np.ndarray) -> np.ndarray:
+    return scores[:, 1] - scores[:, 0]
+
+
+class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
     """A linear classifier: one learner for two classes, otherwise one per class (one-vs-rest).
 
     Several labels of a row, y an indicator matrix of shape (n_samples, n_labels), are learned by one learner each, as
@@ -62,13 +94,16 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
     _takes_indicators = True
 
     _read_at_each_call: tuple[str, ...] = ("class_weight", "handle_unknown")
-    _separate = False  # whether each class has a learner, also one or two classes
-    _multinomial: bool
-    _prior: Learner | None = None  # what learners of later classes start from
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
         return None if scores is None else self._probabilities(scores)
+
+    fit = OnlineLinearModel.fit
+    decision_function = decision_function
+
+    def _class_scores(self, X) -> np.ndarray:
+        return self._predict(X, (False,))
 
     @available_if(lambda self: self._predicts_probabilities())
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
@@ -128,11 +163,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         return "softmax" if self._joint else "logistic" if self._learned_loss.sigmoid else "calibrated"
 
     @property
-    def _joint(self) -> bool:
-        """Whether there is one joint loss, of the softmax of all scores, and not one for each learner."""
-        return self._multinomial and (self._separate or len(self.classes_) > 2)
-
-    @property
     def _is_softmax(self) -> bool:
         """Whether probabilities are the softmax of all scores."""
         return self._joint
@@ -151,11 +181,6 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         if self._joint:
             return len(self.classes_), MultinomialLearner
         return self._targets_of_classes.shape[1], MultiLearner
-
-    def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Any:
-        make = super()._make_learners
-        self._prior = make(n_weights, data, None).learners[0] if self._separate else None
-        return make(n_weights, data, coef)
 
     def _configure(self, schedule: Schedule | None = None) -> None:
         if self._multi_class == "multinomial" and not self._learned_loss.sigmoid:
@@ -179,9 +204,10 @@ class OnlineLinearClassifier(FitsFromWeights, ScoresClasses, OnlineLinearModel):
         tags.classifier_tags.multi_label &= self._multi_class != "multinomial"
         return tags
 
-    def _begin_classes(self) -> None:
-        self._separate, self._multinomial = self.handle_unknown == "add", self._multi_class == "multinomial"
-        super()._begin_classes()
+    def _begin_classes(self, table: np.ndarray | None = None) -> None:
+        self._separate = self.handle_unknown == "add"
+        self._joint = self._multi_class == "multinomial" and (self._separate or len(self.classes_) > 2)
+        super()._begin_classes(table)
 
     def _take_from(self, twin: Any, wider: Any) -> None:
         super()._take_from(twin, wider)

@@ -14,17 +14,16 @@ from sklearn.utils import check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
 from .._kernels.rows.standardizer import Standardizer
-from .._online.estimator import CountsLossMixin, Examples, OnlineEstimator
+from .._online.estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter
 from .._online.merging import merged_standardizer
-from .._online.parameters import by_parameter
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
-from ._row_map import MapsRows
+from ._base import MapsRows
 
 LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
 
 
-class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
+class ForwardEstimator(MapsRows, OnlineEstimator):
     """Second-order steps on a penalised loss, one pass over the rows, no learning rate.
 
     Parameters
@@ -66,6 +65,7 @@ class ForwardEstimator(MapsRows, CountsLossMixin, OnlineEstimator):
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
     }
 
+    t_, cumulative_loss_ = ROWS, LOSS
     _remedy: str  # for the error message of a row that overflows
     _adds_up = True
     _warm_start = by_parameter("warm_start")

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from .._online.start import starting_weights
+from .._online.mirror import starting_weights
 from .._online.types import MatrixLike
 from .._online.validation import a_number, check_rows, read_only
 from ._classifier import OnlineLinearClassifier

@@ -11,17 +11,15 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.learner import Learner
 from .._online.comparators import Comparators
-from .._online.mirror import Spec
-from .._online.start import starting_weights
+from .._online.mirror import Spec, starting_weights
 from .._online.theory import adaptive_rate_bound
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Burg
 from ..schedules import LearningRate, Schedule
-from ._base import Update, _parts
+from ._base import OnlineLinearRegressor, Update, _parts
 from ._certificates import RegretBoundsMixin
-from ._regressor import OnlineLinearRegressor
 
 
 class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):

@@ -7,18 +7,17 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorMixin, Spec
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import RelativeEntropy, SimplexEntropy
 from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
-from ._base import Update
+from ._base import OnlineLinearRegressor, Update
 from ._certificates import RegretBoundsMixin
-from ._regressor import OnlineLinearRegressor
 
 
-class EntropyMirrorMixin(MirrorMixin):
+class EntropyMirrorMixin(MirrorEstimator):
     """Mirror map of the relative entropy: f(w) = ln w, on the simplex, on all positive weights, or for w+ - w-.
 
     Parameters

@@ -26,7 +26,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_output_shape, check_query, check_rows, check_weights
 from .._sklearn_compat import StrOptions
 from ..losses import LOSSES, Loss, SquaredLoss, resolve_loss
-from ..losses._names import has_positive_targets
+from ..losses._base import has_positive_targets
 from ._forward import ForwardEstimator
 
 
@@ -419,7 +419,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         return Examples(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
 
     def _begin(self, data: Examples) -> None:
-        (row_map, n_features), loss = self._begin_map(data.X), resolve_loss(self.loss)
+        row_map, loss = self._make_row_map(data.X), resolve_loss(self.loss)
+        n_features = data.X.shape[1] if row_map is None else row_map.n_outputs
         features = self._features(n_features)
         learner: ForwardLearner | MatchingLearner
         if loss == SquaredLoss():

@@ -14,14 +14,15 @@ from sklearn.utils import Tags
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.softmax import AioliLearner, SoftmaxLearner
 from .._online.estimator import Call, Examples, NoBound
+from .._online.examples import LearnsLabels
 from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import Interval, StrOptions
+from ._classifier import decision_function
 from ._forward import ForwardEstimator
-from ._scores import ScoresClasses
 
 
-class ForwardClassifier(ScoresClasses, ForwardEstimator):
+class ForwardClassifier(LearnsLabels, ForwardEstimator):
     """Logistic and softmax regression by second-order steps: `ForwardRegressor` for the log loss.
 
     One pass over the rows, no learning rate, and probabilities close to those of
@@ -186,6 +187,11 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
     ) -> None:
         self._set_arguments(locals())
 
+    decision_function = decision_function
+
+    def _class_scores(self, X) -> np.ndarray:
+        return self._predict(X, (False,))
+
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes: the softmax of the scores.
 
@@ -292,7 +298,8 @@ class ForwardClassifier(ScoresClasses, ForwardEstimator):
         return self.update == "implicit" and super()._centred
 
     def _begin(self, data: Examples) -> None:
-        row_map, n_features = self._begin_map(data.X)
+        row_map = self._make_row_map(data.X)
+        n_features = data.X.shape[1] if row_map is None else row_map.n_outputs
         n_classes = 2 if self._multilabel else len(self.classes_)
         improper = self.update == "aioli"
         if improper and n_classes > 2:

@@ -6,18 +6,17 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorMixin, Spec
-from .._online.parameters import by_parameter
+from .._online.estimator import by_parameter
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
 from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
-from ._base import Update
+from ._base import OnlineLinearRegressor, Update
 from ._certificates import RegretBoundsMixin
-from ._regressor import OnlineLinearRegressor
 
 
-class EuclideanMirrorMixin(MirrorMixin):
+class EuclideanMirrorMixin(MirrorEstimator):
     """Mirror map of the squared Euclidean potential: the identity. Weights of any sign, 0 at the start."""
 
     def _specify(self, n_features: int | None) -> Spec:

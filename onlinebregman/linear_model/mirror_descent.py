@@ -9,25 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.learners.multi_learner import MultiLearner
-from .._online.mirror import MirrorMixin, Spec
-from .._online.parameters import by_parameter
+from .._online.estimator import by_parameter
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..divergences import DIVERGENCES, Divergence, resolve_divergence
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses
+from ..losses._base import list_losses
 from ..losses.margin import OneClassLoss
 from ..penalties import PENALTIES, ElasticNet, Penalty, resolve_penalty
 from ..schedules import AggressiveRate, LearningRate, Schedule
-from ._base import OnlineLinearModel, Update, _parts
+from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
 from ._certificates import RegretBoundsMixin
 from ._classifier import OnlineLinearClassifier
-from ._regressor import OnlineLinearRegressor
 
 
-class ParametricMirrorMixin(MirrorMixin):
+class ParametricMirrorMixin(MirrorEstimator):
     """The mirror map given by the parameter `divergence`, with `loss`, `constraint` and `signed`.
 
     Parameters
@@ -146,7 +145,8 @@ class ParametricMirrorMixin(MirrorMixin):
         return super()._read_at_start() | {"penalty": self._penalty()}  # by `penalty`, `alpha` and `l1_ratio`
 
     def _configure(self, schedule: Schedule | None = None) -> None:
-        self._check_certified()
+        if self._track_regret or self.learning_rate == "theory" or self._intercept_scaling != 1:
+            self._check_certified()
         schedule = self._schedule()
         if schedule.sees_norm:
             self._check_aggressive()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Real
 from typing import Literal, Self
 
@@ -159,7 +160,10 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         -------
         {self}
         """
-        return self._fit(X, None, sample_weight, begin=self._begin_at(coef_init, offset_init, -1.0))
+        given = coef_init is not None or offset_init is not None
+        intercept = None if offset_init is None else np.multiply(-1.0, offset_init)
+        begin = partial(self._begin, coef=coef_init, intercept=intercept) if given else None
+        return self._fit(X, None, sample_weight, begin=begin)
 
     def partial_fit(self, X: MatrixLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from these rows, once, in their order.

@@ -7,22 +7,21 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorMixin, Spec
-from .._online.parameters import by_parameter
+from .._online.estimator import by_parameter
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import PNorm
-from ..divergences._names import automatic_p
+from ..divergences._base import automatic_p
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses
+from ..losses._base import list_losses
 from ..schedules import LearningRate, Schedule
-from ._base import Update
+from ._base import OnlineLinearRegressor, Update
 from ._certificates import RegretBoundsMixin
 from ._classifier import OnlineLinearClassifier
-from ._regressor import OnlineLinearRegressor
 
 
-class PNormMirrorMixin(MirrorMixin):
+class PNormMirrorMixin(MirrorEstimator):
     """Mirror map of half the squared q-norm, 1/p + 1/q = 1. Weights of any sign, 0 at the start.
 
     Parameters

@@ -8,19 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from .._online.mirror import MirrorMixin, Spec
-from .._online.parameters import by_parameter
+from .._online.estimator import by_parameter
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
 from ..divergences import SquaredEuclidean
 from ..losses import Loss, resolve_loss
-from ..losses._names import list_losses
-from ._base import _parts
+from ..losses._base import list_losses
+from ._base import OnlineLinearRegressor, _parts
 from ._classifier import OnlineLinearClassifier
-from ._regressor import OnlineLinearRegressor
 
 
-class ScaleInvariantMixin(MirrorMixin):
+class ScaleInvariantMixin(MirrorEstimator):
     """Weights that are bets, in place of a mirror map.
 
     With gradients g x of the losses, g = L'(a, y) / (the largest slope of L), each coordinate i has the sums G = -sum g

@@ -15,8 +15,7 @@ scores of any magnitude: no warnings, no NaN.
 """
 
 from . import margin, matching, residual, tweedie
-from ._base import LOSSES, Loss
-from ._names import resolve_loss
+from ._base import LOSSES, Loss, resolve_loss
 from .margin import *  # noqa: F403
 from .matching import *  # noqa: F403
 from .residual import *  # noqa: F403

@@ -14,12 +14,12 @@ from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from .._kernels.matrices.reservoir import Percentiles
 from .._kernels.matrices.sampler import MOST_PER_ROW, RandomPairs, targets_and_rates
 from .._online.compiled import make_loss
-from .._online.estimator import Call, EpochEstimator, Examples, warn_caller
+from .._online.estimator import Call, Examples, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.merging import total
-from .._online.parameters import by_parameter
+from .._online.mirror import MirrorEstimator
 from .._online.types import MatrixLike
-from .._online.validation import check_indices, check_rows, check_weights, dense
+from .._online.validation import check_indices, check_rows, check_weights, dense, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
@@ -34,7 +34,7 @@ from ._regret import MetricRegretMixin
 SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets, "targets": TargetTriplets}
 
 
-class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRows, LearnsTargets, EpochEstimator):
+class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRows, LearnsTargets, MirrorEstimator):
     """Metric learner on pairs, triplets and quadruplets; a mirror mixin gives it its geometry on symmetric matrices.
 
     Parameters

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 
 from .._online.estimator import MATRICES, LifeCycleMixin
-from .._online.export import ToSklearnMixin
+from .._online.export import to_sklearn
 from .._online.factors import factor
 from .._online.types import MatrixLike
 from .._online.validation import check_learned, check_rows, dense, finite, read_only
@@ -42,7 +42,7 @@ class Factor:
 
 
 class MahalanobisTransformer(
-    ThresholdMixin, ToSklearnMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LifeCycleMixin, BaseEstimator
+    ThresholdMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LifeCycleMixin, BaseEstimator
 ):
     """Distances sqrt(z'Wz) of rows. A subclass has the parameters below, learns W and defines `_metric`.
 
@@ -73,7 +73,7 @@ class MahalanobisTransformer(
 
     _takes_sparse = True
     _numbers_per_column = MATRICES
-    _sklearn_form = "metric"
+    to_sklearn, _sklearn_form = to_sklearn, "metric"
     _factor: Factor  # a new one in each new model
 
     def __sklearn_tags__(self) -> Tags:

@@ -14,12 +14,11 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_random_state
 
-from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, warn_caller
+from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
-from .._online.export import ToSklearnMixin
+from .._online.export import to_sklearn
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_query, dense, fitted, is_finite
+from .._online.validation import check_query, dense, fitted, is_finite, warn_caller
 from .._sklearn_compat import Interval, StrOptions, for_other_rows
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
 from ._prior import nearby_origin, relative
@@ -36,7 +35,7 @@ class RowsOfWindow(Examples):
     values: np.ndarray
 
 
-class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstimator):
+class MetricNeighbors(LearnsUnweighted, BaseEstimator):
     """Nearest neighbours among the rows of a window, in metrics that are learned from the same rows.
 
     Parameters
@@ -87,7 +86,7 @@ class MetricNeighbors(ToSklearnMixin, LearnsUnweighted, OwnCopyMixin, BaseEstima
     }
     _read_at_each_call = ("n_neighbors", "weights", "algorithm", "window_size", "n_jobs", "handle_unknown")
     _takes_sparse = True
-    _sklearn_form = "neighbors"
+    to_sklearn, _sklearn_form = to_sklearn, "neighbors"
     _search: type[KNeighborsClassifier | KNeighborsRegressor]  # finds neighbours, and predicts by them
     _default_learning: dict[str, Any] = {}  # parameters of the default metric learners
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._online.comparators import Comparators
-from .._online.mirror import MirrorMixin
+from .._online.mirror import MirrorEstimator
 from .._online.validation import check_symmetric
 
 
-class MetricRegretMixin(MirrorMixin):
+class MetricRegretMixin(MirrorEstimator):
     """Certificates of a learner of symmetric positive semidefinite matrices."""
 
     n_features_in_: int

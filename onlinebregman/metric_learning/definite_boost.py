@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from .._kernels.matrices.reservoir import Reservoir
-from .._online.copies import OwnCopyMixin
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
@@ -25,7 +24,7 @@ from ._memory import RemembersRows, numbers_of, random_numbers
 from ._prior import centred, nearby_origin, relative
 
 
-class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, OwnCopyMixin, MahalanobisTransformer):
+class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTransformer):
     """Mahalanobis metric from labelled rows, within bounds on the mean distances of each class (DefiniteBoost).
 
     Of all matrices W of trace n_features it is the one nearest to the identity, in the von Neumann divergence, that

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from .._kernels.matrices.matrix import LogDetGeometry
-from .._online.mirror import MirrorMixin, Spec
+from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from ..divergences import LogDet
 from ..losses import resolve_loss
@@ -22,7 +22,7 @@ from ._prior import Prior
 BLOCKED_FROM = 100
 
 
-class LogDetMirrorMixin(MirrorMixin):
+class LogDetMirrorMixin(MirrorEstimator):
     """Mirror map of the LogDet potential: f(W) = -W^-1, on symmetric positive definite matrices.
 
     Attributes

@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._kernels.matrices.symmetric import add_deviations
-from .._online.copies import OwnCopyMixin
-from .._online.estimator import Call, Examples, warn_caller
+from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
-from .._online.validation import check_rows, dense, fitted
+from .._online.validation import check_rows, dense, fitted, warn_caller
 from .._sklearn_compat import StrOptions
 from ..pipeline import copies_to_learn, reversible
 from ._base import SAMPLERS
@@ -29,7 +28,7 @@ from .logdet import LogDetMetricLearner
 START = 100
 
 
-class ParameterFreeMetricLearner(LearnsUnweighted, OwnCopyMixin, MahalanobisTransformer):
+class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
     """Mahalanobis metric learned from labelled rows with nothing to tune: the mean of three metrics.
 
     Three :class:`LogDetMetricLearner` learn the same rows from different starting metrics: the Euclidean metric, the

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.learners.learner import Learner
-from .._online.parameters import by_parameter
+from .._online.estimator import by_parameter
 from .._online.threads import few_threads
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions

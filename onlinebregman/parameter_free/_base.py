@@ -19,7 +19,7 @@ from .._kernels.learners.stack import Stack
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
 from .._online.estimator import Call, Examples
-from .._online.export import ToOnnxMixin
+from .._online.export import to_onnx
 from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
 from .._online.validation import opened, read_only
@@ -37,7 +37,7 @@ PER_COLUMN = 8
 MORE_PER_COLUMN = 64
 
 
-class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
+class ParameterFree(ExplainedMixin, HedgedMixin):
     """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters
@@ -104,7 +104,7 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
 
     _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features", "delayed")
     _takes_sparse = True
-    _onnx_form = "mixture"
+    to_onnx, _onnx_form = to_onnx, "mixture"
     members: Sequence[Any] | None
     stacking: bool
     share: float
@@ -177,9 +177,10 @@ class ParameterFree(ExplainedMixin, ToOnnxMixin, HedgedMixin):
             if not isinstance(member, self._kinds):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
                 raise ValueError(f"members[{number}] must be of type {kinds}; got {member!r}.")
-        members = [clone(member) for member in members]
+        members = list(members) if self.members is None else [clone(member) for member in members]
+        indicated = self._indicated(X.shape[1])
         for member in members:
-            member._allow_nan, member._categorical = self._allow_nan, self._indicated(X.shape[1])
+            member._allow_nan, member._categorical = self._allow_nan, indicated
         return members
 
     # --- missing values and categories ----------------------------------------------------------------------------

@@ -12,9 +12,8 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
-from .._online.estimator import Call, Examples
+from .._online.estimator import Call, Examples, by_parameter
 from .._online.examples import LearnsLabels
-from .._online.parameters import by_parameter
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier

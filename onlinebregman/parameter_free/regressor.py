@@ -22,9 +22,9 @@ from .._online.intervals import ConformalMixin
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardRegressor, MirrorDescentRegressor
-from ..linear_model._regressor import OnlineLinearRegressor
+from ..linear_model._base import OnlineLinearRegressor
 from ..losses import Loss, resolve_loss
-from ..losses._names import has_positive_targets, list_losses, loss_names
+from ..losses._base import has_positive_targets, list_losses, loss_names
 from ._base import ParameterFree
 
 

@@ -8,7 +8,7 @@ from raw import MirrorDescentRegressor
 
 from onlinebregman import ImplicitGDRegressor, PerceptronClassifier
 from onlinebregman._online.estimator import Examples
-from onlinebregman._online.mirror import MirrorMixin
+from onlinebregman._online.mirror import MirrorEstimator
 from onlinebregman.schedules import Constant
 
 REASONS = ["not finite", "overflowed", "loss overflowed", "left domain", "negative"]
@@ -16,7 +16,7 @@ REASONS = ["not finite", "overflowed", "loss overflowed", "left domain", "negati
 
 def test_errors_name_no_parameter_that_the_estimator_does_not_have(estimator, rows, learn):
     model = learn(estimator, *rows)
-    if not isinstance(estimator, MirrorMixin) or "_spec" not in vars(model):
+    if not isinstance(estimator, MirrorEstimator) or "_spec" not in vars(model):
         pytest.skip("refuses rows in its own words")
     for reason in REASONS:
         with pytest.raises(ValueError, match="row 1") as error:

@@ -16,14 +16,14 @@ from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from regret_cases import GEOMETRIES, MARGIN_LOSSES, comparator, geometries, model_of
 
 from onlinebregman import BurgRegressor
-from onlinebregman._online.start import starting_weights
+from onlinebregman._online.mirror import starting_weights
 from onlinebregman.divergences import (
     BinaryEntropy,
 )
 from onlinebregman.losses import (
     resolve_loss,
 )
-from onlinebregman.losses._names import loss_names
+from onlinebregman.losses._base import loss_names
 
 SCHEDULES = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0}
 

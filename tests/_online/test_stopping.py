@@ -9,15 +9,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from onlinebregman import ImplicitGDRegressor, OneClassMirrorDescent, PerceptronClassifier, PNormRegressor
-from onlinebregman._online.estimator import EpochEstimator, Examples
+from onlinebregman._online.estimator import Examples
+from onlinebregman._online.mirror import MirrorEstimator
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.penalties import ElasticNet
 
 
-class Replay(EpochEstimator):
+class Replay(MirrorEstimator):
     """Epochs whose mean losses are given."""
 
-    shuffle, verbose, random_state = False, 0, None
+    shuffle, verbose, random_state, _learned_penalty = False, 0, None, None
 
     def __init__(self, losses, tol, n_iter_no_change):
         self.losses, self.tol, self.n_iter_no_change, self.max_iter = losses, tol, n_iter_no_change, len(losses)

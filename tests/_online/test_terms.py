@@ -22,7 +22,7 @@ from onlinebregman import (
     WinnowClassifier,
 )
 from onlinebregman._online.estimator import NoBound
-from onlinebregman._online.mirror import _CONSTANT, MirrorMixin
+from onlinebregman._online.mirror import _CONSTANT, MirrorEstimator
 
 rng = np.random.default_rng(0)
 X = np.abs(rng.normal(size=(40, 3)))
@@ -35,7 +35,7 @@ NEUTRAL = {"track_regret", "early_stopping", "handle_new_features", "handle_unkn
 NEUTRAL |= {"n_components", "preprocessor", "penalty", "l1_ratio"}  # the last two are kept from the start on
 
 
-def learners(kind=MirrorMixin):
+def learners(kind=MirrorEstimator):
     for sub in kind.__subclasses__():
         yield sub
         yield from learners(sub)

@@ -23,7 +23,7 @@ from onlinebregman import (
     ParameterFreeRegressor,
     PNormRegressor,
 )
-from onlinebregman._online.parameters import OF_FIT
+from onlinebregman._online.estimator import OF_FIT
 from onlinebregman.constraints import L2Ball
 from onlinebregman.losses import HuberLoss
 from onlinebregman.penalties import L1

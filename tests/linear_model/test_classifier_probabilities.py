@@ -13,7 +13,7 @@ from sklearn.linear_model import SGDClassifier
 
 from onlinebregman import PerceptronClassifier, PNormClassifier, WinnowClassifier
 from onlinebregman.losses import HingeLoss, LogisticLoss
-from onlinebregman.losses._names import loss_names
+from onlinebregman.losses._base import loss_names
 
 
 def test_probabilities_are_there_for_probabilistic_losses_alone():

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
 from onlinebregman._online import estimator
 from onlinebregman.divergences import SquaredEuclidean
-from onlinebregman.linear_model import _regressor
+from onlinebregman.linear_model import _base
 
 REGRESSORS = [ImplicitGDRegressor(), BurgRegressor(), EGRegressor()]
 every = pytest.mark.parametrize("model", REGRESSORS, ids=repr)
@@ -54,7 +54,7 @@ def no_validation(monkeypatch):
         raise AssertionError("the slow path was taken")
 
     def switch_off():
-        monkeypatch.setattr(_regressor, "check_rows", refuse)
+        monkeypatch.setattr(_base, "check_rows", refuse)
         monkeypatch.setattr(estimator, "check_rows", refuse)
 
     return switch_off

@@ -26,7 +26,7 @@ from onlinebregman.losses import (
     PoissonLoss,
     SquaredLoss,
 )
-from onlinebregman.losses._names import loss_names
+from onlinebregman.losses._base import loss_names
 from onlinebregman.schedules import InverseScaling
 
 REGRESSION_LOSSES = loss_names("regression")

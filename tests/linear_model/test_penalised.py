@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 
 from onlinebregman import reference
-from onlinebregman._online.start import starting_weights
+from onlinebregman._online.mirror import starting_weights
 from onlinebregman.constraints import Box, L2Ball, UpperBound
 from onlinebregman.divergences import Divergence, SquaredEuclidean
 from onlinebregman.penalties import resolve_penalty

@@ -30,7 +30,7 @@ from onlinebregman.losses import (
     TweedieLoss,
     resolve_loss,
 )
-from onlinebregman.losses._names import loss_names
+from onlinebregman.losses._base import loss_names
 
 laws = settings(max_examples=60, deadline=None)
 # loss, strategy of targets, inverse of the link

@@ -11,7 +11,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
-from onlinebregman.linear_model import _regressor
+from onlinebregman.linear_model import _base
 from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
 
@@ -56,8 +56,8 @@ def test_feature_names_are_learned_and_kept():
 )
 def test_single_rows_of_arrays_take_the_fast_path(form, monkeypatch):
     X, y = numbers()
-    model, real, calls = ImplicitGDRegressor(), _regressor.check_rows, []
-    monkeypatch.setattr(_regressor, "check_rows", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs))
+    model, real, calls = ImplicitGDRegressor(), _base.check_rows, []
+    monkeypatch.setattr(_base, "check_rows", lambda *args, **kwargs: calls.append(1) or real(*args, **kwargs))
     progressive_val_score(model, form(X), np.round(y).astype(int))
     assert len(calls) == 1  # the first row, which starts the model
 
