@@ -9,8 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from onlinebregman import ImplicitGDRegressor, OneClassMirrorDescent, PerceptronClassifier, PNormRegressor
-from onlinebregman._online.estimator import Examples
-from onlinebregman._online.mirror import MirrorEstimator
+from onlinebregman._online.mirror import Examples, MirrorEstimator
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.penalties import ElasticNet
 
