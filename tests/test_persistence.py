@@ -424,9 +424,8 @@ def test_compiled_objects_are_rebuilt_by_their_constructors(cls, state):
 def test_numbers_of_another_size_are_refused(cls):
     """The arrays of a damaged file may be of any length."""
     kind, (*arguments, state) = examples()[cls].__reduce__()
+    del state["row_map"]
     for name, number in state.items():
-        if number is None or isinstance(number, dict):
-            continue
         value = np.atleast_1d(number)  # one number is stored as such
         for wrong in (value[:-1], np.r_[value, 0.0], value.astype(np.float16)):
             with pytest.raises(ValueError, match=f"{name} must have {value.nbytes} bytes; got {wrong.nbytes}"):
