@@ -1,4 +1,4 @@
-"""Calls of every public estimator with valid and invalid arguments of every kind; and damaged files.
+"""Calls of every public estimator with valid and invalid arguments of every kind.
 
     python tests/fuzz.py --cases 1000000 --seed 0      # all of it, in about half an hour
     python tests/fuzz.py --seed 0 --only 123           # the cases of one chain again, which a finding names
@@ -12,11 +12,8 @@ Cases form chains: one model, and a sequence of calls. After each of them
 
 import argparse
 import collections
-import contextlib
-import copy
 import functools
 import inspect
-import io
 import json
 import mmap
 import os
@@ -24,12 +21,9 @@ import pickle
 import random
 import re
 import sys
-import tempfile
 import time
 import traceback
 import warnings
-import zipfile
-from pathlib import Path
 
 import numpy as np
 from conftest import configurations, rows_for
@@ -37,9 +31,6 @@ from fuzz_inputs import PARAMETERS, Inputs
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from states import State
-
-from onlinebregman.persistence import load_model, save_model
-from onlinebregman.streams import ArrayBatches, FileFrames, SVMLightBatches
 
 CHAIN = 20  # calls
 REFUSALS = (ValueError, TypeError)
@@ -161,11 +152,8 @@ class Chain:
                 return
 
     def act(self):
-        """One call, or a change of a file or of a parameter."""
-        chance = self.dice.random()
-        if chance < 0.02:
-            self.change_a_file()
-        elif chance < 0.07:
+        """One call, or a change of a parameter."""
+        if self.dice.random() < 0.05:
             self.change_a_parameter()
         else:
             self.call()
@@ -247,125 +235,6 @@ class Chain:
         if self.tally is not None:
             message = re.sub(r"[-+]?\b[\d.e+-]+\b|'[^']*'", "#", str(error))[:90]
             self.tally[f"{type(error).__name__}: {message}"] += 1
-
-    # --- files ----------------------------------------------------------------------------------------------------
-
-    def change_a_file(self):
-        """Load a model file in which bytes or numbers were changed, or read batches of an invalid file."""
-        file = Path(folder()) / "file"
-        if self.dice.random() < 0.3:
-            return self.read_batches(file)
-        save_model(self.model, file)
-        whole, sound = file.read_bytes(), False
-        if self.dice.random() < 0.5:
-            self.step = "load_model of flipped bits"
-            damaged = self.flipped(whole)
-        else:  # with valid checksums
-            self.step = "load_model of other contents"
-            damaged, sound = self.rewritten(whole), True
-        file.write_bytes(damaged)
-        if self.log:
-            self.log(self.step)
-        try:
-            model = load_model(file)
-        except ValueError as error:
-            return self.note(error)
-        except Exception as error:
-            raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-4)}") from error
-        if not sound and learned(model) != learned(self.model):
-            raise Finding(f"{self.step}: it is another model")
-        X, y = self.inputs.X, self.inputs.y
-        for call in ("predict", "score_samples", "transform", "partial_fit"):  # it may raise any error, but not crash
-            with contextlib.suppress(Exception):
-                getattr(model, call)(*((X, y) if call == "partial_fit" else (X,)))
-
-    def flipped(self, data):
-        data, dice = bytearray(data), self.dice
-        for _ in range(dice.choice((1, 1, 1, 2, 8))):
-            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
-        return bytes(data[: dice.randrange(len(data))] if dice.random() < 0.1 else data)
-
-    def rewritten(self, data):
-        """The archive with another array, or another value in its tree."""
-        dice = self.dice
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            parts = {name: archive.read(name) for name in archive.namelist()}
-        name = dice.choice(sorted(parts))
-        if name == "schema.json":
-            tree = json.loads(parts[name])
-            spoil_tree(tree, dice)
-            parts[name] = json.dumps(tree).encode()
-        elif dice.random() < 0.3:
-            parts[name] = self.flipped(parts[name])
-        elif dice.random() < 0.5:
-            parts[name] = parts[dice.choice(sorted(set(parts) - {"schema.json"}))]
-        else:
-            array = np.load(io.BytesIO(parts[name]))
-            with np.errstate(all="ignore"), contextlib.suppress(TypeError, ValueError, OverflowError):
-                array = self.inputs.other_shape(array) if dice.random() < 0.5 and array.ndim else array
-                array = self.inputs.other_numbers(array) if dice.random() < 0.5 else array.astype(dice.choice("fdi?"))
-            file = io.BytesIO()
-            np.save(file, array)
-            parts[name] = file.getvalue()
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, part in parts.items():
-                archive.writestr(name, part)
-        return file.getvalue()
-
-    def read_batches(self, file):
-        """Batches of a file that was damaged."""
-        dice, X = self.dice, self.inputs.X[:6]
-        kind = dice.choice((ArrayBatches, FileFrames, SVMLightBatches))
-        self.step = kind.__name__
-        if kind is ArrayBatches:
-            content = io.BytesIO()
-            np.save(content, X)
-            content = content.getvalue()
-        elif kind is FileFrames:
-            lines = [",".join(f"c{i}" for i in range(X.shape[1])), *(",".join(map(repr, row)) for row in X.tolist())]
-            content = "\n".join(lines).encode()
-        else:
-            lines = (" ".join(["1", *(f"{i + 1}:{value!r}" for i, value in enumerate(row))]) for row in X.tolist())
-            content = "\n".join(lines).encode()
-        path = file.with_suffix(".npy" if kind is ArrayBatches else ".txt")
-        path.write_bytes(self.flipped(content) if dice.random() < 0.8 else dice.randbytes(50))
-        more = {"n_features": X.shape[1]} if kind is SVMLightBatches else {"batch_size": 4}
-        try:
-            for rows in kind(path, **more):
-                np.asarray((rows if kind is FileFrames else rows[0]).sum())
-        except REFUSALS as error:
-            self.note(error)
-        except Exception as error:
-            raise Finding(f"{self.step}: {error!r}\n{traceback.format_exc(limit=-4)}") from error
-
-
-@functools.cache
-def folder():
-    return tempfile.mkdtemp(prefix="fuzz")
-
-
-def spoil_tree(tree, dice):
-    """Another value somewhere in a tree of JSON."""
-    places = []
-
-    def walk(node):
-        for key, item in node.items() if isinstance(node, dict) else enumerate(node):
-            places.append((node, key))
-            if isinstance(item, dict | list):
-                walk(item)
-
-    walk(tree)
-    node, key = dice.choice(places)
-    how = dice.randrange(6)
-    if how == 0:
-        del node[key]
-    elif how == 1:
-        other, place = dice.choice(places)
-        with contextlib.suppress(LookupError):
-            node[key] = copy.deepcopy(other[place])
-    else:
-        node[key] = dice.choice((None, -1, 0, 1, 2, 3, 10**6, 0.5, -0.5, "x", [], {}, True, [1], 2**52))
 
 
 def findings(chains, seed, tally=None, log=None, at=None, slowest=None, kind=Chain):

@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from onlinebregman import (
     BurgRegressor,
-    EGRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
     MEGKernelLearner,
@@ -141,31 +140,6 @@ def test_rates_that_one_member_refuses_leave_the_others_unchanged(unchanged):
     model = ParameterFreeRegressor(members=[first, second]).partial_fit(X, y)
     with unchanged(model, "must be positive finite numbers; got 0 for row t = 26"):
         model.partial_fit(X.toarray(), y)
-
-
-def test_they_can_change_in_mid_stream_and_back():
-    X = np.random.default_rng(0).normal(size=(30, 3))
-    y = X @ [1.0, -1.0, 2.0]
-    model = ImplicitGDRegressor(learning_rate=Power(0.3, 0.5))
-    twin = ImplicitGDRegressor(learning_rate=InverseScaling(0.3, 0.5))
-    for start, eta in [(0, None), (10, 0.2), (20, None)]:
-        for each, schedule in ((model, Power(0.3, 0.5)), (twin, InverseScaling(0.3, 0.5))):
-            each.set_params(learning_rate="constant" if eta else schedule, eta0=eta or 1.0)
-            each.partial_fit(X[start : start + 10], y[start : start + 10])
-    assert_allclose(model.coef_, twin.coef_, rtol=1e-12)
-
-
-def test_certificates_hold_for_rates_that_rise():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 4))
-    y = X @ rng.dirichlet(np.ones(4)) + 0.1 * rng.normal(size=200)
-    rates = Table(*np.linspace(0.01, 0.3, 200))
-    model = EGRegressor(weights="simplex", learning_rate=rates, fit_intercept=False, track_regret=True).partial_fit(
-        X, y
-    )
-    for u in rng.dirichlet(np.ones(4), size=20):
-        comparator = (rates(np.arange(1, 201)) * (X @ u - y) ** 2 / 2).sum()
-        assert model.weighted_loss_ - comparator <= model.regret_bound(u, weighted=True) + 1e-12
 
 
 def test_fixed_bounds_are_for_constant_rates():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from onlinebregman import ImplicitGDRegressor
+from onlinebregman import ImplicitGDRegressor, constraints, divergences, losses, penalties, schedules
 from onlinebregman.constraints import Box, UpperBound
-from onlinebregman.divergences import PNorm, SimplexEntropy, SquaredEuclidean
+from onlinebregman.divergences import PNorm, SimplexEntropy, SquaredEuclidean, VonNeumann
 from onlinebregman.losses import HuberLoss, QuantileLoss, SquaredLoss
 from onlinebregman.penalties import L1, ElasticNet
 from onlinebregman.schedules import Constant, InverseScaling, Optimal, Schedule
@@ -26,6 +26,7 @@ OBJECTS = [
     lambda x: QuantileLoss([0.25, x / 4]),
     lambda x: PNorm(x + 2),
     lambda x: SimplexEntropy(x),
+    lambda x: VonNeumann(x),
     lambda x: L1(x),
     lambda x: ElasticNet(x, 0.5),
     lambda x: Box([0.0, 0.0], [1.0, x]),
@@ -38,6 +39,9 @@ OBJECTS = [
     lambda x: Own(np.array([x, x])),
     lambda x: Own({"rate": x}),
 ]
+NAMES = {"inf": np.inf, "array": np.array}
+for module in (constraints, divergences, losses, penalties, schedules):
+    NAMES |= vars(module)
 COPIES = [copy.copy, copy.deepcopy, lambda made: clone(made, safe=False), lambda made: pickle.loads(pickle.dumps(made))]
 
 
@@ -48,6 +52,11 @@ def test_objects_are_compared_by_their_parameters(make):
     if not isinstance(getattr(make(2.0), "rates", None), dict):
         assert hash(make(2.0)) != hash(make(3.0))
     assert len({make(2.0), make(3.0), make(2.0)}) == 2
+
+
+@pytest.mark.parametrize("make", OBJECTS[:12])
+def test_objects_are_what_repr_says(make):
+    assert eval(repr(make(2.0)), NAMES) == make(2.0)
 
 
 @pytest.mark.parametrize("duplicate", [lambda made: made, *COPIES])

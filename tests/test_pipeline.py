@@ -1,28 +1,23 @@
 """OnlinePipeline: the single steps, undoing all of them, parameters, and scikit-learn's checks on instances."""
 
 import copy
-import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, PolynomialFeatures, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from onlinebregman import ImplicitGDRegressor, LogDetMetricLearner, MirrorDescentClassifier
-from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import OnlinePipeline, make_online_pipeline
 
 RNG = np.random.default_rng(0)
@@ -104,15 +99,6 @@ def test_y_and_classes_go_to_the_steps_that_take_them():
     assert pipeline[1].y_ is Y
     with pytest.raises(ValueError, match="classes must be passed"):
         make_online_pipeline(StandardScaler(), SGDClassifier()).partial_fit(X, LABELS)
-
-
-def test_partial_fit_goes_on_after_fit():
-    pipeline = make_online_pipeline(StandardScaler(), ImplicitGDRegressor(random_state=0))
-    scaler, regressor = (clone(step) for _, step in pipeline.steps)
-    pipeline.fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
-    regressor.fit(scaler.fit_transform(X[:30]), Y[:30])
-    regressor.partial_fit(scaler.partial_fit(X[30:]).transform(X[30:]), Y[30:])
-    assert_array_equal(pipeline[1].coef_, regressor.coef_)
 
 
 @pytest.mark.parametrize("nothing", ["passthrough", None])
@@ -240,31 +226,6 @@ def test_a_failure_half_way_restores_what_steps_share(state):
     assert not hasattr(pipeline[0], "sums_")
 
 
-@settings(max_examples=25)
-@given(bad=st.sets(st.integers(0, 5)), seed=st.integers(0, 100))
-def test_refused_chunks_never_happened(bad, seed):
-    rng = np.random.default_rng(seed)
-    stream, reference = (
-        make_online_pipeline(StandardScaler(), MinMaxScaler(), ImplicitGDRegressor()) for _ in range(2)
-    )
-    for number in range(6):
-        rows, y = rng.normal(size=(5, 3)), rng.normal(size=5)
-        if number in bad:
-            y[rng.integers(5)] = np.nan
-            with pytest.raises(ValueError, match="NaN"):
-                stream.partial_fit(rows, y)
-        else:
-            stream.partial_fit(rows, y)
-            reference.partial_fit(rows, y)
-    if len(bad) < 6:
-        assert pickle.dumps(stream[0].get_params()) == pickle.dumps(reference[0].get_params())
-        assert_array_equal(stream[0].mean_, reference[0].mean_)
-        assert_array_equal(stream[1].data_max_, reference[1].data_max_)
-        assert_array_equal(stream[2].coef_, reference[2].coef_)
-    else:
-        assert not hasattr(stream[0], "mean_") and not hasattr(stream[2], "coef_")
-
-
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
@@ -363,31 +324,6 @@ def test_check_estimator(pipeline):
     assert {result["check_name"] for result in results if result["status"] == "xfail"} == set(expected)
 
 
-def test_in_a_grid_search():
-    pipeline = make_online_pipeline(StandardScaler(), ImplicitGDRegressor(random_state=0))
-    search = GridSearchCV(pipeline, {"implicitgdregressor__eta0": [1e-4, 0.3]}, cv=2).fit(X, Y)
-    assert search.best_params_ == {"implicitgdregressor__eta0": 0.3}
-    assert isinstance(search.best_estimator_, OnlinePipeline)
-    search.best_estimator_.partial_fit(X, Y)
-
-
-def test_in_progressive_validation():
-    classifier = make_online_pipeline(StandardScaler(), MirrorDescentClassifier(divergence="squared_euclidean"))
-    result = progressive_val_score(classifier, X, LABELS, scoring="accuracy", chunk_size=10)
-    by_hand = clone(classifier)
-    predicted = []
-    for start in range(0, 60, 10):
-        if start:
-            predicted.append(by_hand.predict(X[start : start + 10]))
-        by_hand.partial_fit(X[start : start + 10], LABELS[start : start + 10], classes=["high", "low"])
-    assert_array_equal(result.predictions["predict"], np.concatenate(predicted))
-    assert result.score == np.mean(np.concatenate(predicted) == LABELS[10:])
-    regressor = make_online_pipeline(StandardScaler(), ImplicitGDRegressor())
-    weighted = progressive_val_score(regressor, X, Y, scoring="r2", sample_weight=np.ones(60))
-    assert weighted.n_scored == 59 and weighted.score == progressive_val_score(regressor, X, Y, scoring="r2").score
-    assert not hasattr(classifier[0], "mean_") and not hasattr(regressor[0], "mean_")
-
-
 @pytest.mark.parametrize("parameter", ["foo", "X", "y", "", "sample_weight__foo"])
 def test_a_parameter_that_a_step_does_not_take_is_refused(parameter, unchanged):
     pipeline = make_online_pipeline(StandardScaler(), ImplicitGDRegressor())
@@ -401,27 +337,6 @@ def test_a_parameter_that_a_step_does_not_take_is_refused(parameter, unchanged):
     outer = make_online_pipeline(Recorder(), pipeline)  # a step that accepts any parameter raises its own error
     with pytest.raises(ValueError, match=message):
         outer.partial_fit(X, Y, **{f"onlinepipeline__{key}": np.ones(60)})
-
-
-def test_a_copy_made_in_mid_stream_goes_on_with_the_same_numbers(state):
-    pipeline = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
-    pipeline.partial_fit(X[:30], LABELS[:30])
-    copies = [pickle.loads(pickle.dumps(pipeline)), copy.deepcopy(pipeline)]
-    before = state(pipeline)
-    for copied in copies:
-        copied.partial_fit(X[30:], LABELS[30:])
-    assert state(pipeline) == before
-    pipeline.partial_fit(X[30:], LABELS[30:])
-    for copied in copies:
-        assert_array_equal(copied.transform(X), pipeline.transform(X))
-    assert not hasattr(clone(pipeline)[0], "mean_")
-
-
-def test_a_rate_set_in_mid_stream_takes_effect():
-    pipeline = make_online_pipeline(StandardScaler(), ImplicitGDRegressor()).partial_fit(X, Y)
-    coef = pipeline[1].coef_
-    pipeline.set_params(implicitgdregressor__eta0=1e-12).partial_fit(X, Y)
-    np.testing.assert_allclose(pipeline[1].coef_, coef, rtol=1e-8)
 
 
 def test_make_online_pipeline_names_steps_as_make_pipeline_does():

@@ -1,8 +1,5 @@
 """Learning rates: the shared power law, its named cases, and what estimators resolve."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -105,11 +102,3 @@ def test_resolve_refuses_rates_that_are_not_positive(name):
     for bad in (0.0, -1.0, np.nan):
         with pytest.raises(ValueError, match="eta0 must be a positive finite number; got"):
             resolve_schedule(name, bad, 0.5)
-
-
-@every
-def test_objects_are_values(schedule, formula):
-    for twin in (pickle.loads(pickle.dumps(schedule)), copy.deepcopy(schedule)):
-        assert twin == schedule and hash(twin) == hash(schedule)
-    assert eval(repr(schedule)) == schedule
-    assert sum(other == schedule for other, _ in CASES) == 1

@@ -12,7 +12,6 @@ from onlinebregman._kernels.rows.rows import in_order
 from raw import MirrorDescentClassifier, ScaleInvariantRegressor
 from scipy import sparse
 from sklearn.base import clone, is_classifier
-from sklearn.utils import get_tags
 
 from onlinebregman import (
     BurgRegressor,
@@ -62,18 +61,6 @@ def begun(model, X, y):
     return model.partial_fit(X, y, classes=[0, 1]) if is_classifier(model) else model.partial_fit(X, y)
 
 
-FORMS = {
-    "float32 rows": lambda X, y: (X.astype(np.float32), y),
-    "columns first": lambda X, y: (np.asfortranarray(X), y),
-    "every second row": lambda X, y: (np.repeat(X, 2, axis=0)[::2], y),
-    "whole numbers": lambda X, y: (X.astype(np.uint8), y),
-    "float16 rows": lambda X, y: (X.astype(np.float16), y),
-    "the other byte order": lambda X, y: (X.astype(">f4"), y.astype(">f8")),
-    "lists of targets": lambda X, y: (X, y.tolist()),
-    "float32 targets": lambda X, y: (X, y.astype(np.float32)),
-    "int64 targets": lambda X, y: (X, y.astype(int)),
-    "every second target": lambda X, y: (X, np.repeat(y, 2)[::2]),
-}
 WEIGHTS = {
     "array": lambda n: np.linspace(0.5, 2.0, n),
     "list": lambda n: [1.0, 2] * (n // 2),
@@ -83,23 +70,6 @@ WEIGHTS = {
     "ones": np.ones,
     "a number": lambda n: 2.0,
 }
-
-
-@every
-@pytest.mark.parametrize("form", FORMS)
-def test_all_forms_of_the_same_numbers_are_learned_alike(model, form, learned):
-    X, y = some_rows(model)
-    first = begun(model, X, y)
-    given = FORMS[form](X, y)
-    fast, slow = begun(model, X, y), begun(model, X, y)
-    fast.partial_fit(*given)
-    slow.partial_fit(np.asarray(given[0], dtype=np.float64).tolist(), np.asarray(given[1]).tolist())
-    assert learned(fast) == learned(slow) != learned(first)
-    for i in range(len(X)):
-        x, target = given[0][i : i + 1], given[1][i : i + 1]
-        fast.partial_fit(x, target)
-        slow.partial_fit(np.asarray(x, dtype=np.float64).tolist(), np.asarray(target).tolist())
-    assert learned(fast) == learned(slow)
 
 
 @every
@@ -122,43 +92,6 @@ def parts(model):
     return [model, *getattr(model, "estimators_", [])]
 
 
-@every
-@pytest.mark.parametrize(
-    ("weight", "match"),
-    [(-1.0, "Negative"), (np.nan, "NaN"), (np.inf, "infinity"), (1e308, "overflows"), ("heavy", "convert|dtype")],
-)
-def test_wrong_weights_are_refused(model, weight, match, unchanged):
-    X, y = some_rows(model)
-    model = begun(model, X, y)
-    weights = [1.0, 1e308, weight] + [1.0] * (len(X) - 3)
-    with unchanged(model, match):
-        model.partial_fit(X, y, sample_weight=weights)
-
-
-@every
-@pytest.mark.parametrize(
-    "weights", [np.ones(3), np.ones((30, 1)), [[1.0]] * 30, []], ids=["3", "column", "rows", "none"]
-)
-def test_weights_of_the_wrong_shape_are_refused(model, weights, unchanged):
-    X, y = some_rows(model)
-    with unchanged(begun(model, X, y), "1D|weight|Found array"):
-        begun(model, X, y).partial_fit(X, y, sample_weight=weights)
-
-
-@every
-def test_a_row_that_is_not_finite_is_refused_whatever_it_weighs(model, unchanged):
-    X, y = some_rows(model)
-    model, weights = begun(model, X, y), np.ones(len(X))
-    X = X.copy()
-    X[3, 1], weights[3] = np.inf if get_tags(model).input_tags.allow_nan else np.nan, 0.0
-    with unchanged(model, "row 3"):
-        model.partial_fit(X, y, sample_weight=weights)
-    with unchanged(model, "row 3"):
-        model.partial_fit(X, y, sample_weight=np.ones(len(X)))
-    with unchanged(model, "row 3"):
-        model.partial_fit(X, y)
-
-
 @pytest.mark.parametrize("kind", [ImplicitGDRegressor, MEGKernelLearner])
 def test_a_dictionary_that_changes_in_place_is_a_changed_parameter(kind, learned):
     """Otherwise the model would learn by its old contents, and a copy of it by the new ones."""
@@ -169,17 +102,6 @@ def test_a_dictionary_that_changes_in_place_is_a_changed_parameter(kind, learned
     same.set_params(data_bounds={"x": 30.0, "u": 1.0})
     states = [learned(each.partial_fit(X, y)) for each in (model, same, other)]
     assert states[0] == states[1] and states[0] != states[2]
-
-
-@pytest.mark.parametrize(
-    "targets", [[1.0, "two"], [1.0, None], [1.0, np.nan], [1.0, [2.0]], [1.0, 2j], [10**400, 1.0]], ids=str
-)
-def test_lists_of_other_things_are_validated(targets):
-    X, y = some_rows(ImplicitGDRegressor())
-    model = begun(ImplicitGDRegressor(), X, y)
-    with pytest.raises((ValueError, TypeError, OverflowError)):
-        model.partial_fit(X[:2], targets)
-    assert model.t_ == len(X)
 
 
 # --- sparse rows whose columns come in any order ----------------------------------------------------------------------

@@ -12,7 +12,6 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDRegressor
-from sklearn.utils.validation import has_fit_parameter
 
 from onlinebregman import (
     EGRegressor,
@@ -62,10 +61,6 @@ def reason_of(estimator):
 
 def mixes(estimator):
     return reason_of(estimator) is None
-
-
-def weighed(estimator):
-    return has_fit_parameter(estimator, "sample_weight")
 
 
 def begun(estimator, learn, X, y):
@@ -131,19 +126,6 @@ def test_models_that_began_without_rows_need_no_start(estimator, rows, shards, l
 
 
 @pytest.mark.only(where=mixes)
-def test_one_shard_alone_is_a_pass_over_it(estimator, run, rows, output):
-    (start, (part, *_), _), (X, _) = run, rows
-    mixed = merge([part], start=start)
-    assert_alike(output(mixed, X), output(part, X))
-
-
-@pytest.mark.only(where=lambda e: mixes(e) and not getattr(e, "_adds_up", False))
-def test_a_share_of_nothing_counts_nothing(estimator, run, rows, output):
-    (start, (part, *_), _), (X, _) = run, rows
-    assert_alike(output(merge([part, copy.copy(start)], [1.0, 0.0], start=start), X), output(part, X))
-
-
-@pytest.mark.only(where=mixes)
 def test_rows_add_up_and_the_mixture_goes_on(estimator, run, rows, learn, output, state):
     (start, parts, shares), (X, y) = run, rows
     before = [state(model) for model in (start, *parts)]
@@ -155,13 +137,6 @@ def test_rows_add_up_and_the_mixture_goes_on(estimator, run, rows, learn, output
     for values in output(mixed, X).values():
         assert np.isfinite(values).all()
     assert [state(model) for model in (start, *parts)] == before
-
-
-@pytest.mark.only(where=mixes)
-def test_the_same_parts_give_the_same_bits(estimator, run, state):
-    start, parts, shares = run
-    again = merge([copy.copy(part) for part in parts], shares, start=start)
-    assert state(merge(parts, shares, start=start)) == state(again)
 
 
 @pytest.mark.only(where=lambda e: mixes(e) and getattr(e, "_adds_up", False) and not getattr(e, "standardize", False))
@@ -384,11 +359,3 @@ def test_a_start_at_given_weights_is_kept():
     assert_allclose(
         merge([model]).regret_bound(u, 0.5, weighted=True), model.regret_bound(u, 0.5, weighted=True), rtol=1e-12
     )
-
-
-def test_a_model_whose_parameters_changed_leaves_no_bound():
-    model = EGRegressor(track_regret=True).partial_fit(X, Y)
-    merge([model]).regret_bound(np.full(3, 0.3), weighted=True)
-    model.set_params(eta0=0.2).partial_fit(X, Y)
-    with pytest.raises(ValueError, match="eta0 was changed"):
-        merge([model]).regret_bound(np.full(3, 0.3), weighted=True)

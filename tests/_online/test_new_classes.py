@@ -184,18 +184,6 @@ def test_what_experts_do_not_know_has_its_prior_probability():
         stubborn.partial_fit(P[:1], [5])
 
 
-def test_members_get_the_parameter_of_their_mixture():
-    X, y = stream()
-    mixture = ParameterFreeClassifier(members=[PNormClassifier(), ForwardClassifier()], handle_unknown="add")
-    mixture.partial_fit(X, y)
-    for member in mixture.estimators_:
-        assert member.classes_.tolist() == mixture.classes_.tolist()
-        assert_array_equal(member.coef_.shape, (5, 4))
-    best = mixture.cumulative_losses_.min()
-    assert mixture.cumulative_loss_ <= best + mixture.regret_bound_
-    assert_allclose(mixture.estimators_[1].coef_, ForwardClassifier(**ADD).partial_fit(X, y).coef_, rtol=1e-9)
-
-
 def test_fit_knows_all_classes_and_the_first_call_decides(unchanged):
     X, y = stream()
     model = MirrorDescentClassifier(random_state=0, warm_start=True, max_iter=5, tol=None, **ADD).fit(X[:20], y[:20])

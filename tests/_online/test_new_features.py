@@ -18,8 +18,6 @@ from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
-    LearningRateMixture,
-    LearningRatePath,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     OneClassMirrorDescent,
@@ -102,41 +100,6 @@ def test_new_features_were_0_in_the_rows_before(model):
     again = learned(clone(model), X, y, cuts=(3, 21, 22, 60), frame=pl.DataFrame if named else pd.DataFrame)
     assert_array_equal(again.coef_, added.coef_)
     assert again.cumulative_loss_ == added.cumulative_loss_
-
-
-@pytest.mark.parametrize("model", MODELS, ids=NAMES)
-def test_columns_are_identified_by_name_and_calls_are_all_or_none(model, unchanged):
-    X, y = stream(model)
-    fitted = clone(model)
-    classes = {"classes": np.unique(y)} if is_classifier(model) else {}
-    fitted.partial_fit(X.iloc[:30][["b", "a"]], y[:30], **classes)
-    bad = X.iloc[30:].copy()
-    bad.iloc[-1, 2] = np.inf
-    with unchanged(fitted, "infinity"):
-        fitted.partial_fit(bad, y[30:])
-    with unchanged(fitted, "now missing"):
-        fitted.partial_fit(X[["b", "c"]], y)
-    with unchanged(fitted.set_params(handle_new_features="error"), "unseen at fit time"):
-        fitted.partial_fit(X, y)
-    fitted.set_params(handle_new_features="add")
-    assert_array_equal(fitted.predict(X), fitted.predict(X[["b", "a"]]))  # which ignores the others
-    assert fitted.partial_fit(X.iloc[30:], y[30:]).n_features_in_ == 5
-
-
-@pytest.mark.parametrize("kind", [LearningRatePath, LearningRateMixture])
-@pytest.mark.parametrize(
-    "one", [ImplicitGDRegressor(standardize=True, **ADD), PerceptronClassifier(handle_unknown="add", **ADD)]
-)
-def test_models_of_many_rates_grow_together(kind, one, unchanged):
-    X, y = stream(one)
-    model = learned(kind(one, eta0s=4), X, y)
-    alone = learned(clone(one).set_params(eta0=model.eta0s_[1]), X, y)
-    assert_array_equal(model.estimators_[1].coef_, alone.coef_)
-    assert model.feature_names_in_.tolist() == list(X.columns)
-    assert_array_equal(learned(kind(one, eta0s=4), X, y, cuts=(3, 21, 22, 60)).predict(X), model.predict(X))
-    assert_array_equal(model.predict(X.assign(f=1.0)[["f", "e", "d", "c", "b", "a"]]), model.predict(X))
-    with unchanged(model, "infinity"):
-        model.partial_fit(X.assign(f=np.inf), y)
 
 
 @pytest.mark.parametrize("signed", [False, True])

@@ -78,13 +78,6 @@ class Recorder:
 # --- epochs and their order -------------------------------------------------------------------------------------------
 
 
-def test_one_epoch_is_a_pass_over_the_rows_in_order(online, rows, learn, learned):
-    X, y = rows
-    fitted = clone(online).set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)
-    assert learned(fitted) == learned(learn(clone(online), X, y))
-    assert fitted.n_iter_ == 1 and len(fitted.loss_curve_) == 1
-
-
 @pytest.mark.only(where=lambda online: not remembers_rows(online))
 def test_epochs_are_passes_over_the_rows_in_order(online, rows, learn, learned):
     X, y = rows
@@ -211,21 +204,6 @@ def test_warm_start_goes_on_and_cold_start_begins_again(online, rows, learned):
     assert twice.n_iter_ == 2
 
 
-@pytest.mark.only(where=lambda online: not remembers_rows(online))
-def test_two_warm_fits_are_one_of_as_many_epochs(online, rows, learned):
-    X, y = rows
-    online.set_params(max_iter=2, shuffle=False, tol=None)
-    twice = clone(online).set_params(warm_start=True).fit(X, y).fit(X, y)
-    assert learned(twice) == learned(clone(online).set_params(max_iter=4).fit(X, y))
-
-
-def test_warm_start_goes_on_after_partial_fit(online, rows, learn, learned):
-    X, y = rows
-    online.set_params(max_iter=1, shuffle=False, tol=None, warm_start=True)
-    passes = learn(clone(online), X, y).partial_fit(X, y)
-    assert learned(learn(clone(online), X, y).fit(X, y)) == learned(passes)
-
-
 def test_warm_start_keeps_the_width_of_the_rows(online, rows, unchanged):
     X, y = rows
     online.set_params(max_iter=1, warm_start=True).fit(X, y)
@@ -305,15 +283,6 @@ def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output
         reference = clone(online).set_params(max_iter=n).fit(X, y)
         for name, values in output(model, X).items():
             np.testing.assert_array_equal(values, output(reference, X)[name])
-
-
-@needs_callbacks
-def test_partial_fit_works_with_callbacks_set(online, rows, learn, learned):
-    X, y = rows
-    watched = clone(online)
-    watched.set_callbacks(Recorder())
-    learn(watched, X[:20], y[:20]).partial_fit(X[20:], y[20:])
-    assert learned(watched, without=["_skl_callbacks"]) == learned(learn(online, X, y))
 
 
 def test_verbose_prints_the_loss_of_every_epoch(online, rows, capsys):

@@ -238,16 +238,6 @@ def test_a_stream_may_go_on_in_the_other_layout(estimator, sparse_rows, learn, o
         assert_allclose(values, output(dense, X)[name], rtol=1e-10, atol=1e-13)
 
 
-@pytest.mark.only(where=starts_alike)
-def test_a_sparse_fit_is_the_dense_fit(estimator, sparse_rows, output, is_online):
-    X, y = sparse_rows
-    if is_online(estimator):
-        estimator.set_params(max_iter=3, tol=None)  # shuffled: both take their rows in the same order
-    dense, from_sparse = clone(estimator).fit(X, y), clone(estimator).fit(sparse.csr_array(X), y)
-    for name, values in output(from_sparse, X).items():
-        assert_allclose(values, output(dense, X)[name], rtol=1e-9, atol=1e-12)
-
-
 def test_a_sparse_stream_may_be_cut_anywhere(online, sparse_rows, learn, learned):
     X, y = sparse_rows
     X = sparse.csr_array(X)
@@ -373,27 +363,6 @@ def test_bad_rows_are_refused_by_name_and_nothing_is_learned(estimator, rows, le
                         call(X_bad, y_bad)
     # and the stream continues as if the calls had not happened
     assert learned(stream.partial_fit(X[:9], y[:9])) == learned(reference.partial_fit(X[:9], y[:9]))
-
-
-def concerns_arrays(estimator, fault):
-    return concerns(estimator, fault) and not (fault in MISSING and get_tags(estimator).input_tags.allow_nan)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.only(
-    where=concerns_arrays, fault=["NaN", "infinity", "one column more", "no rows", "y too short", "NaN in y"]
-)
-def test_all_paths_give_the_same_error(estimator, rows, learn, fault):
-    X, y = rows
-    X_bad, y_bad = {**BAD, **BAD_TARGETS}[fault][0](X[:10], y[:10])
-    messages = set()
-    learn(estimator, X, y)
-    for form in ("array", "fortran", "float32"):
-        for copy_y in (np.array, list) if fault != "no rows" else (np.array,):
-            with pytest.raises(ValueError) as caught:
-                estimator.partial_fit(FORMS[form](X_bad), copy_y(y_bad))
-            messages.add(str(caught.value))
-    assert len(messages) == 1, messages
 
 
 def test_bad_rows_are_not_predicted(estimator, rows, learn, state, output, outputs):

@@ -1,6 +1,5 @@
 """Maximum entropy: moments, duality, the bound of iterative scaling, relaxed matching, zeros, bad input."""
 
-import os
 import pickle
 import tracemalloc
 
@@ -15,11 +14,9 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from onlinebregman import MaxEntDensity
-from onlinebregman.datasets import list_datasets, load_dataset
 from onlinebregman.density._domain import Features, RowIndex, distinct
 
 SOLVERS = ["newton", "lbfgs", "iterative_scaling"]
@@ -60,24 +57,6 @@ def test_all_solvers_find_the_optimum_of_scipy(solver, seed):
     g = domain @ expected
     assert_allclose(model.score_samples(domain), g - logsumexp(g), atol=1e-6)
     assert abs(model.dual_gap_) < 1e-6
-
-
-@pytest.mark.skipif(
-    not os.environ.get("ONLINEBREGMAN_DATA") or "california" not in list_datasets(),
-    reason="needs california.csv.gz in the folder ONLINEBREGMAN_DATA",
-)
-def test_where_homes_are_dearest_in_california():
-    """Real data: the optimum found by SciPy, and most of the held-out observations in regions of high probability."""
-    data = load_dataset("california", as_frame=True).frame
-    columns = data.totalRooms / data.households, data.population / data.households, data.medianIncome
-    areas = np.column_stack([data.housingMedianAge, *(np.log(column) for column in columns)])
-    sightings = np.flatnonzero(data.target > 500_000)
-    given, held_out = sightings[::8], np.delete(sightings, np.s_[::8])
-    model = MaxEntDensity(areas).fit(given)
-    g = areas @ scipy_optimum(areas, given)
-    assert_allclose(model.score_samples(areas), g - logsumexp(g), atol=1e-6)
-    others = np.setdiff1d(np.arange(len(areas)), given)
-    assert roc_auc_score(np.isin(others, held_out), model.score_samples(others)) > 0.9
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-4, 1e-2])
@@ -168,18 +147,6 @@ def test_a_round_is_the_update_of_the_lecture(scaling):
         assert_allclose(model.entropy_bound_, bound, rtol=1e-8)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.02])
-def test_rounds_gain_with_many_features_that_say_the_same(alpha):
-    """Steps that ignored the sum of the features would overshoot forty times."""
-    domain = np.repeat(np.linspace(0, 1, 50)[:, None] ** 2, 40, axis=1)
-    losses = []
-    for rounds in range(1, 10):
-        model = MaxEntDensity(domain, solver="iterative_scaling", max_iter=rounds, tol=None, alpha=alpha)
-        model.fit([25, 30, 35])
-        losses.append(model.log_loss_ + alpha * np.abs(model.lambda_).sum())
-    assert (np.diff(losses) < 0).all()
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 @given(seed=st.integers(0, 10**6), alpha=st.floats(0.005, 0.2))
 @settings(max_examples=10)
@@ -194,25 +161,7 @@ def test_relaxed_moment_matching(solver, seed, alpha):
     assert abs(model.dual_gap_) < 1e-5
 
 
-def test_a_large_penalty_leaves_the_uniform_distribution():
-    domain, observed = world()
-    for solver in SOLVERS:
-        model = MaxEntDensity(domain, alpha=1.0, solver=solver).fit(observed)
-        assert not model.lambda_.any()
-        assert_allclose(model.probabilities_, 1 / 60)
-
-
 # --- observations -----------------------------------------------------------------------------------------------------
-
-
-def test_rows_and_their_numbers_are_the_same():
-    domain, observed = world()
-    by_number, by_row = MaxEntDensity(domain).fit(observed), MaxEntDensity(domain).fit(domain[observed])
-    assert_array_equal(by_row.lambda_, by_number.lambda_)
-    assert_array_equal(by_row.score_samples(domain), by_number.score_samples(np.arange(60)))
-    assert by_number.n_features_in_ == 3
-    assert by_row.score_samples([[0.0, 0.0, 0.0]]) == -np.inf
-    assert MaxEntDensity(domain).fit(observed.tolist()).lambda_.tolist() == by_number.lambda_.tolist()
 
 
 def test_weights_are_repetitions():

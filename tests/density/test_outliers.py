@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from onlinebregman._kernels.learners.outliers import ScoreQuantile
-from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import (
@@ -12,29 +11,14 @@ from onlinebregman import (
     DensityOutlierDetector,
     ImplicitGDRegressor,
     MaxEntDensity,
-    OnlineExponentialFamily,
     OnlineGaussian,
 )
 from onlinebregman.density.outliers import UNSCORED
-from onlinebregman.pipeline import make_online_pipeline
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3)) * [1.0, 100.0, 0.01]
-
-
-COMPILED = [(OnlineGaussian(), nu) for nu in (0.02, 0.1, 0.3)] + [(OnlineExponentialFamily(), 0.1)]
-
-
-@pytest.mark.parametrize(("given", "nu"), [(None, 0.1), *COMPILED], ids=repr)
-def test_about_a_fraction_nu_are_outliers(nu, given):
-    model, found = DensityOutlierDetector(given, nu=nu), []
-    Z = X if given is None else X / [1.0, 100.0, 0.01]
-    for start in range(0, len(Z), 50):
-        found += [] if start == 0 else (model.predict(Z[start : start + 50]) == -1).tolist()
-        model.partial_fit(Z[start : start + 50])
-    assert_allclose(np.mean(found[500:]), nu, atol=0.015)
 
 
 def test_scores_are_those_of_the_density_before_each_row():
@@ -72,21 +56,6 @@ def test_units_do_not_matter_by_default():
     scaled = DensityOutlierDetector().partial_fit(X[:200])
     same = DensityOutlierDetector().partial_fit(X[:200] * [1e3, 1.0, 1e-3])
     assert_allclose(same.decision_function(X * [1e3, 1.0, 1e-3]), scaled.decision_function(X), atol=1e-6)
-
-
-def test_it_follows_a_drift():
-    moved = X[:300, :1] + np.linspace(0, 30, 300)[:, np.newaxis]
-    model = DensityOutlierDetector(make_online_pipeline(StandardScaler(), OnlineGaussian(prior_weight=1.0)))
-    model.partial_fit(moved)
-    assert np.isfinite(model.offset_)
-
-
-def test_it_ranks_outliers():
-    frauds = np.random.default_rng(1).uniform(size=500) < 0.05
-    rows = X[:500] + 4.0 * frauds[:, np.newaxis] * [1.0, 100.0, 0.01]
-    model = DensityOutlierDetector(nu=0.05).partial_fit(rows)
-    assert roc_auc_score(frauds, -model.decision_function(rows)) > 0.98
-    assert (model.predict(rows)[frauds] == -1).mean() > 0.7 > 0.05 > (model.predict(rows)[~frauds] == -1).mean()
 
 
 @pytest.mark.parametrize("nu", [0.0, 1.0, 1.5, np.nan])

@@ -6,7 +6,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from potentials import BUILT_IN, HyperbolicEntropy
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from onlinebregman.divergences import (
@@ -139,91 +138,6 @@ def test_points_inside_stay_where_they_are(div, ball, drawn, fraction):
     assert_array_equal(project(div, ball, projected, radius), projected)  # exactly, whatever the rounding
 
 
-@pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")  # SciPy before 1.14
-@every
-@balls
-def test_the_projection_is_the_minimum(div, ball):
-    """SciPy's SLSQP finds the same point, as u = p - m with p, m >= 0 so that the 1-norm is smooth."""
-    w = into_domain(div, np.array([0.4, -1.2, 0.9, 0.1]))
-    radius = 0.6 * norm_of(ball, w)
-    simplex = isinstance(div, SimplexEntropy)
-    if simplex:
-        radius = div.total if ball == "l1" else 1.1 * div.total / 2
-    signed = div.lower < 0
-    theta, n = div.mirror(w), 4
-
-    def parts(z):
-        return z[:n] - z[n:] if signed else z
-
-    inside = {
-        "l1": {"type": "ineq", "fun": lambda z: radius - z.sum(), "jac": lambda z: -np.ones_like(z)},
-        "l2": {
-            "type": "ineq",
-            "fun": lambda z: radius**2 - parts(z) @ parts(z),
-            "jac": lambda z: -2 * np.concatenate([parts(z), -parts(z)] if signed else [z]),
-        },
-    }[ball]
-    sums = {"type": "eq", "fun": lambda z: z.sum() - div.total, "jac": np.ones_like} if simplex else None
-
-    def objective(z):
-        u = parts(z)
-        return div.potential(u) - theta @ u if not simplex else float((u * (np.log(u) - theta)).sum())
-
-    def slope(z):
-        g = div.mirror(parts(z)) - theta if not simplex else np.log(z) - theta
-        return np.concatenate([g, -g]) if signed else g
-
-    start = np.full(2 * n if signed else n, 0.3 * radius / n)
-    if simplex:
-        start = np.full(n, div.total / n)
-    found = minimize(
-        objective,
-        start,
-        jac=slope,
-        bounds=[(0.0 if signed else 1e-6, None if div.upper == np.inf else 1 - 1e-6)] * len(start),
-        constraints=[inside] if not simplex else [sums] + ([inside] if ball == "l2" else []),
-        options={"ftol": 1e-16, "maxiter": 1000},
-    )
-    assert_allclose(project(div, ball, w, radius), parts(found.x), atol=1e-6)
-
-
-def test_closed_forms():
-    w = np.array([3.0, -1.5, 0.5])
-    assert_allclose(SquaredEuclidean().project_l1_ball(w, 2.0), [1.75, -0.25, 0.0], rtol=1e-15)
-    assert_allclose(SquaredEuclidean().project_l2_ball(w, 2.0), w * (2 / np.linalg.norm(w)), rtol=1e-15)
-    w = np.array([1.0, 2.0, 5.0])
-    assert_allclose(RelativeEntropy().project_l1_ball(w, 2.0), w / 4, rtol=1e-15)
-    # one weight: every ball is an interval
-    for div in (RelativeEntropy(), Burg(), PNorm(4.0), HyperbolicEntropy()):
-        for ball in ("l1", "l2"):
-            assert_allclose(project(div, ball, np.array([3.0]), 0.25), [0.25], rtol=1e-14)
-
-
-@balls
-@laws
-@given(vectors(1), fractions)
-def test_pnorm_two_is_euclidean(ball, drawn, fraction):
-    radius = radius_for(PNorm(), ball, drawn[0], fraction)
-    expected = project(SquaredEuclidean(), ball, drawn[0], radius)
-    assert_allclose(project(PNorm(p=2.0), ball, drawn[0], radius), expected, rtol=1e-12, atol=1e-13)
-
-
-@laws
-@given(vectors(1), fractions)
-def test_special_forms_equal_the_generic_one(drawn, fraction):
-    for div in (SquaredEuclidean(), RelativeEntropy(), Burg()):
-        w = into_domain(div, drawn[0])
-        for ball in ("l1", "l2"):
-            radius = radius_for(div, ball, w, fraction)
-            generic = getattr(SeparableDivergence, f"project_{ball}_ball")(div, w, radius)
-            assert_allclose(project(div, ball, w, radius), generic, rtol=1e-10, atol=1e-13)
-        mu = 1 / w.max() if w.max() > 0 else 1.0
-        for special in (RelativeEntropy(), Burg()):
-            u = special._shrink(np.exp(drawn[0]), mu)
-            assert_allclose(SeparableDivergence._shrink(special, np.exp(drawn[0]), mu), u, rtol=1e-13)
-            assert_allclose(special.mirror(u) + mu * u, special.mirror(np.exp(drawn[0])), rtol=1e-12, atol=1e-13)
-
-
 def test_weights_that_reach_zero_stop_there():
     w = np.array([2.0, -0.1, 0.0, 1.5])
     for div in (SquaredEuclidean(), HyperbolicEntropy(), PseudoHuber(), PNorm(3.0)):
@@ -304,24 +218,6 @@ def test_a_step_costs_at_most_its_smoothness(div, drawn, fraction, scale):
     assert div.divergence(w, div.step(w, x, c)) <= bound * c**2 / 2 * (1 + 1e-9) + 1e-12
     assert div.dot(div.hessian_inverse(w, x), x) <= bound * (1 + 1e-12)
     assert div.smoothness(2 * div.row_size(x)) == pytest.approx(4 * bound)
-
-
-@pytest.mark.parametrize(
-    ("div", "w", "size"),
-    [
-        (SquaredEuclidean(), [1.0, 2.0], np.sqrt(2)),
-        (SimplexEntropy(total=2.5), [1.25, 1.25], 1.0),
-        (PNorm(p=3.0), [1.0, 1.0], 2 ** (1 / 3)),
-        (PNorm(p=7.5), [0.1, 0.1], 2 ** (1 / 7.5)),
-        (BinaryEntropy(), [0.5, 0.5], np.sqrt(2)),
-    ],
-    ids=repr,
-)
-def test_smoothness_is_attained(div, w, size):
-    x, c = np.array([1.0, -1.0]), 1e-4
-    assert div.row_size(x) == pytest.approx(size)
-    cost = div.divergence(w, div.step(np.array(w), x, c))
-    assert_allclose(cost, div.smoothness(size) * c**2 / 2, rtol=1e-3)
 
 
 @pytest.mark.parametrize("div", [RelativeEntropy(), Burg(), HyperbolicEntropy(), LogDet()], ids=repr)

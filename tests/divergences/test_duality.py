@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from onlinebregman import ImplicitGDRegressor
 from onlinebregman.divergences import (
     BinaryEntropy,
     Burg,
@@ -63,13 +62,6 @@ def test_conjugates_of_large_images_are_infinite():
     assert dual.potential(1e160 * theta) == dual.divergence(1e160 * theta, theta) == np.inf
 
 
-def test_the_conjugate_of_logdet():
-    W, V = np.array([[2.0, 0.5], [0.5, 1.0]]), np.diag([1.0, 3.0])
-    logdet = Scaled(LogDet(), 0.5)
-    dual = Conjugate(logdet)
-    assert_allclose(dual.divergence(logdet.mirror(V), logdet.mirror(W)), logdet.divergence(W, V), rtol=1e-12)
-
-
 @given(w=points, u=points, scale=st.floats(0.1, 10))
 def test_a_multiple_scales_everything(w, u, scale):
     scaled, x = Scaled(Burg(), scale), np.array([1.0, -1.0, 0.5])
@@ -105,17 +97,6 @@ def test_weighted_squares_are_squares_of_rescaled_coordinates(w, u, seed):
         root * weighted.step(w, x, 0.3), SquaredEuclidean().step(root * w, x / root, 0.3), rtol=1e-9, atol=1e-12
     )
     assert_allclose(weighted.hessian_inverse(w, x), w - weighted.step(w, x, 1.0), rtol=1e-9, atol=1e-12)
-
-
-@given(w=points, seed=st.integers(0, 1000), log_total=st.floats(-20, 20))
-def test_weighted_squares_on_the_simplex(w, seed, log_total):
-    a, total = np.random.default_rng(seed).uniform(0.1, 10.0, size=3), 10.0**log_total
-    u = WeightedSquaredEuclidean(a).project_simplex(w, total)
-    assert (u >= 0).all()
-    assert_allclose(u.sum(), total, rtol=1e-12)
-    tau = a * (w - u)  # the multiplier of the sum where u > 0, no more elsewhere
-    scale = 1e-12 * (np.abs(a * w).max() + total * a.max())
-    assert np.ptp(tau[u > 0]) <= scale and (tau[u == 0] <= tau[u > 0].max() + scale).all()
 
 
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [-1.0], [np.nan], [np.inf], 2.0])
@@ -186,16 +167,6 @@ def test_the_two_optima_give_each_other_and_close_the_gap(primal, loss):
     for step in 1e-3 * np.random.default_rng(0).uniform(-1, 1, (10, 3)):
         assert problem.primal(w + step) >= problem.primal(w) - 1e-12
     assert problem.primal(np.zeros(3)) - problem.primal(w) == pytest.approx(problem.dual(alpha), abs=1e-9)
-
-
-def test_the_steps_of_estimators_are_optimal():
-    """ImplicitGDRegressor's step, with eta = 1/2 for the loss (a - y)^2 / 2."""
-    x, y, start = np.array([[1.0, -2.0, 0.5]]), np.array([3.0]), np.array([0.1, 0.2, 0.3])
-    model = ImplicitGDRegressor(eta0=0.5, learning_rate="constant", fit_intercept=False, init=start).partial_fit(x, y)
-    problem = TwoDivergences(Scaled(SquaredEuclidean(), 2.0), SquaredEuclidean(), x, y, phi=2 * start)
-    alpha = problem.alpha_of(model.coef_)
-    assert_allclose(problem.weights_of(alpha), model.coef_, rtol=1e-12)
-    assert abs(problem.gap(model.coef_, alpha)) < 1e-12
 
 
 def test_shapes_have_to_agree():

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from potentials import HyperbolicEntropy
-from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from replica import learn, start_of, stream
+from raw import MirrorDescentRegressor
+from replica import start_of, stream
 from scipy import sparse
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 
-from onlinebregman.constraints import L1Ball, UpperBound
 from onlinebregman.divergences import Divergence, SeparableDivergence, resolve_divergence
 from onlinebregman.penalties import Penalty, resolve_penalty
 
@@ -128,29 +127,6 @@ def test_the_identities_follow_from_three_methods(divergence, seed):
 
 
 @pairs
-@settings(max_examples=12)
-@given(
-    update=st.sampled_from(["explicit", "implicit", "importance"]),
-    seed=seeds,
-    loss=st.sampled_from(["squared_error", "huber", "log_loss"]),
-    sparsely=st.booleans(),
-)
-def test_the_certificate_holds(divergence, penalty, update, seed, loss, sparsely):
-    rng = np.random.default_rng(seed)
-    X, y = stream(loss, rng, 8, 4, density=0.7)
-    rates = (0.01 if update == "explicit" else 0.2) / np.sqrt(np.arange(1, 9))
-    model = MirrorDescentRegressor(
-        divergence=divergence, penalty=penalty, alpha=0.3, loss=loss, update=update, eta0=rates[0],
-        fit_intercept=False, track_regret=True,
-    )  # fmt: skip
-    model.partial_fit(sparse.csr_array(X) if sparsely else X, y)
-    for u in (np.abs(point_of(model.divergence_, rng)).clip(0.01, 0.9), model.coef_, np.full(4, 0.01)):
-        left = model.weighted_loss_ - float(rates @ model._learned_loss.value(X @ u, y))
-        bound = model.regret_bound(u, weighted=True)
-        assert left <= bound + 1e-9 * (1 + abs(bound) + model.weighted_loss_)
-
-
-@pairs
 @settings(max_examples=4)
 @given(seed=seeds, rate=st.floats(-2, 0.5))
 def test_an_implicit_step_and_the_proximal_step_are_what_scipy_finds(divergence, penalty, seed, rate):
@@ -193,28 +169,6 @@ def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned
     with unchanged(cut, "row 12"):
         cut.partial_fit(X, np.r_[y[:12], 1e300])
     assert_allclose(cut.predict(sparse.csr_array(X)), X @ whole.coef_ + whole.intercept_, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("penalty", [None, "l1", "elasticnet", Total(0.5, 0.4)], ids=str)
-@pytest.mark.parametrize("divergence", [HyperbolicEntropy(0.1), Tsallis()], ids=repr)
-def test_they_classify_average_and_stay_in_sets(divergence, penalty):
-    rng = np.random.default_rng(1)
-    X = np.abs(rng.normal(size=(100, 4)))
-    y = np.where(X[:, 0] > X[:, 1], "up", "down")
-    model = MirrorDescentClassifier(
-        divergence=divergence, penalty=penalty, alpha=0.01, average=True, constraint=UpperBound(2.0)
-    )
-    assert learn_labels(model, X, y).score(X, y) > (0.9 if isinstance(divergence, HyperbolicEntropy) else 0.5)
-    assert (model.coef_ <= 2.0).all()
-    if penalty in ("l1", None):
-        inside = MirrorDescentRegressor(divergence=divergence, penalty=penalty, constraint=L1Ball(0.5))
-        assert np.abs(learn(inside, X, X[:, 0]).coef_).sum() <= 0.5 * (1 + 1e-9)
-
-
-def learn_labels(model, X, y):
-    for _ in range(3):
-        model.partial_fit(X, y, classes=np.unique(y))
-    return model
 
 
 # --- subclasses of what is compiled, which run by their NumPy methods -------------------------------------------------

@@ -13,8 +13,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
-from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator
 
 from onlinebregman import (
     DensityMixture,
@@ -27,8 +25,6 @@ from onlinebregman.reference import bayes_mixture
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
-SLACK = 1e-9
-
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2)) @ [[1.0, 0.3], [0.0, 0.5]] + [1.0, -1.0]
 LOGS = norm.logpdf(X[:, :1], loc=[-1.0, 0.0, 1.0])
@@ -38,19 +34,6 @@ EXPERTS = [
     ("wide", OnlineExponentialFamily(variance=4)),
 ]
 KERNELS = FrozenEstimator(KernelDensity(bandwidth=0.5).fit(X[:20]))
-
-MODELS = {
-    "columns": (DensityMixture(history=50), LOGS),
-    "columns, share": (DensityMixture(share=0.1, prior=[1, 2, 3], history=7), LOGS),
-    "estimators": (DensityMixture(EXPERTS, history=9), X),
-    "estimators, share": (DensityMixture([*EXPERTS, ("kernels", KERNELS)], share=0.02), X),
-}
-
-
-@pytest.fixture(params=MODELS)
-def case(request):
-    model, rows = MODELS[request.param]
-    return clone(model), rows
 
 
 @st.composite
@@ -98,53 +81,6 @@ def test_bayes_rule(data, share):
         assert_allclose(model.cumulative_loss_, -logsumexp(np.log(prior) + logs.sum(axis=0)), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=100)
-@given(log_densities())
-def test_the_loss_is_that_of_any_expert_and_the_logarithm_of_its_prior(data):
-    logs, prior = data
-    model = DensityMixture(prior=prior).partial_fit(logs)
-    assert (model.cumulative_loss_ <= -logs.sum(axis=0) - np.log(prior) + SLACK).all()
-    model = DensityMixture().partial_fit(logs)
-    assert_allclose(model.regret_bound_, np.log(len(prior)), atol=SLACK)
-    assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_ + SLACK
-
-
-@settings(max_examples=100)
-@given(log_densities(), st.sampled_from([0.01, 0.3]), st.integers(0, 10**6), st.integers(0, 3))
-def test_with_share_any_sequence_of_experts_is_tracked(data, share, seed, n_switches):
-    logs = data[0]
-    n_rows, n_experts = logs.shape
-    rng = np.random.default_rng(seed)
-    n_switches = min(n_switches, n_rows - 1) if n_experts > 1 else 0
-    changes = np.sort(rng.choice(np.arange(1, n_rows), size=n_switches, replace=False)) if n_switches else []
-    leader, sequence = 0, np.zeros(n_rows, dtype=int)
-    for change in changes:
-        leader = (leader + rng.integers(1, n_experts)) % n_experts
-        sequence[change:] = leader
-    model = DensityMixture(share=share).partial_fit(logs)
-    of_sequence = -logs[np.arange(n_rows), sequence].sum()
-    assert model.cumulative_loss_ <= of_sequence + model.tracking_bound(n_switches) + SLACK
-    stay = np.log(1 - share + share / n_experts)
-    printed = np.log(n_experts) + n_switches * np.log(n_experts / share) - (n_rows - 1 - n_switches) * stay
-    assert_allclose(model.tracking_bound(n_switches), printed, atol=1e-8)
-
-
-@settings(max_examples=50)
-@given(log_densities(), st.integers(0, 10**6))
-def test_a_weight_multiplies_the_losses_of_a_row(data, seed):
-    logs, prior = data
-    weights = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], size=len(logs))
-    weights[0] = 1.0
-    kept = weights > 0
-    model = DensityMixture(prior=prior).fit(logs, sample_weight=weights)
-    _, last, log_q = bayes(logs[kept], prior, weights=weights[kept])
-    assert_allclose(model.weights_, np.exp(last), rtol=1e-8, atol=1e-12)
-    assert_allclose(model.cumulative_loss_, -weights[kept] @ log_q, rtol=1e-9, atol=1e-9)
-    assert_allclose(model.expert_losses_, -(weights[kept, np.newaxis] * logs[kept]).sum(axis=0), atol=1e-9)
-    assert model.t_ == kept.sum()
-    assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_ + SLACK
-
-
 # --- experts ----------------------------------------------------------------------------------------------------------
 
 
@@ -171,12 +107,6 @@ def test_experts_forecast_each_row_before_they_learn_it(share):
     assert model.score_samples(X).tolist() == same.score_samples(of_experts).tolist()
 
 
-def test_the_density_is_a_density():
-    model = DensityMixture(EXPERTS[1:]).partial_fit(X[:, :1])
-    grid = np.linspace(-30, 30, 20001)
-    assert_allclose(np.exp(model.score_samples(grid[:, np.newaxis])).sum() * (grid[1] - grid[0]), 1.0)
-
-
 def test_kernels_that_were_fitted_beforehand_forecast_the_first_row():
     narrow, wide = (FrozenEstimator(KernelDensity(bandwidth=width).fit(X[:30])) for width in (0.01, 0.5))
     model = DensityMixture([("narrow", narrow), ("wide", wide)], history=99).fit(X[30:])
@@ -188,42 +118,11 @@ def test_kernels_that_were_fitted_beforehand_forecast_the_first_row():
     assert model.weights_[1] > 0.999
 
 
-def test_the_family_the_rows_come_from_is_found():
-    rows = np.random.default_rng(0).gamma(3.0, 2.0, size=(300, 1))
-    families = [
-        ("exponential", OnlineExponentialFamily("exponential")),
-        ("gamma", OnlineExponentialFamily("gamma", shape=3.0)),
-        ("gaussian", OnlineGaussian()),
-    ]
-    model = DensityMixture(families).fit(rows)
-    assert model.weights_.argmax() == 1 and model.weights_[1] > 0.999
-    assert model.cumulative_loss_ < np.delete(model.expert_losses_, 1).min()  # better than either alone
-
-
-def test_with_share_a_new_leader_is_found():
-    scale = np.repeat([0.3, 3.0], 200)
-    rows = np.random.default_rng(1).normal(size=(400, 2)) * scale[:, np.newaxis]
-    experts = [(str(v), OnlineExponentialFamily(variance=v)) for v in (0.09, 9.0)]
-    tracking, static = (DensityMixture(experts, share=share, history=400).fit(rows) for share in (0.01, 0.0))
-    assert tracking.weights_history_[[100, 220], [0, 1]].min() > 0.9
-    assert tracking.cumulative_loss_ < static.cumulative_loss_
-    assert tracking.cumulative_loss_ < tracking.expert_losses_.min()
-
-
 def test_parameters_of_experts_have_names():
     model = DensityMixture(EXPERTS)
     search = GridSearchCV(model, {"wide__variance": [4.0, 9.0], "share": [0.0, 0.1]}, cv=2).fit(X)
     assert search.best_params_.keys() == {"wide__variance", "share"}
     assert np.isfinite(search.best_score_)
-
-
-def test_columns_are_an_estimator_that_scikit_learn_accepts():
-    check_estimator(DensityMixture(), on_skip=None)
-    tags = get_tags(DensityMixture())
-    assert tags.estimator_type == "density_estimator" and not tags.target_tags.required
-    stored = sparse.csr_array(LOGS)
-    dense = DensityMixture().fit(LOGS)
-    assert DensityMixture().fit(stored).weights_.tobytes() == dense.weights_.tobytes()
 
 
 # --- sampling ---------------------------------------------------------------------------------------------------------

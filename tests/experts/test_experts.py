@@ -1,11 +1,8 @@
 """Mixtures of online estimators, and properties of all mixtures: division into calls, weights, copies, bad input."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +21,6 @@ from onlinebregman import (
     MirrorDescentRegressor,
     PerceptronClassifier,
 )
-from onlinebregman.model_selection import progressive_val_score
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -38,50 +34,6 @@ CLASSIFIERS = [
     ("md", MirrorDescentClassifier(divergence="squared_euclidean")),
     ("sgd", SGDClassifier(loss="log_loss", shuffle=False)),
 ]
-
-MODELS = {
-    "columns": (ExpertMixtureRegressor(history=50), X, Y),
-    "columns, eg": (ExpertMixtureRegressor(strategy="eg", loss="absolute_error"), X, Y),
-    "columns, share": (ExpertMixtureRegressor(learning_rate=0.1, share=0.01, history=7), X, Y),
-    "estimators": (ExpertMixtureRegressor(REGRESSORS, history=9), X, Y),
-    "bayes": (BayesMixture(history=7, share=0.1), P, LABELS),
-    "bayes, estimators": (BayesMixture(CLASSIFIERS), X, LABELS),
-    "eg, log-loss": (ExpertMixtureClassifier(strategy="eg", learning_rate=0.1), P, LABELS),
-    "brier": (ExpertMixtureClassifier(loss="brier", learning_rate="adaptive"), P, LABELS),
-}
-
-
-@pytest.fixture(params=MODELS)
-def case(request):
-    model, rows, y = MODELS[request.param]
-    return clone(model), rows, y
-
-
-def learn(model, rows, y, **more):
-    first = {} if y.dtype.kind == "f" or hasattr(model, "classes_") else {"classes": ["down", "up"]}
-    return model.partial_fit(rows, y, **first, **more)
-
-
-def test_only_the_last_weights_are_kept(case):
-    model, rows, y = case
-    every = learn(clone(model).set_params(history=1000), rows, y).weights_history_
-    learn(model, rows[:5], y[:5]).partial_fit(rows[5:], y[5:])
-    assert len(every) == model.t_ == 60 - bool(model.estimators)
-    if model.history:
-        assert model.weights_history_.tobytes() == every[-model.history :].tobytes()
-    else:
-        assert not hasattr(model, "weights_history_")
-    assert_allclose(every.sum(axis=1), 1.0)
-
-
-def test_a_weight_multiplies_the_loss_of_a_row():
-    weights = rng.choice([0.0, 1.0, 2.5], size=60)
-    model = ExpertMixtureRegressor(learning_rate=0.3).partial_fit(X, Y, sample_weight=weights)
-    assert_allclose(model.expert_losses_, (weights[:, np.newaxis] * (X - Y[:, np.newaxis]) ** 2).sum(axis=0) / 2)
-    v = np.exp(-0.3 * (model.expert_losses_ - model.expert_losses_.min()))
-    assert_allclose(model.weights_, v / v.sum())
-    assert model.t_ == (weights > 0).sum()
-    assert model.cumulative_loss_ <= model.expert_losses_.min() + model.regret_bound_
 
 
 def test_experts_forecast_each_row_before_they_learn_it():
@@ -102,15 +54,6 @@ def test_experts_forecast_each_row_before_they_learn_it():
     assert_allclose(model.predict(X), np.stack([e.predict(X) for e in model.estimators_], axis=1) @ model.weights_)
 
 
-def test_the_mixture_is_nearly_as_good_as_the_best_expert_and_better_than_their_mean():
-    many = np.random.default_rng(1).normal(size=(1500, 20))
-    y = 2 * many[:, 0] + 0.1 * np.random.default_rng(2).normal(size=1500)
-    rates = [(f"gd{i}", ImplicitGDRegressor(eta0=eta0)) for i, eta0 in enumerate([1e-4, 1e-2, 0.3])]
-    model = ExpertMixtureRegressor(rates).partial_fit(many, y)
-    assert model.cumulative_loss_ < model.expert_losses_.min() + model.regret_bound_
-    assert model.cumulative_loss_ < 0.5 * model.expert_losses_.mean()
-
-
 def test_frozen_experts_stand_still_and_forecast_the_first_row():
     fixed = LinearRegression().fit(X, Y)
     model = ExpertMixtureRegressor([("ols", FrozenEstimator(fixed)), ("zero", FrozenEstimator(fixed))]).fit(X, Y)
@@ -124,10 +67,6 @@ def test_parameters_of_experts_have_names():
     search = GridSearchCV(clone(model), {"gd__eta0": [0.1, 1.0], "share": [0.0]}, cv=2).fit(X, Y)
     assert search.best_params_["gd__eta0"] in (0.1, 1.0)
     assert isinstance(model.set_params(eg=ImplicitGDRegressor()).estimators[1][1], ImplicitGDRegressor)
-
-
-def test_progressive_validation_of_a_mixture():
-    assert progressive_val_score(ExpertMixtureRegressor(REGRESSORS[:2]), X, Y).score > 0.5
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -300,25 +239,11 @@ def test_losses_beyond_the_range_of_floats_are_refused(unchanged):
         model.partial_fit([[0.0] * 4, [1e300] * 4], [0.0, -1e300])
 
 
-def test_classifiers_of_scikit_learn_take_part(unchanged):
-    model = BayesMixture([CLASSIFIERS[1], ("nb", FrozenEstimator(GaussianNB().fit(X[:20], LABELS[:20])))])
-    model.partial_fit(X, LABELS, classes=["down", "up"])
-    assert model.cumulative_loss_ <= model.expert_losses_.min() + np.log(2) + 1e-9
-    assert model.score(X, LABELS) > 0.8
-
-
 @pytest.mark.filterwarnings("ignore:(divide by zero|invalid value):RuntimeWarning")
 def test_an_expert_that_gives_nan_is_named(unchanged):
     model = BayesMixture([*CLASSIFIERS, ("nb", GaussianNB())])  # after the first row it knows only one class
     with unchanged(model, r"Forecasts of expert 'nb' must be probabilities; got \[.*nan.*\] at row 1"):
         model.partial_fit(X, LABELS, classes=["down", "up"])
-
-
-def test_what_is_learned_is_not_there_before(case):
-    model, *_ = case
-    for name in ("weights_", "expert_losses_", "cumulative_loss_", "regret_bound_", "t_"):
-        with pytest.raises(AttributeError, match=f"{type(model).__name__} has not learned a row yet"):
-            getattr(model, name)
 
 
 @pytest.mark.parametrize("y", [(-np.inf, np.inf), ("a", 1), (None, 1), (np.nan, 1), (0, 1e200), (0, 1e-200), 3])
@@ -342,37 +267,6 @@ def test_a_number_of_switches_is_a_whole_number(n_switches):
     assert model.tracking_bound(np.int64(1)) == model.tracking_bound(1)
     with pytest.raises(ValueError, match=r"n_switches must be an integer >= 0; got"):
         model.tracking_bound(n_switches)
-
-
-def test_parameters_set_in_mid_stream_are_checked(case, unchanged):
-    model, rows, y = case
-    learn(model, rows, y)
-    wrong = [{"history": -1}, {"share": 2.0}]
-    wrong += [{"loss": "squared"}, {"strategy": "best"}] if "loss" in model.get_params() else []
-    for bad in wrong:
-        good = {name: model.get_params()[name] for name in bad}
-        model.set_params(**bad)
-        with unchanged(model, f"The '{next(iter(bad))}' parameter"):
-            model.partial_fit(rows, y)
-        model.set_params(**good)
-
-
-@pytest.mark.parametrize("start", [{"loss": 0, "strategy": 0}, {"loss": 1, "strategy": 1}])
-@pytest.mark.parametrize(
-    "make, rows, y, losses",
-    [
-        (ExpertMixtureRegressor, X, Y, ["squared_error", "absolute_error"]),
-        (ExpertMixtureClassifier, P, LABELS, ["log_loss", "brier"]),
-    ],
-)
-def test_loss_and_strategy_are_read_when_learning_starts(make, rows, y, losses, start, unchanged):
-    first = {"loss": losses[start["loss"]], "strategy": ["average", "eg"][start["strategy"]]}
-    then = {"loss": losses[1 - start["loss"]], "strategy": ["eg", "average"][start["strategy"]]}
-    changed = learn(make(learning_rate=0.5, **first), rows[:30], y[:30]).set_params(**then)
-    with unchanged(changed, "cannot take effect in mid-stream"):
-        learn(changed, rows[30:], y[30:])
-    again = make(learning_rate=0.5, **then).fit(rows, y)
-    assert changed.fit(rows, y).cumulative_loss_ == again.cumulative_loss_
 
 
 class _Refuses(ClassifierMixin, BaseEstimator):
@@ -408,59 +302,6 @@ def test_a_row_that_one_expert_refuses_is_taken_back_from_those_that_had_learned
 
 
 # --- experts that learn a block in one pass ---------------------------------------------------------------------------
-
-
-def linear_experts(classifiers):
-    """Of every kind, including those whose rows are predicted and learned one by one, see `scores_predict`."""
-    common = {"divergence": ["squared_euclidean", "adagrad", "diagonal_newton", "relative_entropy", "burg"]}
-    if classifiers:
-        made = [MirrorDescentClassifier(divergence=name) for name in common["divergence"][:3]]
-        made += [MirrorDescentClassifier(multi_class="multinomial"), MirrorDescentClassifier(loss="modified_huber")]
-        made += [MirrorDescentClassifier(average=True), ForwardClassifier(), SGDClassifier(loss="log_loss")]
-    else:
-        made = [MirrorDescentRegressor(divergence=name) for name in common["divergence"]]
-        made += [MirrorDescentRegressor(divergence="squared_euclidean", loss="poisson"), EGRegressor(total=5.0)]
-        made += [ImplicitGDRegressor(average=5), ImplicitGDRegressor(standardize=True), SGDRegressor(shuffle=False)]
-    return [(str(number), expert) for number, expert in enumerate(made)]
-
-
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("labels", [None, LABELS, np.arange(60) % 3])
-def test_one_pass_over_a_block_says_what_rows_one_by_one_say(labels, weighted, container):
-    experts = linear_experts(classifiers=labels is not None)
-    y = np.abs(Y) if labels is None else labels
-    make = ExpertMixtureRegressor if labels is None else BayesMixture
-    rows = container(np.abs(X))
-    weights = rng.choice([0.0, 1.0, 2.5], size=60) if weighted else np.ones(60)
-    more = {} if labels is None else {"classes": np.unique(labels)}
-
-    def learned(cuts):
-        model = make(experts, history=60)
-        for start, end in pairwise(cuts):
-            given = {"sample_weight": weights[start:end]} if weighted else {}
-            model.partial_fit(rows[start:end], y[start:end], **given, **(more if start == 0 else {}))
-        return model
-
-    models = [learned(cuts) for cuts in ([0, 60], [0, 1, 7, 30, 60], range(61))]
-    kept, *_ = [model.weights_history_ for model in models]
-    by_hand = [clone(expert) for _, expert in experts]
-    losses = np.zeros(len(experts))
-    for number, t in enumerate(np.flatnonzero(weights)):
-        for k, expert in enumerate(by_hand):
-            if number and labels is None:
-                losses[k] += weights[t] * (expert.predict(rows[t : t + 1])[0] - y[t]) ** 2 / 2
-            elif number:
-                with np.errstate(divide="ignore"):
-                    p = expert.predict_proba(rows[t : t + 1])[0, np.searchsorted(more["classes"], y[t])]
-                    losses[k] -= weights[t] * np.log(p)
-            given = {"sample_weight": weights[t : t + 1]} if weighted else {}
-            expert.partial_fit(rows[t : t + 1], y[t : t + 1], **given, **({} if number else more))
-    for model in models:
-        assert model.weights_history_.tobytes() == kept.tobytes()
-        assert_allclose(model.expert_losses_, losses, rtol=1e-14)
-        for expert, alone in zip(model.estimators_, by_hand, strict=True):
-            assert expert.coef_.tobytes() == alone.coef_.tobytes()
 
 
 def test_compiled_experts_learn_a_block_by_one_call(monkeypatch):

@@ -125,24 +125,6 @@ def test_weights_and_bounds_are_those_of_the_formulas(loss, strategy, seed, n_ex
     assert_allclose(model.regret_bound_, bound / expected.rate + expected.gap, rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=40)
-@given(seed=st.integers(0, 10**6), n_experts=st.integers(1, 9), cut=st.integers(1, 39))
-def test_a_stream_of_forecasts_may_be_cut_anywhere(seed, n_experts, cut, state):
-    rng = np.random.default_rng(seed)
-    X, y = rng.lognormal(size=(40, n_experts)), rng.normal(size=40)
-    for make, stream in (
-        (lambda: ExpertMixtureRegressor(strategy="eg", history=7), (X, y)),
-        (lambda: ExpertMixtureRegressor(), (X, y)),  # rows in calls without validation
-        (lambda: DensityMixture(share=0.1), (X,)),
-    ):
-        whole, parts, single = make().partial_fit(*stream), make(), make()
-        for start, end in ((0, cut), (cut, 40)):
-            parts.partial_fit(*(part[start:end] for part in stream))
-        for i in range(40):
-            single.partial_fit(*(part[i : i + 1] for part in stream))
-        assert state(whole) == state(parts) == state(single)
-
-
 @pytest.mark.parametrize("history", [0, 5])
 @pytest.mark.parametrize("rows", [1, 30])
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
+from raw import MirrorDescentClassifier, ScaleInvariantRegressor
 from scipy import sparse
 from sklearn.linear_model import SGDRegressor
 
@@ -98,65 +98,6 @@ def test_the_bound_for_the_best_comparator(learning_rate, ax):
     assert (display.regret <= display.bound).all() and (display.bound <= display.best_bound).all()
     without = RegretDisplay.from_estimator(model, X, y, coef=best.coef, n_points=3, ax=ax)
     assert without.best_bound is None and without.best_bound_line_ is None
-
-
-@pytest.mark.parametrize("learning_rate", ["constant", "invscaling"])
-@pytest.mark.parametrize("divergence", ["normalized_adagrad", "adagrad"])
-def test_an_adaptive_divergence_changes_the_rates(divergence, learning_rate):
-    X, y = stream()
-    X[:150] *= 0.1  # larger values later, by which the divergence changes the rates of the schedule
-    u, model = np.full(4, 0.25), MirrorDescentRegressor(divergence=divergence, learning_rate=learning_rate)
-    display = RegretDisplay.from_estimator(model, X, y, coef=u, intercept=0.1, n_points=3)
-    model.set_params(track_regret=True)
-    sums = [np.zeros(2)]
-    for row in range(300):
-        model.partial_fit(X[row : row + 1], y[row : row + 1])
-        sums.append(np.array([model.weighted_loss_, model.cumulative_loss_]))
-    weighted, plain = np.diff(sums, axis=0).T
-    rates = weighted / plain
-    constant = divergence != "normalized_adagrad" and learning_rate == "constant"
-    assert (np.ptp(rates) < 1e-9 * rates[0]) == constant
-    unit = rates[0] if constant else 1.0
-    regret = model.weighted_loss_ - rates @ (X @ u + 0.1 - y) ** 2 / 2
-    assert_allclose(display.regret[-1], regret / unit, rtol=1e-9)
-    assert_allclose(display.bound[-1], model.regret_bound(u, 0.1, weighted=True) / unit, rtol=1e-9)
-    assert (display.regret <= display.bound).all()
-    assert ("rates" in display.ax_.get_ylabel()) != constant
-
-
-@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
-def test_each_learner_of_a_classifier_has_its_own_rates(multi_class):
-    X, _ = stream()
-    y = np.argmax(X[:, :3], axis=1)
-    model = MirrorDescentClassifier(divergence="normalized_adagrad", multi_class=multi_class)
-    display = RegretDisplay.from_estimator(model, X, y, n_points=3)
-    assert (display.regret <= display.bound).all()
-    if multi_class == "ovr":
-        model.partial_fit(X, y, classes=range(3))
-        ones = [
-            RegretDisplay.from_estimator(
-                model, X, y == k, coef=model.coef_[k], intercept=model.intercept_[k], n_points=3
-            )
-            for k in range(3)
-        ]
-        assert_allclose(display.regret, sum(one.regret for one in ones), rtol=1e-9)
-
-
-@pytest.mark.parametrize("penalty", [None, "l2"])
-def test_the_regret_under_the_rates_of_a_theorem(penalty):
-    X, y = stream()
-    model = MirrorDescentRegressor(
-        divergence="squared_euclidean",
-        loss="absolute_error",
-        learning_rate="theory",
-        data_bounds={"x": 10.0, "u": 1.0, "n_rows": 300},
-        penalty=penalty,
-        alpha=0.5,
-        fit_intercept=False,
-    )
-    display = RegretDisplay.from_estimator(model, X, y, coef=np.full(4, 0.25), n_points=3)
-    assert (display.regret <= display.bound).all()
-    assert ("rates" in display.ax_.get_ylabel()) == (penalty == "l2")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.optimize import minimize
 
 from onlinebregman.divergences import VonNeumann
 from onlinebregman.kernel_learning import DefiniteBoost, pair_rows
@@ -29,43 +28,6 @@ def pair_problem(d=52, n=980):
     half = (kernel[pairs[:, 0], pairs[:, 0]] + kernel[pairs[:, 1], pairs[:, 1]]) / 2 - kernel[tuple(pairs.T)]
     near = half <= np.median(half)
     return pairs, np.where(near, 1.05 * half, 0.95 * half), np.where(near, "<=", ">=")
-
-
-@pytest.fixture(scope="module")
-def optimum():
-    """Problem, least ln tr exp(log W_1 - sum alpha C) over alpha >= 0, and the kernel there, by SciPy's L-BFGS-B."""
-    pairs, bounds, senses = pair_problem()
-    rows, signs, d = pair_rows(pairs, 52).toarray(), np.where(senses == "<=", 1.0, -1.0), 52
-
-    def kernel(alpha):
-        values, vectors = np.linalg.eigh(-(rows.T * (alpha * signs)) @ rows)
-        weights = np.exp(values - values[-1])
-        return (vectors * (weights / weights.sum())) @ vectors.T, values[-1] + np.log(weights.sum() / d)
-
-    def dual(alpha):
-        w, value = kernel(alpha)
-        return value + (alpha * signs) @ bounds, signs * (bounds - np.einsum("ni,ij,nj->n", rows, w, rows))
-
-    options = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 5000, "maxfun": 20_000}
-    found = minimize(dual, np.zeros(980), jac=True, bounds=[(0, None)] * 980, method="L-BFGS-B", options=options)
-    value, gradient = dual(found.x)
-    assert np.abs(found.x - np.maximum(found.x - gradient, 0)).max() < 1e-8
-    return (pairs, bounds, senses), value, kernel(found.x)[0]
-
-
-@strict
-@pytest.mark.parametrize("projection, tol", [("approximate", 1e-5), ("exact", 1e-5), ("corrective", 1e-6)])
-def test_980_pairs_of_52_objects(optimum, projection, tol):
-    (pairs, bounds, senses), value, kernel = optimum
-    model = DefiniteBoost(projection=projection, tol=tol, max_iter=20_000).fit_pairs(pairs, bounds, 52, senses)
-    assert np.log(model.dual_objective_[-1] / 52) == pytest.approx(value, abs=1e-6)
-    assert_allclose(model.kernel_, kernel, rtol=0, atol=1e-6)
-    assert model.kkt_residual_ <= tol
-    distance = VonNeumann(1.0).divergence(model.kernel_, np.eye(52) / 52)
-    assert abs(model.dual_gap_) < 1e-4
-    assert distance - model.dual_gap_ == pytest.approx(-value, abs=1e-6)
-    if projection == "corrective":
-        assert model.n_iter_ < 30
 
 
 @laws

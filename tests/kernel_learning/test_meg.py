@@ -1,19 +1,11 @@
 """MEGKernelLearner: against a replica by scipy's expm and logm, its laws and bounds, its input, and k-NN with it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from scipy.linalg import expm, logm
-from sklearn.base import clone
-from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import EGRegressor
 from onlinebregman.divergences import VonNeumann
@@ -217,21 +209,6 @@ def test_weighted_regret_bound(seed, eta):
             assert eta * sum(own) <= right + 1e-9 * (1 + abs(right))
 
 
-@laws
-@given(seeds, st.sampled_from(["explicit", "implicit"]), st.floats(0.1, 4.0), st.sampled_from([0.0, 0.02]))
-def test_loss_stays_below_its_bound(seed, update, eta0, noise):
-    rng = np.random.default_rng(seed)
-    kernel = density(rng, 8, rank=2)
-    pairs = rng.integers(0, 8, size=(200, 2))
-    rows = pair_rows(pairs, 8)
-    exact = np.einsum("ni,ij,nj->n", rows.toarray(), kernel, rows.toarray())
-    y = exact + noise * rng.normal(size=200)
-    learner = MEGKernelLearner(eta0=eta0, update=update).partial_fit(rows, y)
-    comparator_loss = ((exact - y)[pairs[:, 0] != pairs[:, 1]] ** 2).sum() / 2
-    assert learner.spread_ == pytest.approx(1.0)
-    assert learner.cumulative_loss_ <= learner.loss_bound(kernel, comparator_loss)
-
-
 def test_bounds_of_the_theory():
     """The paper's: loss (a - y)^2 <= (r^2 / 2) D for eta = 2 / r^2, so half of both here; and rows of any length."""
     rng = np.random.default_rng(4)
@@ -259,30 +236,6 @@ def test_bounds_of_the_theory():
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-def test_layouts_give_the_same_numbers():
-    rng = np.random.default_rng(6)
-    rows, y, _ = stream(rng)
-    rows[rng.random(rows.shape) < 0.5] = 0.0
-    rows[:, 0] = 1.0
-    reference = MEGKernelLearner().partial_fit(rows, y)
-    wide = np.zeros((60, 10))
-    wide[::2, ::2] = rows
-    frame = pd.DataFrame(rows, columns=list("abcde"))
-    for data in (sparse.csr_array(rows), sparse.csc_matrix(rows), wide[::2, ::2], np.asfortranarray(rows), frame):
-        learner = MEGKernelLearner().partial_fit(data, y)
-        if sparse.issparse(data):  # sums in another order
-            assert_allclose(learner.log_kernel_, reference.log_kernel_, rtol=1e-10, atol=1e-12)
-        else:
-            assert_same_state(learner, reference)
-        assert_allclose(learner.predict(data), reference.predict(rows), rtol=1e-11)
-        assert_allclose(learner.transform(data), reference.transform(rows), rtol=1e-10, atol=1e-12)
-    single = MEGKernelLearner().partial_fit(rows.astype(np.float32), y)
-    assert_same_state(single, MEGKernelLearner().partial_fit(rows.astype(np.float32).astype(np.float64), y))
-    assert single.kernel_.dtype == np.float64
-    transformed = MEGKernelLearner().set_output(transform="pandas").fit(frame, y).transform(frame)
-    assert list(transformed.columns) == [f"megkernellearner{i}" for i in range(5)]
-
-
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 def test_sample_weight_scales_the_rate(update):
     rng = np.random.default_rng(7)
@@ -307,29 +260,6 @@ def test_a_weight_that_vanishes_beside_the_scale_still_counts():
     learner.partial_fit(np.eye(3)[:1], [0.3], sample_weight=[1e-300])
     assert np.isfinite(learner.cumulative_loss_) and learner.t_ == 3
     assert_allclose(learner.kernel_, before)
-
-
-def test_set_params_in_mid_stream_and_warm_start():
-    rng = np.random.default_rng(8)
-    rows, y, _ = stream(rng)
-    matrices = outer(rows)
-    learner = MEGKernelLearner(eta0=0.1, scale_eta=False, update="explicit").partial_fit(rows[:10], y[:10])
-    learner.set_params(eta0=0.02).partial_fit(rows[10:], y[10:])
-    rates = np.where(np.arange(30) < 10, 0.1, 0.02)
-    assert_allclose(learner.kernel_, replica(matrices, y, rates)[-1], rtol=0, atol=1e-11)
-    warm = MEGKernelLearner(max_iter=1, shuffle=False, warm_start=True).fit(rows, y).fit(rows, y)
-    assert_same_state(warm, MEGKernelLearner(max_iter=2, shuffle=False).fit(rows, y))
-    assert MEGKernelLearner(max_iter=1).fit(rows, y).fit(rows, y).t_ == 30
-
-
-def test_fit_shuffles_by_random_state_and_stops_at_tol():
-    rng = np.random.default_rng(9)
-    rows, y, _ = stream(rng)
-    learner = MEGKernelLearner(random_state=3)
-    assert_array_equal(learner.fit(rows, y).kernel_, clone(learner).fit(rows, y).kernel_)
-    assert not np.array_equal(learner.kernel_, clone(learner).set_params(random_state=4).fit(rows, y).kernel_)
-    assert learner.n_iter_ == len(learner.loss_curve_) == 5
-    assert MEGKernelLearner(max_iter=50, tol=1e9, n_iter_no_change=2).fit(rows, y).n_iter_ == 3
 
 
 # --- pairs, embedding, neighbours -------------------------------------------------------------------------------------
@@ -362,41 +292,3 @@ def test_embedding():
     assert_allclose(learner.pairwise_distances(), squared, atol=1e-14)
     assert_allclose(learner.pairwise_distances(squared=False) ** 2, squared, atol=1e-14)
     assert not learner.kernel_.flags.writeable and not learner.log_kernel_.flags.writeable  # copies
-
-
-def test_neighbours_of_flowers():
-    """52 Iris flowers, a kernel learned from the distances of an RBF kernel: 1-NN as good as with the RBF kernel."""
-    X, y = load_iris(return_X_y=True)
-    chosen = np.random.default_rng(0).choice(150, 52, replace=False)
-    X, y = StandardScaler().fit_transform(X[chosen]), y[chosen]
-    target = np.exp(-0.25 * ((X[:, None] - X) ** 2).sum(axis=2)) / 52
-    pairs = np.array(np.triu_indices(52, 1)).T
-    half_squared = 1 / 52 - target[tuple(pairs.T)]
-    learner = MEGKernelLearner(random_state=0, max_iter=3).fit_pairs(pairs, half_squared, 52)
-
-    def error(distances):
-        wrong = []
-        for train, test in StratifiedShuffleSplit(10, test_size=0.5, random_state=0).split(distances, y):
-            knn = KNeighborsClassifier(1, metric="precomputed").fit(distances[np.ix_(train, train)], y[train])
-            wrong.append(1 - knn.score(distances[np.ix_(test, train)], y[test]))
-        return np.mean(wrong)
-
-    best, worst = error(np.sqrt(np.maximum(2 / 52 - 2 * target, 0))), error(1.0 - np.eye(52))
-    assert best < 0.12 and worst > 0.5
-    assert error(learner.pairwise_distances(squared=False)) < best + 0.06
-    assert D(target, learner.kernel_) < D(target, np.eye(52) / 52) / 10
-    objects = np.eye(52)
-    pipeline = make_pipeline(
-        MEGKernelLearner(random_state=0).fit_pairs(pairs, half_squared, 52), KNeighborsClassifier(1)
-    )
-    pipeline[-1].fit(pipeline[0].transform(objects[::2]), y[::2])
-    assert pipeline.score(objects[1::2], y[1::2]) > 0.85
-
-
-def test_grid_search_over_pairs():
-    rng = np.random.default_rng(12)
-    kernel = density(rng, 10, rank=2)
-    rows = pair_rows(rng.integers(0, 10, size=(300, 2)), 10)
-    y = np.einsum("ni,ij,nj->n", rows.toarray(), kernel, rows.toarray())
-    search = GridSearchCV(MEGKernelLearner(max_iter=2, random_state=0), {"eta0": [0.1, 30.0]}, cv=3).fit(rows, y)
-    assert search.best_params_ == {"eta0": 30.0} and search.best_score_ > 0.8

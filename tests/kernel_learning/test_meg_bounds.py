@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from onlinebregman.divergences import VonNeumann
-from onlinebregman.kernel_learning import MEGKernelLearner, pair_rows
+from onlinebregman.kernel_learning import MEGKernelLearner
 
 laws = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -16,13 +16,6 @@ seeds = st.integers(0, 2**32 - 1)
 def density(rng, d, rank=None):
     factor = rng.normal(size=(d, rank or d))
     return factor @ factor.T / (factor**2).sum()
-
-
-def relative_pairs(rng, n, d, kernel):
-    """Factors (z_1, z_2) of relative distances, signs, and targets of a kernel."""
-    factors = pair_rows(rng.integers(0, d, size=(2 * n, 2)), d).toarray().reshape(n, 2, d)
-    distances = np.einsum("nri,ij,nrj->nr", factors, kernel, factors)
-    return factors, [1, -1], distances[:, 0] - distances[:, 1]
 
 
 def half_losses(matrices, y, kernel):
@@ -83,55 +76,7 @@ def test_methods_mix_in_one_stream():
     assert_allclose(mixed.log_kernel_, plain.log_kernel_, rtol=0, atol=1e-9)
 
 
-def test_relative_distances_are_learned():
-    rng = np.random.default_rng(2)
-    kernel = density(rng, 8, rank=2)
-    factors, signs, y = relative_pairs(rng, 2000, 8, kernel)
-    learner = MEGKernelLearner().partial_fit_factors(factors[:1500], y[:1500], signs)
-    losses = []
-    for w in (learner.kernel_, np.eye(8) / 8):
-        matrices = np.einsum("r,nri,nrj->nij", signs, factors[1500:], factors[1500:])
-        losses.append(half_losses(matrices, y[1500:], w).mean())
-    assert losses[0] < losses[1] / 100
-
-
 # --- rates from the theory --------------------------------------------------------------------------------------------
-
-
-@laws
-@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([0.0, 0.05]), st.booleans())
-def test_theory_keeps_its_promise(seed, update, noise, triplets):
-    rng = np.random.default_rng(seed)
-    kernel, d = density(rng, 6, rank=1), 6
-    if triplets:
-        factors, signs, y = relative_pairs(rng, 150, d, kernel)
-        spread = 2.0
-    else:
-        factors, signs = pair_rows(rng.integers(0, d, size=(150, 2)), d).toarray()[:, None], [1]
-        y, spread = np.einsum("nri,ij,nrj->n", factors, kernel, factors), 1.0
-    y = y + noise * rng.normal(size=150)
-    matrices = np.einsum("r,nri,nrj->nij", signs, factors, factors)
-    best = half_losses(matrices, y, kernel)[np.abs(matrices).max(axis=(1, 2)) > 0].sum()
-    learner = MEGKernelLearner(update=update, learning_rate="theory", data_bounds={"x": spread, "loss": best})
-    learner.partial_fit_factors(factors, y, signs)
-    assert learner.cumulative_loss_ <= best + learner.theory_bound_
-    assert learner.cumulative_loss_ <= learner.loss_bound(kernel, best) * (1 + 1e-6)
-    assert learner.spread_ <= spread * (1 + 1e-12)
-
-
-@laws
-@given(seeds, st.sampled_from(["explicit", "implicit"]), st.sampled_from([0.5, 3.0, 30.0]))
-def test_theory_keeps_its_promise_for_weights(seed, update, heaviest):
-    rng = np.random.default_rng(seed)
-    kernel, rows = density(rng, 6, rank=1), pair_rows(rng.integers(0, 6, size=(100, 2)), 6).toarray()
-    y, weights = np.full(100, 3.0), np.full(100, heaviest)
-    y[::2] *= -1
-    best = heaviest * half_losses(np.einsum("ni,nj->nij", rows, rows), y, kernel)[rows.any(axis=1)].sum()
-    bounds = {"x": 1.0, "loss": best}
-    learner = MEGKernelLearner(update=update, learning_rate="theory", data_bounds=bounds).partial_fit(rows, y, weights)
-    light = MEGKernelLearner(update=update, learning_rate="theory", data_bounds=bounds).partial_fit(rows, y)
-    assert learner.cumulative_loss_ <= (best + learner.theory_bound_) * (1 + 1e-9)
-    assert (learner.theory_bound_ > light.theory_bound_) == (heaviest > 1)
 
 
 def test_theory_rate_is_the_papers():

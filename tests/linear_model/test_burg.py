@@ -179,12 +179,3 @@ def test_a_bound_that_cannot_be_is_refused(bad, unchanged):
         model.fit(X, [1.0, 2.0])
     with unchanged(model := BurgRegressor().fit(X, [1.0, 2.0]).set_params(upper_bound=bad), "upper_bound"):
         model.partial_fit(X, np.array([1.0, 2.0]))
-
-
-@pytest.mark.parametrize(
-    "init, match",
-    [(0.0, r"init\[0\] = 0"), ([0.5, -0.5], r"init\[1\] = -0.5"), ([1.0], "shape"), ([1.0, np.nan], r"NaN \(row 1\)")],
-)
-def test_a_start_that_cannot_be_is_refused(init, match, unchanged):
-    with unchanged(model := BurgRegressor(init=init), match):
-        model.fit(np.ones((2, 2)), [1.0, 2.0])

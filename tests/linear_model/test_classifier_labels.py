@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -93,24 +92,6 @@ def test_labels_are_only_names(model, kind):
 
 
 @every
-def test_labels_may_come_in_another_type_than_the_classes(model, learned):
-    X, y = some_rows(n_classes=2)
-    reference = learned(clone(model).partial_fit(X, y, classes=[0, 1]).partial_fit(X, y))
-    for same in (y.astype(float), y.astype(bool), y.astype(np.int8), y.astype(object), y.tolist()):
-        assert learned(clone(model).partial_fit(X, y, classes=[0, 1]).partial_fit(X, same)) == reference
-
-
-@every
-def test_labels_above_the_integers_that_floats_can_hold(model, learned):
-    X, y = some_rows(n_classes=3)
-    labels = 2**62 + y
-    stream = clone(model).partial_fit(X[:1], labels[:1], classes=2**62 + np.arange(3))
-    listed = clone(model).partial_fit(X[:1], labels[:1], classes=2**62 + np.arange(3))
-    for _ in range(2):
-        assert learned(listed.partial_fit(X, labels.tolist())) == learned(stream.partial_fit(X, labels))
-
-
-@every
 @pytest.mark.parametrize(
     ("missing", "kind"), [(np.nan, float), (np.inf, np.float32), (-np.inf, float), (np.nan, object)]
 )
@@ -145,17 +126,6 @@ def test_targets_that_are_not_labels_are_refused(model, unchanged):
     with pytest.warns(DataConversionWarning):
         column = clone(model).fit(X, y[:, None])
     assert_array_equal(column.coef_, clone(model).fit(X, y).coef_)
-
-
-@every
-def test_labels_of_a_chunk_may_be_many(model):
-    """scikit-learn warns that many labels in few rows look like numbers: in a chunk of a stream they are labels."""
-    X, y = some_rows(n_classes=40, n=40, d=40)
-    y = np.arange(40)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        fitted = clone(model).partial_fit(X, y, classes=np.arange(60)).partial_fit(X.tolist(), y.tolist())
-    assert fitted.coef_.shape == (60, 40)
 
 
 @every

@@ -1,7 +1,5 @@
 """The linear classifiers: probabilities, and the losses that have them."""
 
-import copy
-
 import numpy as np
 import pytest
 from classifiers import some_rows
@@ -74,21 +72,6 @@ def test_a_loss_of_ones_own_states_its_labels_and_gives_probabilities():
 def test_the_docstrings_list_the_losses(kind):
     names = ", ".join(map(repr, loss_names("regression" if kind is MirrorDescentRegressor.func else "classification")))
     assert "loss : {" + names.replace("'", '"') + "} or Loss" in kind.__doc__
-
-
-def test_the_loss_is_read_when_learning_starts(learned):
-    X, y = some_rows()
-    model = MirrorDescentClassifier(divergence="squared_euclidean", shuffle=False).partial_fit(X, y, classes=[0, 1, 2])
-    expected, twice = model.predict_proba(X), learned(copy.deepcopy(model).partial_fit(X, y))
-    model.set_params(loss="hinge")
-    assert_array_equal(model.predict_proba(X), expected)
-    with pytest.raises(ValueError, match="loss='hinge' cannot take effect in mid-stream"):
-        model.partial_fit(X, y)
-    assert learned(model.fit(X, y)) == learned(clone(model).fit(X, y)) != twice
-    model.set_params(loss="log_loss")
-    assert not hasattr(model, "predict_proba")
-    assert learned(model.fit(X, y)) == learned(clone(model).fit(X, y))
-    assert hasattr(model, "predict_proba")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 from classifiers import every, some_rows
 from numpy.testing import assert_allclose, assert_array_equal
-from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from onlinebregman import PerceptronClassifier
-from onlinebregman.losses import HingeLoss, LogisticLoss
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
@@ -39,17 +36,6 @@ def test_shapes(model, n_classes):
     for name in ("coef_", "intercept_", "classes_"):
         assert getattr(theirs, name).shape == getattr(fitted, name).shape
     assert theirs.decision_function(X).shape == scores.shape
-
-
-@every
-def test_before_learning(model):
-    X, _ = some_rows()
-    for name in ("coef_", "intercept_", "t_", "cumulative_loss_", "classes_"):
-        assert not hasattr(clone(model), name)
-    for name in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
-        if hasattr(model, name):
-            with pytest.raises(NotFittedError):
-                getattr(clone(model), name)(X)
 
 
 # --- warm start -------------------------------------------------------------------------------------------------------
@@ -178,15 +164,6 @@ def test_more_classes_are_binary_learners_side_by_side(model):
         assert_allclose(ours.predict_proba(X), one / one.sum(axis=1, keepdims=True), rtol=1e-13)
 
 
-@every
-def test_two_classes_are_one_learner(model):
-    """The scores change their sign when the classes are exchanged, for learners that start at 0."""
-    X, y = some_rows(n_classes=2)
-    model = clone(model).set_params(max_iter=2, tol=None)
-    one, two = clone(model).fit(X, y), clone(model).fit(X, 1 - y)
-    assert_allclose(one.decision_function(X), -two.decision_function(X), rtol=1e-9, atol=1e-12)
-
-
 def test_the_first_of_equal_classes_is_predicted():
     model = PerceptronClassifier().partial_fit([[1.0, 1.0]], [1], classes=[0, 1, 2])
     assert_array_equal(model.predict([[0.0, 0.0], [0.0, -2.0]]), [1, 0])
@@ -196,34 +173,3 @@ def test_the_first_of_equal_classes_is_predicted():
 
 
 # --- the regret of each learner ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
-def test_the_bound_of_the_theorem_is_the_sum_over_the_learners(loss, n_classes):
-    X, y = some_rows(n=400, n_classes=n_classes)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    bounds = {"x": 1.0, "u": 5.0, "intercept": 1.0, "n_rows": 400}
-    model = MirrorDescentClassifier(
-        divergence="squared_euclidean", loss=loss, learning_rate="theory", data_bounds=bounds
-    )
-    model.partial_fit(X, y, classes=range(n_classes))
-    n_learners = len(model.coef_)
-    binary = clone(model).partial_fit(X, (y == 1).astype(int), classes=[0, 1])
-    assert model.theory_bound_ == pytest.approx(n_learners * binary.theory_bound_)
-    best = SGDClassifier(loss=loss, alpha=1e-4, random_state=0).fit(X, y)
-    u = best.coef_ * (5.0 / np.maximum(np.linalg.norm(best.coef_, axis=1, keepdims=True), 5.0))
-    b = np.clip(best.intercept_, -1.0, 1.0)
-    targets = np.where(y[:, None] == model.classes_[-n_learners:], 1.0, 0.0 if loss == "log_loss" else -1.0)
-    definition = LogisticLoss() if loss == "log_loss" else HingeLoss()
-    of_u = definition.value(X @ u.T + b, targets).sum()
-    assert model.cumulative_loss_ <= of_u + model.theory_bound_
-
-
-def test_labels_as_numbers_are_what_a_regressor_learns():
-    """Two classes, coded 0 and 1, and the regressor on the same loss: one learner, the same numbers."""
-    X, y = some_rows(n_classes=2)
-    classifier = MirrorDescentClassifier(divergence="squared_euclidean", eta0=0.5).partial_fit(X, y, classes=[0, 1])
-    regressor = MirrorDescentRegressor(divergence="squared_euclidean", loss="log_loss", eta0=0.5).partial_fit(X, y)
-    assert_array_equal(classifier.coef_[0], regressor.coef_)
-    assert_allclose(classifier.predict_proba(X)[:, 1], regressor.predict(X), rtol=1e-14)

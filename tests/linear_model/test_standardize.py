@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone, is_classifier
-from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from standardizer_replica import LIMIT, Replica
 
 import onlinebregman
@@ -20,7 +17,6 @@ from onlinebregman import (
     ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
-    LearningRateMixture,
     LearningRatePath,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
@@ -167,27 +163,6 @@ def test_means_far_from_0_cost_no_digits():
 # --- rows that are refused --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-@pytest.mark.parametrize("rows", [2, 30])  # of three values each: fewer than there are columns, or more
-@pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
-@pytest.mark.parametrize("fault", [np.nan, -np.inf])
-def test_a_refused_row_leaves_the_statistics_as_they_were(model, layout, rows, fault, unchanged):
-    rng = np.random.default_rng(0)
-    X, y = rows_of(model, n=30 + rows, d=40)
-    X[:, 3:] *= rng.uniform(size=(30 + rows, 37)) < 0.05
-    model = learn(standardizing(model), layout(X[:30]), y[:30])
-    X[-1, 2] = fault
-    for kind in (np.array, sparse.csr_array):
-        with unchanged(model, "row|Row"):
-            model.partial_fit(kind(X[30:]), y[30:])
-        with unchanged(model, "row|Row"):
-            model.partial_fit(kind(X[-1:]), y[-1:])
-        if not np.isfinite(fault):
-            with unchanged(model, "row|Row|infinity|NaN"):
-                score(model, kind(X[-1:]))
-    assert np.isfinite(model.coef_).all() and np.isfinite(model.scale_).all()
-
-
 def test_a_call_that_is_undone_restores_the_statistics(state):
     X, y = some_rows()
     learner = ImplicitGDRegressor(standardize=True).partial_fit(X[:20], y[:20])._learner
@@ -200,17 +175,6 @@ def test_a_call_that_is_undone_restores_the_statistics(state):
 
 
 # --- the life cycle ---------------------------------------------------------------------------------------------------
-
-
-def test_every_epoch_counts_its_rows():
-    X, y = some_rows()
-    X = np.random.default_rng(0).normal(size=X.shape) * [1e-3, 1.0, 10.0, 1e3] + 5.0
-    model = ImplicitGDRegressor(standardize=True, max_iter=3, tol=None, random_state=0).fit(X, y)
-    assert model.n_samples_seen_ == 180
-    assert_allclose(model.mean_, X.mean(axis=0), rtol=1e-12)
-    assert_allclose(model.scale_, X.std(axis=0), rtol=1e-12)
-    assert model.set_params(warm_start=True).fit(X, y).n_samples_seen_ == 360
-    assert model.set_params(warm_start=False).fit(X, y).n_samples_seen_ == 180
 
 
 def test_what_learning_starts_with_says_whether_columns_are_centred():
@@ -237,25 +201,6 @@ def test_weights_that_have_to_be_positive_are_not_for_standardised_columns():
         assert "standardize" not in getattr(onlinebregman, name)().get_params()
 
 
-def test_certificates_are_about_standardised_rows():
-    X, y = some_rows(n=200)
-    rng, replica, Z = np.random.default_rng(1), Replica(4), []
-    for x in X:
-        Z.append(replica.standardize(x)[0])
-        replica.count(x)
-    Z = np.array(Z)
-    model = ImplicitGDRegressor(standardize=True, learning_rate="constant", eta0=0.1, track_regret=True)
-    model.partial_fit(X, y)
-    best = LinearRegression().fit(Z, y)
-    for coef, intercept in [
-        (best.coef_, best.intercept_),
-        *zip(rng.normal(size=(5, 4)), rng.normal(size=5), strict=True),
-    ]:
-        loss = 0.1 * ((Z @ coef + intercept - y) ** 2).sum() / 2
-        bound = model.regret_bound(coef, intercept, weighted=True)
-        assert model.weighted_loss_ - loss <= bound * (1 + 1e-12)
-
-
 # --- together with others ---------------------------------------------------------------------------------------------
 
 
@@ -272,38 +217,6 @@ def test_many_rates_are_the_models_one_by_one(model, first):
         assert_array_equal(score(member, X), score(alone, X))
         assert member.n_samples_seen_ == 60
     assert len({id(member._learner.row_map) for member in path.estimators_}) == 1  # shared statistics
-
-
-def test_a_mixture_predicts_by_standardised_rows():
-    X, y = some_rows(n=200)
-    mixture = LearningRateMixture(ImplicitGDRegressor(standardize=True), eta0s=[0.1, 1.0]).partial_fit(X, y)
-    expected = mixture.weights_ @ np.stack([model.predict(X) for model in mixture.estimators_])
-    assert_allclose(mixture.predict(X), expected, rtol=1e-10, atol=1e-12)
-    near = (abs((X - X.mean(axis=0)) / X.std(axis=0)) < LIMIT).all(axis=1)
-    assert_allclose((X @ mixture.coef_ + mixture.intercept_)[near], expected[near], rtol=1e-8, atol=1e-8)
-
-
-def test_a_pipeline_with_a_scaler_stays_possible():
-    X, y = some_rows(n=200)
-    model = make_pipeline(StandardScaler(), ImplicitGDRegressor(standardize=True, random_state=0)).fit(X, y)
-    assert model.score(X, y) > 0.9
-
-
-def test_raw_columns_are_learned_as_well_as_scaled_ones():
-    """Years, pressures and fractions: without scaling nothing is learned from them."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(1000, 3))
-    X, y = Z * [5.0, 1e4, 0.01] + [2000.0, 1e5, 0.2], Z @ [1.0, -1.0, 0.5]
-
-    def error(model, X):
-        predictions = []
-        for i in range(len(y)):
-            predictions.append(model.predict(X[i : i + 1])[0] if i else 0.0)
-            model.partial_fit(X[i : i + 1], y[i : i + 1])
-        return ((np.array(predictions) - y)[20:] ** 2).mean() / y.var()
-
-    assert error(ImplicitGDRegressor(standardize=True), X) < 1.2 * error(ImplicitGDRegressor(), Z) < 0.1
-    assert error(ImplicitGDRegressor(), X) > 0.5
 
 
 # --- by default -------------------------------------------------------------------------------------------------------

@@ -73,20 +73,6 @@ def test_each_class_starts_from_its_weights_and_intercept(labelled):
         assert_allclose(model.intercept_, intercept, atol=1e-6)
 
 
-def test_a_run_goes_on_from_its_weights(line, learned):
-    X, y = line
-    model = one_epoch(ImplicitGDRegressor(learning_rate="constant"))
-    first = clone(model).fit(X[:50], y[:50])
-    second = clone(model).fit(X[50:], y[50:], coef_init=first.coef_, intercept_init=first.intercept_)
-    first.partial_fit(X[50:], y[50:])
-    assert_array_equal(second.coef_, first.coef_)
-    assert (second.intercept_, second.t_) == (first.intercept_, 70)
-    # given weights take precedence over a warm start, and begin a new run
-    again = clone(model).set_params(warm_start=True).fit(X[:50], y[:50])
-    again.fit(X[50:], y[50:], coef_init=again.coef_, intercept_init=again.intercept_)
-    assert learned(again) == learned(second)
-
-
 def test_a_held_intercept_is_that_given(line):
     X, y = line
     model = one_epoch(ImplicitGDRegressor(fit_intercept=False, track_regret=True)).fit(X, y, intercept_init=[2.5])
@@ -94,32 +80,6 @@ def test_a_held_intercept_is_that_given(line):
     assert_array_equal(model.predict(X), X @ model.coef_ + 2.5)
     with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 2\.5"):
         model.regret_bound(np.ones(4), weighted=True)
-
-
-def test_certificates_hold_from_given_weights(line):
-    X, y = line
-    model = ImplicitGDRegressor(learning_rate="constant", track_regret=True)
-    model = one_epoch(model).fit(X, y, coef_init=[3.0, -3.0, 3.0, -3.0], intercept_init=5.0)
-    for u in ([1.0, 2.0, 0.0, -1.0], [3.0, -3.0, 3.0, -3.0]):
-        regret = model.weighted_loss_ - model.eta0 * ((X @ u - y) ** 2).sum() / 2
-        distance = (np.square(np.subtract(u, [3.0, -3.0, 3.0, -3.0])).sum() + 25.0) / 2
-        assert regret <= model.regret_bound(u, weighted=True)
-        assert model.regret_bound(u, weighted=True) >= -distance
-
-
-def test_the_mistake_bound_counts_from_given_weights():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3))
-    X = X[abs(X[:, 0]) > 0.3]
-    y = X[:, 0] > 0
-    model = one_epoch(PerceptronClassifier(eta0=0.1))
-    at_zero = model.fit(X, y).mistake_bound(X, y, [1.0, 0.0, 0.0])
-    model.fit(X, y, coef_init=[[-2.0, 0.0, 0.0]], intercept_init=3.0)
-    smoothness, eta, margin = (X**2).sum(axis=1).max() + 1, 0.1, abs(X[:, 0]).min()
-    scale = 10.0  # a comparator with the margin that the rate needs
-    bound = model.mistake_bound(X, y, [scale, 0.0, 0.0])
-    assert_allclose(bound, ((scale + 2) ** 2 + 9) / 2 / (eta * margin * scale - eta**2 * smoothness / 2))
-    assert model.n_mistakes_[0] <= bound != at_zero
 
 
 @pytest.mark.parametrize(
@@ -324,15 +284,6 @@ def test_an_adaptive_rate_begins_anew_with_each_fit(line):
     assert model.set_params(warm_start=True, max_iter=1).fit(X, y)._learner.next_rate == last
     assert model.partial_fit(X, y)._learner.next_rate == last
     assert ImplicitGDRegressor(learning_rate="adaptive", eta0=0.2).partial_fit(X, y)._learner.next_rate == 0.2
-
-
-def test_certificates_hold_for_adaptive_rates(line):
-    X, y = line
-    model = ImplicitGDRegressor(learning_rate="adaptive", eta0=0.2, track_regret=True, fit_intercept=False)
-    model.set_params(random_state=0, max_iter=60, n_iter_no_change=1).fit(X, y)
-    u, losses = np.array([1.0, 2.0, 0.0, -1.0]), ((X @ [1.0, 2.0, 0.0, -1.0] - y) ** 2) / 2
-    bound = model.regret_bound(u, largest_divergence=50.0)
-    assert model.cumulative_loss_ - model.n_iter_ * losses.sum() <= bound < np.inf
 
 
 # --- the form of the weights ------------------------------------------------------------------------------------------

@@ -1,8 +1,5 @@
 """Laws of the losses: derivatives, matching divergences, convexity, kinks, domains."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -188,17 +185,6 @@ def test_a_bound_is_half_of_the_squared_loss(a, y):
     assert BoundLoss().value(1.0, -0.0) == 0.0 and BoundLoss().value(1.0, 0.0) == 0.5
 
 
-@pytest.mark.parametrize("loss", ALL, ids=repr)
-def test_scores_of_any_size(loss):
-    a = np.array([-1e300, -1e4, -800.0, 0.0, 800.0, 1e4, 1e300])
-    y = 1.0
-    for out in (loss.value(a, y), loss.derivative(a, y), loss.link(a), loss.link_derivative(a), loss.curvature(a, y)):
-        assert not np.isnan(out).any()
-    assert not np.isnan(loss.subdifferential(a, y)).any()
-    finite = a[3:4] if isinstance(loss, TweedieLoss) else a[:4]  # a half deviance has the slope -y e^((1 - p) a) there
-    assert np.isfinite(loss.derivative(finite, y)).all()
-
-
 SIZES = np.array([0.0, 5e-324, 1e-300, 1e-8, 1.0, 36.0, 709.0, 750.0, 1e4, 1e154, 1e300, 1e308, np.finfo(float).max])
 
 
@@ -286,15 +272,6 @@ def test_targets_inside_the_domain():
     SquaredLoss().check_target([])
 
 
-@pytest.mark.parametrize("loss", ALL, ids=repr)
-def test_objects_are_values(loss):
-    for twin in (pickle.loads(pickle.dumps(loss)), copy.deepcopy(loss)):
-        assert twin == loss and hash(twin) == hash(loss)
-    assert eval(repr(loss)) == loss
-    assert sum(other == loss for other in ALL) == 1
-    assert loss != repr(loss)
-
-
 @pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + BENT)
 @laws
 @given(st.data())
@@ -341,13 +318,6 @@ def test_half_deviances_are_those_of_scikit_learn(power, a, y):
     slope, curvature = theirs.gradient_hessian(y, a)
     assert_allclose(ours.derivative(a, y), slope, rtol=1e-9, atol=1e-9 * float(curvature[0]))
     assert_allclose(ours.curvature(a, y), curvature, rtol=1e-9)
-
-
-@given(a=st.floats(-20, 20), y=st.floats(0, 1e6))
-def test_the_half_deviance_of_power_1_is_the_poisson_loss(a, y):
-    poisson, tweedie = PoissonLoss(), TweedieLoss(power=1.0)
-    for name in ("value", "derivative", "curvature"):
-        assert_allclose(getattr(tweedie, name)(a, y), getattr(poisson, name)(a, y), rtol=1e-8, atol=1e-8 * y)
 
 
 def test_tasks():

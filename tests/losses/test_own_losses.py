@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from replica import MARGIN_LOSSES, geometries, learn, model_of, rows_that_end_on_kinks, start_of, stream
+from replica import MARGIN_LOSSES, geometries, learn, model_of, start_of, stream
 from scipy.optimize import minimize_scalar
 
 from onlinebregman import ExpertMixtureRegressor, ForwardRegressor, LearningRatePath
@@ -52,13 +52,6 @@ class Pinball(ScoreLoss):
         return [y]
 
 
-class OneSided(QuantileLoss):
-    """The same with all properties; at the kink `derivative` is the slope of one side."""
-
-    def derivative(self, a, y):
-        return np.where(np.asarray(a) > y, 1 - self.quantile, -self.quantile)
-
-
 class Stairs(ScoreLoss):
     """curvature (a - y)^2 / 2 + sum h_k abs(a - y - k): several kinks, between lines or parabolas."""
 
@@ -80,40 +73,8 @@ class Stairs(ScoreLoss):
         return np.stack([np.asarray(y, dtype=float) + k for k in range(len(self.heights))])
 
 
-class Steep(ScoreLoss):
-    """(a - y)^2 / 2 up to a distance of 1, from which the slope is 3: kinks behind a smooth minimum, on both sides."""
-
-    def value(self, a, y):
-        r = np.abs(np.asarray(a) - y)
-        return np.where(r <= 1, r * r / 2, 3 * r - 2.5)
-
-    def derivative(self, a, y):
-        r = np.asarray(a) - y
-        return np.where(np.abs(r) <= 1, r, 3 * np.sign(r))
-
-    def curvature(self, a, y):
-        return np.where(np.abs(np.asarray(a) - y) <= 1, 1.0, 0.0)
-
-    def kinks(self, y):
-        return np.stack([np.asarray(y, dtype=float) - 1, np.asarray(y, dtype=float) + 1])
-
-
 OWN = {name: type(f"My{type(loss).__name__}", (type(loss),), {}) for name, loss in LOSSES.items()}
 STAIRS = [Stairs([1.0, 2.0, 0.5]), Stairs([1.0, 2.0, 0.5], 1.0), Stairs([0.3, 0.0, 0.3, 3.0], 0.1)]
-
-
-@pytest.mark.parametrize("eta0", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("y", [0.5, -0.5, 3.0, -5.0])
-def test_implicit_steps_end_before_kinks_behind_the_minimum(y, eta0):
-    loss, kinks, x = Steep(), np.array([y - 1, y + 1]), 2.0
-    model = MirrorDescentRegressor(
-        divergence="squared_euclidean", loss=loss, learning_rate="constant", eta0=eta0, fit_intercept=False
-    ).partial_fit([[x]], [y])
-    between = (eta0 * x * y) / (1 + eta0 * x * x)  # the step of the squared loss
-    outside = [-3 * eta0 * x, 3 * eta0 * x]
-    candidates = np.array([between, *outside, *(kinks / x)])
-    best = candidates[np.argmin(candidates**2 / 2 + eta0 * loss.value(candidates * x, y))]
-    assert_allclose(model.coef_[0], best, rtol=1e-12)
 
 
 @geometries
@@ -139,48 +100,6 @@ def test_a_subclass_of_each_loss_gives_its_numbers(divergence, signed, update, l
     assert_allclose(slow.cumulative_loss_, compiled.cumulative_loss_, rtol=1e-10, atol=1e-12)
     u = np.ravel(compiled.coef_)
     assert_allclose(slow.regret_bound(u, weighted=True), compiled.regret_bound(u, weighted=True), rtol=1e-7, atol=1e-9)
-
-
-@pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
-@pytest.mark.parametrize("quantile", [0.1, 0.5, 0.8])
-@pytest.mark.parametrize("divergence", ["squared_euclidean", "p_norm", "relative_entropy", "burg"])
-def test_a_user_defined_pinball_loss_is_the_quantile_loss(divergence, quantile, update):
-    rng = np.random.default_rng(0)
-    X, y = stream("quantile", rng, 60, 4)
-    parameters = {"divergence": divergence, "update": update, "eta0": 0.1 if update == "explicit" else 2.0}
-    if update == "explicit" and divergence == "burg":
-        parameters["eta0"] = 0.02
-    mine, compiled = (
-        MirrorDescentRegressor(loss=loss, **parameters).partial_fit(X, y)
-        for loss in (Pinball(quantile), QuantileLoss(quantile))
-    )
-    assert_allclose(mine.coef_, compiled.coef_, rtol=1e-12, atol=1e-14)
-    assert_allclose(mine.cumulative_loss_, compiled.cumulative_loss_, rtol=1e-12)
-
-
-@pytest.mark.parametrize("update", ["implicit", "importance"])
-@pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad", "diagonal_newton"])
-def test_on_its_kink_a_loss_has_no_slope(divergence, update):
-    """Adaptive metrics depend on the slope: it is 0 where 0 is a subgradient, not that of one side."""
-    for seed in range(3):
-        X, y, _ = rows_that_end_on_kinks("quantile", seed, repeats=20)
-        mine, compiled = (
-            MirrorDescentRegressor(divergence=divergence, update=update, loss=loss).partial_fit(X, y)
-            for loss in (OneSided(0.7), QuantileLoss(0.7))
-        )
-        assert_allclose(mine.metric_, compiled.metric_, rtol=1e-9)
-        assert_allclose(mine.coef_, compiled.coef_, rtol=1e-9, atol=1e-9)
-
-
-def test_the_quantile_loss_finds_quantiles():
-    rng = np.random.default_rng(1)
-    y = rng.normal(size=20_000)
-    for quantile in (0.1, 0.5, 0.9):
-        model = MirrorDescentRegressor(
-            divergence="squared_euclidean", loss=QuantileLoss(quantile), eta0=1.0, average=True
-        )
-        model.partial_fit(np.zeros((20_000, 1)), y)
-        assert abs((y <= model.intercept_).mean() - quantile) < 0.01
 
 
 @geometries
@@ -250,46 +169,6 @@ def test_any_splitting_of_a_row_is_the_row(divergence, loss, seed, n, weight, pa
     best = scores[np.argmin(loss.value(scores, y))]
     if divergence in ("squared_euclidean", "p_norm"):
         assert loss.value(a, y) <= loss.value(best, y) + 1e-9 * (1 + abs(y))
-
-
-def flow_down_stairs(loss, gap, time, size):
-    """The flow d gap/ds = -size L'(gap) on pieces on which L' is a straight line, one after the other."""
-    kinks = np.arange(len(loss.heights))
-    while time > 0:
-        left, right = (float(side) for side in loss.subdifferential(gap, 0.0))
-        if left <= 0 <= right:
-            break
-        slope, ahead = (left, kinks[kinks < gap]) if left > 0 else (right, kinks[kinks > gap])
-        kink = (ahead.max() if left > 0 else ahead.min()) if len(ahead) else -np.sign(slope) * np.inf
-        rate = size * loss.bend
-        reach = (gap - kink) / slope  # this much of (1 - e^(-rate s)) / bend
-        if rate == 0:
-            needed = reach / size
-        else:
-            needed = -np.log1p(-reach * loss.bend) / rate if reach * loss.bend < 1 else np.inf
-        if needed > time:
-            return gap - slope * (size * time if rate == 0 else -np.expm1(-rate * time) / loss.bend)
-        gap, time = float(kink), time - needed
-    return gap
-
-
-@pytest.mark.parametrize("loss", STAIRS, ids=repr)
-@settings(max_examples=60)
-@given(y=st.floats(-9.0, 9.0), time=st.floats(0.01, 3.0), fit_intercept=st.booleans())
-def test_the_flow_over_kinks_solves_its_differential_equation(loss, y, time, fit_intercept):
-    """In the squared Euclidean divergence da/ds = -(x.x + 1) L'(a)."""
-    x, start = np.array([1.0, -0.5]), np.array([0.3, 0.2])
-    model = MirrorDescentRegressor(
-        divergence="squared_euclidean",
-        loss=loss,
-        update="importance",
-        eta0=1.0,
-        learning_rate="constant",
-        init=start,
-        fit_intercept=fit_intercept,
-    ).partial_fit([x], [y], sample_weight=[time])
-    expected = y + flow_down_stairs(loss, start @ x - y, time, x @ x + fit_intercept)
-    assert_allclose(x @ model.coef_ + model.intercept_, expected, rtol=1e-9, atol=1e-9)
 
 
 class Broken(Stairs):

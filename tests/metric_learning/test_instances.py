@@ -42,33 +42,6 @@ def test_triplets_against_a_numpy_replica():
     assert learner.n_updates_ == 80 and learner.margin_ == 2.0 and learner.bounds_ is None
 
 
-def test_triplets_are_learned_until_they_hold():
-    """The triplet demands that row 1 is nearer to row 0 than row 2, which is false at first."""
-    rows = np.array([[0.0, 0.0], [3.0, 0.5], [0.5, 2.0]])
-    learner = LogDetMetricLearner(margin=1.0, max_iter=500, eta0=0.3, learning_rate="constant")
-    learner.fit_triplets(rows, [[0, 1, 2]])
-    near, far = learner.predict(rows[1:])
-    assert far - near > 0.99
-    before = learner.get_mahalanobis_matrix()
-    learner.partial_fit_triplets(
-        rows, [[0, 2, 2], [0, 1, 0]]
-    )  # the first contradicts itself, the second cannot be satisfied
-    assert learner.n_collapsed_ == 1
-    assert learner.get_mahalanobis_matrix().shape == before.shape
-    holds = LogDetMetricLearner(margin=1.0, scale_eta=False).fit_triplets(rows * 10, [[0, 2, 1]])
-    assert_array_equal(holds.get_mahalanobis_matrix(), np.eye(2))
-
-
-def test_cutting_a_stream_of_triplets_changes_nothing():
-    whole, cut = LogDetMetricLearner().partial_fit_triplets(X, TRIPLETS), LogDetMetricLearner()
-    for part in np.split(TRIPLETS, [1, 2, 40, 77]):
-        cut = pickle.loads(pickle.dumps(cut)).partial_fit_triplets(X, part)
-    assert_array_equal(whole.get_mahalanobis_matrix(), cut.get_mahalanobis_matrix())
-    assert whole.margin_ == cut.margin_
-    similar = ((X[TRIPLETS[:, 0]] - X[TRIPLETS[:, 1]]) ** 2).sum(axis=1)
-    assert_allclose(whole.margin_, np.median(similar), rtol=0.1)
-
-
 @pytest.mark.parametrize(
     ("triplets", "message"),
     [
@@ -98,16 +71,6 @@ def test_one_sided_pairs_against_a_numpy_replica():
     for (a, b), target, label in zip(PAIRS, targets, labels, strict=True):
         W = replica(W, np.outer(X[a] - X[b], X[a] - X[b]), label * target, 0.05)
     assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-8, atol=1e-10)
-
-
-def test_a_bound_that_holds_moves_nothing():
-    squared = ((X[PAIRS[:, 0]] - X[PAIRS[:, 1]]) ** 2).sum(axis=1)
-    for label, factor in ((1, 1.1), (-1, 0.9)):
-        learner = raw(loss="one_sided")
-        learner.partial_fit_pairs(X, PAIRS, factor * squared, labels=np.full(len(PAIRS), label))
-        assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
-        learner.set_params(loss="squared_error").partial_fit_pairs(X, PAIRS, factor * squared)
-        assert not np.array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
@@ -256,41 +219,7 @@ def test_two_rows_do_not_determine_correlations():
     assert_allclose(start("covariance", X[:2]).get_mahalanobis_matrix(), expected, rtol=1e-9)
 
 
-def test_the_variance_prior_makes_units_irrelevant():
-    y = np.arange(40) % 3
-    units = np.array([1.0, 1e2, 1e-2, 7.0])
-    plain = LogDetMetricLearner(prior="variance", random_state=0).fit(X, y)
-    scaled = LogDetMetricLearner(prior="variance", random_state=0).fit(X * units, y)
-    assert_allclose(scaled.pairwise_distances(X * units), plain.pairwise_distances(X), rtol=1e-5)
-
-
 # --- regret -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["pairs", "triplets"])
-def test_the_certificate_holds_for_any_metric(kind):
-    rng = np.random.default_rng(5)
-    learner = raw(track_regret=True, margin=3.0, eta0=0.02)
-    if kind == "pairs":
-        targets = rng.uniform(0, 20, size=len(PAIRS))
-        learner.partial_fit_pairs(X, PAIRS, targets)
-    else:
-        learner.partial_fit_triplets(X, TRIPLETS)
-    for _ in range(20):
-        A = rng.normal(size=(4, 6))
-        U = A @ A.T / rng.uniform(1, 20)
-        lengths = np.einsum("ij,jk,ik->i", *(lambda z: (z, U, z))((X[:, None] - X).reshape(-1, 4))).reshape(40, 40)
-        if kind == "pairs":
-            losses = (lengths[tuple(PAIRS.T)] - targets) ** 2 / 2
-        else:
-            a, s, d = TRIPLETS.T
-            losses = np.maximum(3.0 - lengths[a, d] + lengths[a, s], 0.0) ** 2 / 2
-        left = learner.weighted_loss_ - 0.02 * losses.sum()
-        assert left <= learner.regret_bound(U, weighted=True) + 1e-9
-    with pytest.raises(ValueError, match="U has 3 rows"):
-        learner.regret_bound(np.eye(3), weighted=True)
-    with pytest.raises(ValueError, match="track_regret=True"):
-        raw().partial_fit_triplets(X, TRIPLETS).regret_bound(np.eye(4), weighted=True)
 
 
 # --- values that are too large ----------------------------------------------------------------------------------------

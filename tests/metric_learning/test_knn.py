@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA, IncrementalPCA
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -20,7 +18,6 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, MetricKNeighborsRegressor
 from onlinebregman.metric_learning._window import Window
-from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
 
 CLASSES = ["a", "b", "c"]
@@ -81,33 +78,6 @@ def test_neighbours_are_those_of_the_window_in_the_metric_of_the_moment(weights,
         assert (model.n_samples_seen_, model.n_samples_fit_) == (start + 40, window.stop - window.start)
 
 
-def test_fit_is_the_metrics_fit_and_the_last_rows():
-    model = MetricKNeighborsClassifier(random_state=0).fit(X, LABELS)
-    metric = LogDetMetricLearner(random_state=0).fit(X, LABELS)
-    knn = KNeighborsClassifier().fit(metric.transform(X), LABELS)
-    assert_array_equal(model.predict_proba(X), knn.predict_proba(metric.transform(X)))
-    with pytest.warns(UserWarning, match="given 200 rows, and only the last 50 are kept.*window_size=None"):
-        model.set_params(window_size=50, shuffle=False).fit(X, LABELS)
-    assert_array_equal(model.X_, X[150:])
-    model.set_params(window_size=None).fit(X, LABELS).partial_fit(X[:1], LABELS[:1])
-    assert model.n_samples_fit_ == model.n_samples_seen_ == 201
-
-
-@pytest.mark.parametrize("window_size", [1, 30, 200, None])
-def test_any_cutting_gives_the_same_model(window_size, learned):
-    model = MetricKNeighborsClassifier(window_size=window_size, random_state=0)
-    whole = clone(model).partial_fit(X, LABELS, classes=CLASSES)
-    rows = learned_in_chunks(clone(model), 1)
-    parts = clone(model)
-    for start, stop in [(0, 7), (7, 8), (8, 150), (150, 200)]:
-        parts.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
-        parts.predict(X[:3])  # predictions change nothing
-    assert learned(whole) == learned(rows)
-    for model in (rows, parts):
-        assert_array_equal(whole.predict_proba(X), model.predict_proba(X))
-    assert learned(whole) == learned(parts)  # after both have mapped all rows
-
-
 def test_all_there_is_votes_while_there_are_few():
     model = MetricKNeighborsClassifier(5, random_state=0).partial_fit(X[:1], ["b"], classes=CLASSES)
     assert model.predict(X[:3]).tolist() == ["b"] * 3
@@ -116,49 +86,6 @@ def test_all_there_is_votes_while_there_are_few():
     model.partial_fit(X[1:4], ["b", "c", "b"])  # some classes have not been observed
     assert_array_equal(model.predict_proba(X[:1]), [[0.0, 0.75, 0.25]])
     assert model.kneighbors(X[:2])[0].shape == (2, 4)
-
-
-def test_classes_leave_with_their_rows():
-    model = MetricKNeighborsClassifier(3, window_size=20, random_state=0)
-    model.partial_fit(X[:40], ["a"] * 20 + ["b"] * 20, classes=CLASSES)
-    assert set(model.predict(X[:20])) == {"b"}
-    assert_array_equal(model.predict_proba(X[:2]), [[0.0, 1.0, 0.0]] * 2)
-
-
-def test_of_equal_votes_the_first_class_wins():
-    model = MetricKNeighborsClassifier(2, random_state=0)
-    model.partial_fit([[0.0], [1.0]], ["c", "a"], classes=CLASSES)
-    assert model.predict([[0.1]]).tolist() == ["a"]
-
-
-def test_a_learned_metric_has_fewer_errors():
-    """Two informative features, twenty others: compared with the same window in the Euclidean metric."""
-    rng = np.random.default_rng(1)
-    y = rng.integers(3, size=1500)
-    rows = rng.normal(size=(1500, 22))
-    rows[:, :2] = 0.3 * rows[:, :2] + np.eye(3, 2)[y]
-    scores = {
-        metric: progressive_val_score(
-            MetricKNeighborsClassifier(metric_learner=metric, window_size=500, random_state=0),
-            rows,
-            y,
-            chunk_size=100,
-        ).score
-        for metric in (None, FunctionTransformer())
-    }
-    learned, euclidean = scores.values()
-    assert learned > euclidean + 0.05
-
-
-def test_the_metric_follows_a_pipeline_of_scaler_and_metric():
-    units = np.array([1.0, 1e3, 1e-3, 1.0, 1.0])
-    metric = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
-    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=metric), rows=X * units)
-    by_hand = clone(metric)
-    for start in range(0, 200, 20):
-        by_hand.partial_fit((X * units)[start : start + 20], LABELS[start : start + 20])
-    knn = KNeighborsClassifier().fit(by_hand.transform(X * units), LABELS)
-    assert_array_equal(model.predict_proba(X * units), knn.predict_proba(by_hand.transform(X * units)))
 
 
 # --- when rows are mapped ---------------------------------------------------------------------------------------------
@@ -234,17 +161,6 @@ def test_another_metric_may_be_set(frozen):
             assert_array_equal(fitted.predict_proba(X), knn.predict_proba(metric.transform(X)))
 
 
-def test_the_metric_may_be_told_to_map_to_fewer_features():
-    model = MetricKNeighborsClassifier(3, metric_learner=LogDetMetricLearner(random_state=0)).fit(X, LABELS)
-    model.predict(X)
-    for n_components in (2, 3, None):
-        model.metric_.set_params(n_components=n_components)
-        mapped = model.metric_.transform(X)
-        assert_array_equal(
-            model.kneighbors(X[:5])[0], KNeighborsClassifier(3).fit(mapped, LABELS).kneighbors(mapped[:5])[0]
-        )
-
-
 @pytest.mark.parametrize("offset", [1e6, 1e9])
 @pytest.mark.parametrize("n, d", [(200, 20), (8, 2)])
 def test_neighbours_of_rows_far_from_the_origin(n, d, offset):
@@ -257,26 +173,6 @@ def test_neighbours_of_rows_far_from_the_origin(n, d, offset):
     expected = np.linalg.norm(rows[:, None] - rows, axis=2)
     assert_array_equal(indices, np.argsort(expected, axis=1)[:, :3])
     assert_allclose(distances, np.sort(expected, axis=1)[:, :3], rtol=1e-7, atol=1e-6)
-
-
-def test_a_frozen_metric_may_learn_elsewhere():
-    metric = LogDetMetricLearner(random_state=0).partial_fit_pairs(X, [[0, 1]], [1.0])
-    model = MetricKNeighborsClassifier(1, metric_learner=FrozenEstimator(metric)).partial_fit(
-        X, LABELS, classes=CLASSES
-    )
-    assert model.score(X, LABELS) == 1.0
-    metric.partial_fit_pairs(X, np.arange(200).reshape(-1, 2), np.full(100, 9.0))
-    assert_array_equal(model.kneighbors(X)[1].ravel(), np.arange(200))
-
-
-def test_pairs_may_be_taught_to_the_metric_itself():
-    model = MetricKNeighborsClassifier(1, random_state=0).partial_fit(X, LABELS, classes=CLASSES)
-    before = model.kneighbors(X[:5], 3)[0]
-    model.metric_.partial_fit_pairs(X, [[0, 1]], [1000.0])
-    after = model.kneighbors(X[:5], 3)[0]
-    assert (before != after).any()
-    knn = KNeighborsClassifier(3).fit(model.metric_.transform(X), LABELS)
-    assert_array_equal(after, knn.kneighbors(model.metric_.transform(X[:5]))[0])
 
 
 @pytest.mark.parametrize(
@@ -338,15 +234,6 @@ def test_a_window_is_the_end_of_a_list(appends):
         assert not rows.flags.writeable
 
 
-def test_rows_are_seldom_moved():
-    window, arrays = Window(np.empty((0, 1)), np.empty(0, dtype=np.intp)), []
-    for number in range(1000):
-        window = window.extended(np.array([[number]]), np.array([number]), 100)
-        if not arrays or arrays[-1] is not window._rows:
-            arrays.append(window._rows)
-    assert len(arrays) < 1000 / 100 + np.log2(100) + 1
-
-
 def test_the_size_may_change_in_mid_stream():
     model = MetricKNeighborsClassifier(window_size=50, random_state=0).partial_fit(X[:100], LABELS[:100], CLASSES)
     model.set_params(window_size=10).partial_fit(X[100:101], LABELS[100:101])
@@ -388,25 +275,6 @@ def test_means_of_neighbours_are_finite():
             model.predict(X[:2])
 
 
-def test_labels_have_to_be_known(unchanged):
-    fresh = MetricKNeighborsClassifier()
-    with unchanged(fresh, "classes must be passed on the first call"):
-        fresh.partial_fit(X, LABELS)
-    with unchanged(fresh, "label 'c' at row .* is not one of the classes"):
-        fresh.partial_fit(X, LABELS, classes=["a", "b"])
-    model = clone(fresh).partial_fit(X[:9], LABELS[:9], classes=CLASSES)
-    with unchanged(model, r"label 'd' at row 1 is not one of the classes \['a', 'b', 'c'\]"):
-        model.partial_fit(X[:2], ["a", "d"])
-    with unchanged(model, "not the same as on the first call"):
-        model.partial_fit(X[:2], ["a", "b"], classes=["a", "b"])
-    with unchanged(model, "label 1 at row 0"):
-        model.partial_fit(X[:1], [1])
-    with unchanged(model, r"y contains NaN \(row 1\)"):
-        model.partial_fit(X[:2], [1.0, np.nan])
-    with unchanged(model, "continuous"):
-        model.fit(X, X[:, 0])
-
-
 @pytest.mark.parametrize("metric", [PCA(2), GaussianNB()], ids=lambda metric: type(metric).__name__)
 def test_a_metric_that_cannot_do_it_is_refused(metric, unchanged):
     model = MetricKNeighborsClassifier(metric_learner=metric)
@@ -421,25 +289,6 @@ def test_a_metric_that_cannot_do_it_is_refused(metric, unchanged):
     else:
         with unchanged(model, "with the method transform"):
             model.fit(X, LABELS)
-
-
-def test_a_metric_that_fails_half_way_is_given_back(unchanged):
-    class Fragile(Counting):
-        def partial_fit(self, X, y=None):
-            super().partial_fit(X, y)
-            if np.max(X) > 100:
-                raise ValueError("too large")
-            return self
-
-    model = MetricKNeighborsClassifier(metric_learner=Fragile())
-    with unchanged(model, "too large"):
-        model.partial_fit(1000 * X, LABELS, classes=CLASSES)
-    model.partial_fit(X, LABELS, classes=CLASSES)
-    metric, expected = model.metric_, model.predict_proba(X)
-    with unchanged(model, "too large"):
-        model.partial_fit(1000 * X, LABELS)
-    assert model.metric_ is metric
-    assert_array_equal(model.predict_proba(X), expected)
 
 
 @pytest.mark.parametrize(
@@ -467,16 +316,6 @@ def test_bad_parameters_are_refused_first_and_in_mid_stream(parameters, unchange
         model.partial_fit(X, LABELS)
 
 
-def test_before_learning():
-    fresh = MetricKNeighborsClassifier()
-    for method in (fresh.predict, fresh.predict_proba, fresh.kneighbors):
-        with pytest.raises(NotFittedError):
-            method(X)
-    for name in ("X_", "y_", "n_samples_fit_", "n_samples_seen_"):
-        with pytest.raises(AttributeError, match="has not learned a row yet"):
-            getattr(fresh, name)
-
-
 # --- scikit-learn -----------------------------------------------------------------------------------------------------
 
 
@@ -489,12 +328,3 @@ def test_before_learning():
 def test_check_estimator_with_other_metrics(metric):
     model = MetricKNeighborsClassifier(metric_learner=metric, weights="distance", window_size=None)
     check_estimator(model, on_skip=None)
-
-
-def test_the_metric_can_be_searched():
-    model = MetricKNeighborsClassifier(metric_learner=LogDetMetricLearner(random_state=0), random_state=0)
-    grid = {"metric_learner__eta0": [0.1, 1.0], "n_neighbors": [1, 5], "metric_learner": [model.metric_learner]}
-    search = GridSearchCV(model, grid, cv=2).fit(X, LABELS)
-    assert search.best_score_ > 0.6
-    assert search.best_estimator_.metric_.eta0 == search.best_params_["metric_learner__eta0"]
-    assert not hasattr(model.metric_learner, "bounds_")

@@ -1,20 +1,14 @@
 """MetricKNeighborsClassifier with several metrics: the mean of their votes, one window, all learn or none."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-from scipy import sparse
+from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.preprocessing import StandardScaler, scale
+from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import (
     FrobeniusMetricLearner,
@@ -23,7 +17,6 @@ from onlinebregman import (
     VonNeumannMetricLearner,
 )
 from onlinebregman._sklearn_compat import for_other_rows
-from onlinebregman.model_selection import progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
 
 CLASSES = ["a", "b", "c"]
@@ -85,30 +78,6 @@ def test_votes_are_the_mean_of_those_in_each_metric(weights, window_size):
     assert len({tuple(votes) for votes in model.predict_proba(QUERIES)}) > 4
 
 
-def test_fit_is_that_of_each_metric():
-    model = MetricKNeighborsClassifier(metric_learner=METRICS).fit(X, LABELS)
-    votes = []
-    for metric in METRICS:
-        metric = clone(metric).fit(X, LABELS)
-        votes.append(KNeighborsClassifier().fit(metric.transform(X), LABELS).predict_proba(metric.transform(QUERIES)))
-    assert_array_equal(model.predict_proba(QUERIES), np.mean(votes, axis=0))
-
-
-def test_euclidean_stands_for_rows_as_they_come():
-    for metrics in (["euclidean"], ("euclidean", "euclidean")):
-        model = learned_in_chunks(MetricKNeighborsClassifier(3, metric_learner=metrics))
-        plain = KNeighborsClassifier(3).fit(X, LABELS)
-        assert_array_equal(model.predict_proba(QUERIES), plain.predict_proba(QUERIES))
-
-
-def test_one_in_a_list_is_as_one_without():
-    alone = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=METRICS[0]))
-    listed = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=METRICS[:1]))
-    assert alone.metric_learners_ == [alone.metric_]
-    for one, two in zip(alone.kneighbors(QUERIES), listed.kneighbors(QUERIES), strict=True):
-        assert_array_equal(one, two)
-
-
 def test_auto_is_a_set_of_metrics_with_pairs_of_their_own():
     model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner="auto", random_state=0))
     seeds = [metric.random_state for metric in model.metric_learners_ if hasattr(metric, "random_state")]
@@ -123,57 +92,7 @@ def test_auto_is_a_set_of_metrics_with_pairs_of_their_own():
     assert (other.predict_proba(QUERIES) != model.predict_proba(QUERIES)).any()
 
 
-@pytest.mark.exhaustive
-def test_voting_has_fewer_errors():
-    """Fewer errors than those of the metrics on average, and than the default."""
-    rows, y = load_digits(return_X_y=True)
-    rows = scale(rows)
-
-    def error(metric):
-        model = MetricKNeighborsClassifier(metric_learner=metric, random_state=0)
-        return 1 - progressive_val_score(model, rows, y, chunk_size=100).score
-
-    together = MetricKNeighborsClassifier(metric_learner="auto", random_state=0).fit(X, LABELS)
-    alone = [error(clone(metric)) for metric in together.metric_learners_]
-    assert error("auto") < min(0.95 * np.mean(alone), 0.95 * error(None))
-
-
 # --- a stream ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("metrics", ["auto", ["euclidean", METRICS[0], METRICS[2]]], ids=["auto", "list"])
-def test_any_cutting_gives_the_same_model(metrics, learned):
-    model = MetricKNeighborsClassifier(metric_learner=metrics, window_size=50, random_state=0)
-    whole = clone(model).partial_fit(X, LABELS, classes=CLASSES)
-    rows = learned_in_chunks(clone(model), 1)
-    parts = clone(model)
-    for start, stop in [(0, 7), (7, 8), (8, 90), (90, 120)]:
-        parts.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
-        parts = pickle.loads(pickle.dumps(parts))
-        parts.predict(QUERIES[:3])  # predictions change nothing
-    for part in (rows, parts):
-        assert_array_equal(part.predict_proba(QUERIES), whole.predict_proba(QUERIES))
-        assert learned(part) == learned(whole)
-
-
-def test_sparse_rows_are_as_dense_ones():
-    model = MetricKNeighborsClassifier(metric_learner="auto", random_state=0)
-    for kind in (sparse.csr_array, sparse.csc_matrix):
-        by_sparse = clone(model).partial_fit(kind(X), LABELS, CLASSES).predict_proba(kind(QUERIES))
-        by_dense = clone(model).partial_fit(X, LABELS, CLASSES).predict_proba(QUERIES)
-        assert_array_equal(by_sparse, by_dense)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_learn_on_their_own(copied, state):
-    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=METRICS))
-    expected, before = model.predict_proba(QUERIES), state(model)
-    other = copied(model)
-    assert_array_equal(other.predict_proba(QUERIES), expected)
-    other.partial_fit(X[:30] + 1.0, LABELS[:30])
-    assert state(model) == before
-    assert_array_equal(model.predict_proba(QUERIES), expected)
-    assert (other.predict_proba(QUERIES) != expected).any()
 
 
 def test_each_metric_maps_its_rows_once():
@@ -272,15 +191,6 @@ def test_several_metrics_have_no_neighbours_in_common(unchanged):
 
 
 # --- scikit-learn -----------------------------------------------------------------------------------------------------
-
-
-def test_sets_of_metrics_can_be_searched():
-    model = MetricKNeighborsClassifier(random_state=0)
-    sets = [None, "auto", ["euclidean", LogDetMetricLearner(random_state=0)]]
-    search = GridSearchCV(model, {"metric_learner": sets, "n_neighbors": [3, 5]}, cv=2).fit(X, LABELS)
-    assert search.best_score_ > 0.4
-    assert not hasattr(sets[2][1], "bounds_")
-    assert_allclose(search.predict_proba(QUERIES).sum(axis=1), 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [KNeighborsClassifier, KNeighborsRegressor])

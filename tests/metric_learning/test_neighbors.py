@@ -2,7 +2,6 @@
 
 import contextlib
 import pickle
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -20,11 +19,8 @@ from onlinebregman._kernels.matrices.neighbors import (
 from onlinebregman._kernels.matrices.reservoir import Percentiles, Reservoir
 from onlinebregman._kernels.matrices.sampler import RandomPairs
 from replica import uniform
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_wine
 from sklearn.metrics import pairwise_distances
-from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import LogDetMetricLearner
@@ -296,29 +292,6 @@ def test_places_are_those_in_the_metric():
         update_images(rows, origin, L[:4])
 
 
-@pytest.mark.parametrize("triplets", [True, False])
-def test_running_samples_do_not_depend_on_the_cutting(triplets, state):
-    z = np.sqrt(np.random.default_rng(0).uniform(size=(5000, 1)))
-    whole, cut = sampler(1), sampler(1)
-    found = whole.measured(z, np.ones(5000), triplets, False)
-    parts = [
-        cut.measured(part, np.ones(len(part)), triplets, False) for part in np.split(z, [1, 50, 130, 131, 132, 4000])
-    ]
-    assert_array_equal(np.concatenate(parts), found)
-    assert state(cut) == state(whole)
-    percents = [50] if triplets else [5, 95]
-    expected = np.percentile(z[:500], percents)
-    assert_allclose(found[-1], np.array(percents) / 100, atol=0.05)
-    for n in (1, 2, 3, 4, 10, 11):  # the metric is refreshed at each of the first rows
-        if n > 1 or triplets:
-            expected = np.percentile((z * z)[:n], percents)
-            assert_array_equal(found[n - 1], expected)
-    before = state(whole)
-    whole.measured(z, np.zeros(5000), triplets, False)
-    whole.measured(z, np.ones(5000), triplets, True)
-    assert state(whole) == before
-
-
 @pytest.mark.parametrize("size", [1e5, 1e8, 1e12])
 @pytest.mark.parametrize("place", [0, 30])
 @pytest.mark.parametrize("sampling", ["neighbors", "targets"])
@@ -339,42 +312,6 @@ def test_a_row_far_off_does_not_end_learning(wine, sampling, place, size):
     if sampling == "neighbors":
         W, expected = odd.get_mahalanobis_matrix(), plain.get_mahalanobis_matrix()
         assert np.corrcoef(W[1:, 1:].ravel(), expected[1:, 1:].ravel())[0, 1] > 0.9
-
-
-@pytest.mark.parametrize("pairs", ["neighbors", "random"])
-def test_one_row_at_a_time_learns_as_a_batch(wine, pairs):
-    X, y = wine
-    labels = np.array(["one", "two", "three"])[y]
-    batch = LogDetMetricLearner(sampling=pairs, random_state=0, memory_size=20).partial_fit(X, labels)
-    rows = LogDetMetricLearner(sampling=pairs, random_state=0, memory_size=20)
-    for i in range(len(X)):
-        rows.partial_fit(X[i : i + 1], labels[i : i + 1])
-        if i % 50 == 0:
-            rows = pickle.loads(pickle.dumps(rows))
-    assert batch.n_updates_ > 1000
-    assert_array_equal(batch.components_, rows.components_)
-    assert (batch.bounds_, batch.margin_) == (rows.bounds_, rows.margin_)
-    fitted = LogDetMetricLearner(sampling=pairs, random_state=0, memory_size=20, max_iter=1, shuffle=False).fit(
-        X, labels
-    )
-    assert_array_equal(batch.components_, fitted.components_)
-    other = LogDetMetricLearner(sampling=pairs, random_state=1, memory_size=20).partial_fit(X, labels)
-    assert not np.array_equal(batch.components_, other.components_)
-
-
-@pytest.mark.exhaustive
-def test_a_long_stream_in_little_memory():
-    rng = np.random.default_rng(0)
-    y = rng.integers(3, size=3000)
-    X = rng.normal(size=(3000, 30))
-    for pairs in ("neighbors", "random"):
-        learner = LogDetMetricLearner(sampling=pairs, memory_size=50, random_state=0).partial_fit(X[:200], y[:200])
-        tracemalloc.start()
-        learner.partial_fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 8e6  # one array of all its instances would have 29e6
-        assert len(learner._sampler) == 150
 
 
 # --- odd streams ------------------------------------------------------------------------------------------------------
@@ -417,64 +354,6 @@ def test_equivariant_under_linear_maps(wine):
 
 
 # --- what comes out ---------------------------------------------------------------------------------------------------
-
-
-def test_precomputed_distances_in_neighbours(wine):
-    X, y = wine
-    learner = LogDetMetricLearner(random_state=0).fit(X[::2], y[::2])
-    by_map = KNeighborsClassifier(5).fit(learner.transform(X[::2]), y[::2])
-    precomputed = KNeighborsClassifier(5, metric="precomputed").fit(learner.pairwise_distances(X[::2]), y[::2])
-    assert_array_equal(
-        precomputed.predict(learner.pairwise_distances(X[1::2], X[::2])), by_map.predict(learner.transform(X[1::2]))
-    )
-    distances = learner.pairwise_distances(X)
-    assert_array_equal(distances.diagonal(), 0.0)
-    assert_array_equal(distances, distances.T)
-    assert_allclose(distances[0, 1:], learner.pair_distance(np.repeat(X[:1], 177, axis=0), X[1:]), rtol=1e-9)
-
-
-def test_leading_directions(wine):
-    X, y = wine
-    whole = LogDetMetricLearner(random_state=0).fit(X, y)
-    few = LogDetMetricLearner(random_state=0, n_components=2).fit(X, y)
-    assert_array_equal(few.components_, whole.components_[:2])
-    assert_array_equal(few.transform(X), whole.transform(X)[:, :2])
-    assert_array_equal(few.get_mahalanobis_matrix(), whole.get_mahalanobis_matrix())
-    assert few.get_feature_names_out().tolist() == ["logdetmetriclearner0", "logdetmetriclearner1"]
-    assert few.set_output(transform="pandas").transform(X).shape == (178, 2)
-    lengths = np.linalg.norm(whole.components_, axis=1)
-    assert (np.diff(lengths) <= 0).all()
-    with pytest.raises(ValueError, match=r"must be in \[1, 13\], the number of features of X, or None .* got 14"):
-        LogDetMetricLearner(n_components=14).fit(X, y)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("standardised", [True, False])
-def test_neighbours_beat_random_pairs_and_the_euclidean_metric(standardised):
-    from onlinebregman.datasets import load_balance_scale
-
-    X, y = load_balance_scale(return_X_y=True)
-    splits = StratifiedShuffleSplit(3, test_size=0.3, random_state=0)
-    error = {}
-    for pairs in ("neighbors", "random", "none"):
-        metric = "passthrough" if pairs == "none" else LogDetMetricLearner(sampling=pairs, random_state=0)
-        model = make_pipeline(StandardScaler() if standardised else "passthrough", metric, KNeighborsClassifier(5))
-        error[pairs] = 1 - cross_val_score(model, X, y, cv=splits).mean()
-    assert error["neighbors"] < 0.6 * min(error["random"], error["none"])
-
-
-@pytest.mark.exhaustive
-def test_grid_search_over_rates_and_strategies():
-    X, y = load_iris(return_X_y=True)
-    model = make_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0), KNeighborsClassifier(5))
-    grid = {
-        "logdetmetriclearner__eta0": [0.01, 0.1],
-        "logdetmetriclearner__sampling": ["neighbors", "random"],
-        "logdetmetriclearner__n_components": [None, 2],
-    }
-    search = GridSearchCV(model, grid, cv=2).fit(X, y)
-    assert search.best_score_ > 0.92
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize("size", [1, 3])

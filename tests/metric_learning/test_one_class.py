@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.learners.learner import Learner
@@ -114,20 +113,3 @@ def test_rows_that_are_stored_alone_are_finite(learner, sampling, bad, unchanged
         rows[-1, 1] = bad
         with unchanged(model, "NaN|infinity|overflow"):
             model.partial_fit(rows, y[: len(rows)])
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_plain_rows_learn_as_validated_ones(learner, learned):
-    """Rows, labels and weights of other types, and new labels, are validated."""
-    rng = np.random.default_rng(0)
-    X, y, weights = rng.normal(size=(60, 3)), rng.integers(4, size=60), rng.uniform(size=60)
-    X[30], y[30], weights[31] = X[29], (y[29] + 1) % 4, 0.0
-    plain, validated, listed = (learner(random_state=0, memory_size=10) for _ in range(3))
-    for i in range(60):
-        part = slice(i, i + 1)
-        plain.partial_fit(X[part], y[part], weights[part])
-        validated.partial_fit(pd.DataFrame(X[part]), y[part].astype(float), weights[part])
-        listed.partial_fit(X[part], y[part].tolist(), weights[part].tolist())
-    assert learned(plain) == learned(listed)
-    assert learned(plain, without=["_labels"]) == learned(validated, without=["_labels"])
-    assert plain.n_collapsed_ > 0

@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
-from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, ParameterFreeMetricLearner
+from onlinebregman import LogDetMetricLearner, ParameterFreeMetricLearner
 from onlinebregman.metric_learning import parameter_free
 from onlinebregman.reference import mean_metric
 
@@ -49,20 +49,6 @@ def test_it_is_the_mean_of_three_metrics_in_units_of_their_mean_squared_distance
     assert model.t_ == 150
 
 
-@pytest.mark.parametrize("constant", [0, 5, 120])
-def test_a_stream_gives_the_same_however_it_is_cut(constant, state):
-    X, y = stream()
-    X[:constant] = X[0]
-    whole = ParameterFreeMetricLearner(random_state=0).partial_fit(X, y)
-    for cut in ([1] * 150, [99, 1, 50], [100, 50], [101, 49], [30, 90, 30]):
-        parts, start = ParameterFreeMetricLearner(random_state=0), 0
-        for n in cut:
-            parts.partial_fit(X[start : start + n], y[start : start + n])
-            start += n
-        assert state(parts.components_) == state(whole.components_)
-    assert np.isfinite(whole.components_).all()
-
-
 def test_before_rows_differ_it_is_the_euclidean_metric():
     X, _ = stream()
     model = ParameterFreeMetricLearner().partial_fit(X[[0, 0, 0]], [0, 1, 1])
@@ -82,19 +68,6 @@ def test_it_is_no_worse_than_the_euclidean_metric(load):
     assert learned < euclidean + 0.01
     if load is load_wine:  # its features differ in scale
         assert learned < 0.05 < 0.25 < euclidean
-
-
-def test_it_goes_on_after_fit_and_by_itself_in_a_copy():
-    X, y = stream()
-    model = ParameterFreeMetricLearner(random_state=0).fit(X, y)
-    before = model.components_
-    model.partial_fit(X[:10], y[:10])
-    assert model.t_ == 160 and not np.array_equal(model.components_, before)
-    knn = MetricKNeighborsClassifier(metric_learner=ParameterFreeMetricLearner(random_state=0))
-    for rows in (slice(0, 50), slice(50, 150)):
-        knn.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
-    assert knn.score(X, y) > 0.7
-    assert isinstance(knn.metric_, ParameterFreeMetricLearner)
 
 
 def test_leading_directions():

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.linalg import lstsq
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 
 from onlinebregman.model_selection import _comparators, offline_comparator
 
@@ -64,18 +63,6 @@ def test_optimality_conditions(domain, fit_intercept, seed, total, hard):
     assert best.cumulative_loss == pytest.approx(np.sum(weights * (X @ best.coef + best.intercept - y) ** 2) / 2)
 
 
-def test_other_solvers():
-    X, y, _ = draw_stream(7)
-    assert X.shape[0] > X.shape[1]
-    assert_allclose(offline_comparator(X, y).coef, lstsq(X, y)[0], rtol=1e-10)
-    assert_allclose(offline_comparator(X, y, domain="nonnegative").coef, nnls(X, y)[0], rtol=1e-10)
-    ones = np.ones((len(y), 1))
-    free = lstsq(np.hstack([X, ones]), y)[0]
-    coef, intercept, loss = offline_comparator(X, y, fit_intercept=True)
-    assert_allclose(np.append(coef, intercept), free, rtol=1e-9)
-    assert_allclose(loss, np.sum((np.hstack([X, ones]) @ free - y) ** 2) / 2, rtol=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("domain", "total"), [("simplex", 1.0), ("simplex", 4.0), ("signed", 0.5)])
 def test_constrained_weights_equal_those_of_slsqp(seed, domain, total):
@@ -106,24 +93,6 @@ def test_weights_that_lie_in_the_domain_are_found(fit_intercept):
         assert_allclose(best.coef, u, atol=1e-12)
         assert_allclose(best.intercept, 2.0 * fit_intercept, atol=1e-12)
         assert best.cumulative_loss < 1e-20
-
-
-def test_larger_domains_have_smaller_losses():
-    X, y, _ = draw_stream(7)
-    loss = {domain: offline_comparator(X, y, domain=domain).cumulative_loss for domain in DOMAINS}
-    assert loss["all"] < loss["nonnegative"] < loss["simplex"] and loss["all"] < loss["signed"] <= loss["simplex"]
-
-
-@every
-@with_or_without
-def test_weights_of_rows_are_repetitions(domain, fit_intercept):
-    rng = np.random.default_rng(1)
-    X, y, repeats = rng.normal(size=(20, 3)), rng.normal(size=20), rng.integers(0, 4, 20)
-    weighted = offline_comparator(X, y, domain=domain, fit_intercept=fit_intercept, sample_weight=repeats)
-    X, y = np.repeat(X, repeats, axis=0), np.repeat(y, repeats)
-    repeated = offline_comparator(X, y, domain=domain, fit_intercept=fit_intercept)
-    for a, b in zip(weighted, repeated, strict=True):
-        assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 @every

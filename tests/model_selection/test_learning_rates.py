@@ -1,11 +1,7 @@
 """Many learning rates in one pass: the same models as alone, the best of them, and their mixture with its bound."""
 
-import pickle
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.learners.hedge import Hedge
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
@@ -122,39 +118,6 @@ def test_the_mixture_equals_adahedge(weighted):
     assert_allclose(mixture.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
-def test_the_default_model_does_not_depend_on_the_units_of_columns(make):
-    X, y = stream(rows=200)
-    units = 2.0 ** np.array([20, -20, 3, 0, -7, 13])[: X.shape[1]]
-    expected, found = make().partial_fit(X, y), make().partial_fit(X * units + 1e3 * units, y)
-    assert_allclose(found.predict(X * units + 1e3 * units), expected.predict(X), rtol=1e-6, atol=1e-6)
-
-
-@settings(max_examples=60)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    scale=st.sampled_from([1e-3, 1.0, 1e3]),
-    kind=st.sampled_from(["calm", "jumps", "opposed"]),
-    loss=st.sampled_from(["squared_error", "absolute_error", "huber"]),
-    n_rates=st.integers(2, 8),
-)
-def test_the_loss_of_the_mixture_is_below_its_bound(seed, scale, kind, loss, n_rates):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(80, 3))
-    y = X @ [1.0, -2.0, 0.5]
-    if kind == "jumps":
-        y *= rng.choice([-5.0, 1.0], size=80)
-    elif kind == "opposed":  # away from wherever a model at a middle rate predicts
-        model = ImplicitGDRegressor()
-        for i in range(80):
-            y[i] = -2.0 * np.sign(model.predict(X[i : i + 1])[0]) if i else 1.0
-            model.partial_fit(X[i : i + 1], y[i : i + 1])
-    mixture = LearningRateMixture(
-        MirrorDescentRegressor(divergence="squared_euclidean", loss=loss), eta0s=n_rates
-    ).partial_fit(X, scale * y)
-    assert mixture.cumulative_loss_ <= (mixture.cumulative_losses_.min() + mixture.regret_bound_) * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("divergence", ["normalized_adagrad", "diagonal_newton", "adagrad"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_the_mixture_predicts_as_its_models_do_beyond_the_largest_values(divergence, layout):
@@ -164,13 +127,6 @@ def test_the_mixture_predicts_as_its_models_do_beyond_the_largest_values(diverge
         assert_allclose(model.predict(x), model.weights_ @ [each.predict(x) for each in model.estimators_], rtol=1e-12)
     loss = model.cumulative_loss_ + (model.predict(layout(10 * X[:1]))[0] - 1.0) ** 2 / 2
     assert_allclose(model.partial_fit(layout(10 * X[:1]), [1.0]).cumulative_loss_, loss, rtol=1e-12)
-
-
-def test_the_mixture_needs_no_rate():
-    X, _ = stream(rows=2000, n=10)
-    mixture = LearningRateMixture().fit(X, X @ np.arange(10.0))
-    best, worst = mixture.cumulative_losses_.min(), mixture.cumulative_losses_.max()
-    assert mixture.cumulative_loss_ < 2 * best < 0.05 * worst
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -214,29 +170,6 @@ def test_a_mixture_is_what_its_model_is():
 
 
 @pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
-def test_cutting_and_pickling_change_nothing(make, state):
-    X, y = stream(rows=9000, n=3)
-    whole = make(eta0s=RATES).fit(X, y)
-    parts = make(eta0s=RATES)
-    for rows in (slice(0, 1), slice(1, 5000), slice(5000, 9000)):
-        parts = pickle.loads(pickle.dumps(parts.partial_fit(X[rows], y[rows])))
-    assert state(parts.predict(X)) == state(whole.predict(X))
-    assert state(parts.cumulative_losses_) == state(whole.cumulative_losses_)
-    if make is LearningRateMixture:
-        assert parts.cumulative_loss_ == whole.cumulative_loss_
-
-
-@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
-def test_a_refused_row_changes_no_rate(make, unchanged):
-    X, y = stream(rows=9000, n=3)
-    model = make(ImplicitGDRegressor(update="explicit", learning_rate="constant"), eta0s=[0.01, 0.1]).partial_fit(X, y)
-    bad = X.copy()
-    bad[8500] = 1e200
-    with unchanged(model, r"row 850\d"):
-        model.partial_fit(bad, y)
-
-
-@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
 @pytest.mark.parametrize("model", [ImplicitGDRegressor(), EGRegressor(weights="simplex", average=True)], ids=str)
 @pytest.mark.parametrize("rows, bad", [(1, 0), (60, 0), (60, 37), (9000, 8500)])
 def test_losses_that_add_up_to_infinity_are_refused(make, model, rows, bad, unchanged, state):
@@ -263,16 +196,6 @@ def test_losses_of_a_classifier_that_add_up_to_infinity_are_refused(unchanged):
     weights[41:43] = 1e308
     with unchanged(model, "row 4[12]"):
         model.partial_fit(X * 1e-300, labels(y), sample_weight=weights)
-
-
-@pytest.mark.parametrize("make", [LearningRatePath, LearningRateMixture])
-def test_what_is_learned_is_not_there_before(make):
-    names = ["cumulative_losses_", "best_index_", "best_eta0_", "best_estimator_", "t_"]
-    if make is LearningRateMixture:
-        names += ["weights_", "cumulative_loss_", "regret_bound_", "coef_", "intercept_"]
-    for name in names:
-        with pytest.raises(AttributeError, match=f"{make.__name__} has not learned a row yet"):
-            getattr(make(), name)
 
 
 def test_errors_say_what_to_do(unchanged):

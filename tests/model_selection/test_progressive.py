@@ -1,7 +1,6 @@
 """progressive_val_score: every row is predicted by the model of the rows before, whatever form the stream has."""
 
 import copy
-import inspect
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,7 @@ from raw import MirrorDescentClassifier
 from sklearn import metrics
 from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
-from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.naive_bayes import GaussianNB
@@ -78,18 +77,6 @@ def test_it_is_the_loop_written_by_hand(model, n, size, seed):
     assert_array_equal(result.window_scores, [-metrics.mean_squared_error(rest[w], said[w]) for w in windows])
 
 
-@pytest.mark.parametrize("model", REGRESSORS[:3], ids=lambda model: type(model).__name__)
-def test_the_squared_loss_of_a_started_model_is_its_cumulative_loss(model):
-    X, y = numbers(500)
-    model = clone(model).partial_fit(X[:100], y[:100])
-    before = model.cumulative_loss_
-    result = progressive_val_score(model, X[100:], y[100:], scoring=metrics.mean_squared_error, warm_start=True)
-    assert result.n_scored == 400
-    assert_allclose(result.score / 2 * 400, result.estimator.cumulative_loss_ - before, rtol=1e-12)
-    assert model.cumulative_loss_ == before and model.t_ == 100
-    assert_array_equal(result.estimator.coef_, model.partial_fit(X[100:], y[100:]).coef_)
-
-
 def test_without_warm_start_nothing_learned_before_counts():
     X, y = numbers()
     used = ImplicitGDRegressor().fit(X, y)
@@ -126,15 +113,6 @@ def test_the_curve_has_points_at_even_distances_and_the_last_at_the_end(n_points
     assert len(result.n_rows) == len(result.curve) == len(result.window_scores) == min(n_points, 59)
     steps = np.diff([1, *result.n_rows])
     assert result.n_rows[-1] == 60 and steps.max() - steps.min() <= 1
-
-
-def test_a_long_stream_of_single_rows_loses_none():
-    X, y = numbers(10_000)
-    result = progressive_val_score(ImplicitGDRegressor(), X, y, scoring="neg_mean_absolute_error", n_points=2)
-    said = by_hand(ImplicitGDRegressor(), X, y, 1)
-    assert_array_equal(result.predictions["predict"], said)
-    assert_array_equal(result.y_true, y[1:])
-    assert result.score == -np.abs(said - y[1:]).mean()
 
 
 # --- scorers ----------------------------------------------------------------------------------------------------------
@@ -261,13 +239,6 @@ def test_labels_may_be_text_and_targets_may_have_columns():
     assert_allclose(result.score, progressive_val_score(SGDRegressor(random_state=0), X, y, chunk_size=6).score)
 
 
-def test_clusters_are_judged_by_a_metric_of_clusters():
-    X, y = labels(60)
-    model = MiniBatchKMeans(2, random_state=0, n_init=1)
-    result = progressive_val_score(model, X, y, scoring="adjusted_rand_score", chunk_size=20)
-    assert result.score == metrics.adjusted_rand_score(y[20:], by_hand(clone(model), X, y, 20))
-
-
 # --- weights and classes ----------------------------------------------------------------------------------------------
 
 
@@ -380,23 +351,6 @@ def test_classes_are_those_of_the_whole_stream():
         progressive_val_score(MultiOutputClassifier(model), X, np.c_[y, y])
 
 
-def test_several_outputs_of_a_classifier():
-    X, y = labels(50, 3)
-    Y = np.c_[y, y > 0]
-    model = MultiOutputClassifier(SGDClassifier(loss="log_loss", random_state=0))
-    classes = [[0, 1, 2], [0, 1]]
-
-    def scorer(estimator, X, Y):
-        first, second = estimator.predict_proba(X)
-        assert first.shape == (len(X), 3) and second.shape == (len(X), 2)
-        assert_array_equal(first.argmax(axis=1), estimator.predict(X)[:, 0])
-        return np.mean(second.argmax(axis=1) == Y[:, 1])
-
-    result = progressive_val_score(model, X, Y, classes=classes, chunk_size=8, scoring=scorer)
-    said = by_hand(clone(model), X, Y, 8, classes=classes)
-    assert result.score == np.mean(said[:, 1] == Y[8:, 1]) > 0.5
-
-
 # --- errors -----------------------------------------------------------------------------------------------------------
 
 
@@ -473,13 +427,3 @@ def test_a_score_that_needs_more_than_predict_is_refused():
         progressive_val_score(Curious(), X, y)
     result = progressive_val_score(Curious(random_state=0), X, y, scoring=lambda model, X, y: model.score(X, y))
     assert result.score == result.predictions["decision_function"].mean()
-
-
-def test_it_leaves_no_trace_in_the_estimator():
-    X, y = labels()
-    model = SGDClassifier(random_state=0)
-    result = progressive_val_score(model, X, y)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    assert inspect.ismethod(result.estimator.predict)
-    assert result.estimator.predict(X[:7]).shape == (7,)

@@ -118,15 +118,3 @@ def test_absurd_counts(loss):
     model = ParameterFreeRegressor(loss=loss, random_features=0).partial_fit(X, y)
     assert np.abs(np.log(model.predict(X[-500:]) / clean)).mean() < 0.1
     assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_
-
-
-@pytest.mark.parametrize("cut", [1, 7, 300])
-def test_the_cut_of_a_stream_and_weights_of_0_do_not_matter(cut):
-    X, _, y, rng = stream(300)
-    y[[0, 30, 31]] = 1e9, -1e9, 1e5
-    weights = rng.choice([0.0, 1.0, 3.0], size=300)
-    whole, parts = few("squared_error").partial_fit(X, y, weights), few("squared_error")
-    for start in range(0, 300, cut):
-        parts.partial_fit(X[start : start + cut], y[start : start + cut], weights[start : start + cut])
-    alone = few("squared_error").partial_fit(X[weights > 0], y[weights > 0], weights[weights > 0])
-    assert whole.predict(X).tobytes() == parts.predict(X).tobytes() == alone.predict(X).tobytes()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from onlinebregman import ParameterFreeClassifier, ParameterFreeRegressor
 
@@ -50,18 +49,3 @@ def test_after_a_change_other_members_lead(labels):
     alike = [getattr(member, "forgetting", 0.0) == 1.0 for member in model.estimators_]
     assert after[steady].sum() > 5 * before[steady].sum()
     assert after[alike].sum() < 0.2 * before[alike].sum()
-
-
-@pytest.mark.parametrize("labels", [True, False])
-def test_nonlinear_members_that_forget_follow_a_nonlinear_target(labels):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 2))
-    y = np.where(np.arange(3000) < 1500, 1.0, -1.0) * np.sin(2 * X[:, 0]) * np.sin(2 * X[:, 1])
-    y = (y > 0).astype(int) if labels else y + 0.1 * rng.normal(size=3000)
-    kind = ParameterFreeClassifier if labels else ParameterFreeRegressor
-    forgetful = kind(random_features=64, thresholds=False).fit(X, y)
-    members = [clone(member) for member in forgetful.estimators_]
-    for member in members:
-        if member.get_params().get("random_features"):
-            member.set_params(forgetting=1.0)
-    assert forgetful.cumulative_loss_ < 0.9 * kind(members=members).fit(X, y).cumulative_loss_

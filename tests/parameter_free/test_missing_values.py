@@ -1,6 +1,5 @@
 """Missing values and categories for the parameter-free learners."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -24,7 +23,6 @@ from onlinebregman import (
     ScaleInvariantClassifier,
     ScaleInvariantRegressor,
 )
-from onlinebregman.persistence import load_model, save_model
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -44,38 +42,11 @@ def learn(model, X, y, **options):
 # --- missing values ---------------------------------------------------------------------------------------------------
 
 
-def test_rows_with_missing_values_are_learned_and_predicted(model):
-    X, y = with_gaps()
-    learn(model, X[:200], y[:200])
-    predicted = model.predict(X[200:])
-    assert np.isfinite(predicted).all()
-    assert np.mean((predicted > 0.5) != y[200:]) < 0.25  # a constant errs in half of the rows
-    assert np.isfinite(model.predict(np.full((1, 4), np.nan))).all()
-
-
 def test_a_column_that_is_always_missing_is_as_one_that_is_always_zero(model):
     X, y = with_gaps()
     missing, zero = (np.insert(X, 2, value, axis=1) for value in (np.nan, 0.0))
     one, other = (learn(clone(model), rows, y) for rows in (missing, zero))
     assert_array_equal(one.predict(missing), other.predict(zero))
-
-
-def test_a_column_that_begins_late_is_learned_from_then_on(model):
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(600, 2))
-    y = (X[:, 1] > 0).astype(float)
-    X[:200, 1] = np.nan
-    learn(model, X[:400], y[:400])
-    assert np.mean((model.predict(X[400:]) > 0.5) != y[400:]) < 0.15
-
-
-@pytest.mark.parametrize("cut", [1, 7, 100])
-def test_missing_values_however_the_stream_is_cut(model, cut, learned):
-    X, y = with_gaps(100)
-    whole, parts = learn(clone(model), X, y), clone(model)
-    for start in range(0, len(X), cut):
-        learn(parts, X[start : start + cut], y[start : start + cut])
-    assert learned(parts) == learned(whole)
 
 
 def test_what_is_no_missing_value_is_refused_and_named(model, learned):
@@ -197,18 +168,6 @@ def test_a_refused_call_with_the_first_gap_changes_nothing(model, learned):
         assert np.isfinite(model.predict(X[:50])).all()
 
 
-def test_numbers_are_missing_beside_categories(model):
-    X, y = mixed(1200)
-    gone = np.random.default_rng(0).random(1200) < 0.3
-    y = np.where(gone, 1.0 - y, y)
-    X.loc[gone, "size"] = np.nan
-    learn(model, X[:400], y[:400])
-    model = pickle.loads(pickle.dumps(model)).partial_fit(X[400:], y[400:])
-    score = model.explain(X[:20])
-    assert np.isfinite(model.predict(X)).all()
-    np.testing.assert_allclose(score.contributions.sum(axis=1), score.scores, rtol=1e-9, atol=1e-9)
-
-
 def test_several_outputs_and_new_classes_have_gaps():
     X, y = telling(MODELS[1], 2.0)
     model = ParameterFreeRegressor(random_features=0, thresholds=False).partial_fit(X, np.column_stack([y, -y]))
@@ -272,15 +231,6 @@ def test_the_container_and_the_names_of_categories_make_no_difference(model, kin
     assert_array_equal(model.predict(same), reference.predict(X))
 
 
-@pytest.mark.parametrize("cut", [1, 7, 100])
-def test_categories_however_the_stream_is_cut(model, cut, learned):
-    X, y = mixed(100)
-    whole, parts = learn(clone(model), X, y), clone(model)
-    for start in range(0, len(X), cut):
-        learn(parts, X[start : start + cut], y[start : start + cut])
-    assert learned(parts) == learned(whole)
-
-
 def test_a_new_category_may_come_at_any_time(model):
     X, y = mixed(1200)
     late = X["colour"].where(np.arange(1200) < 1000, "violet")
@@ -313,28 +263,6 @@ def test_rows_of_weight_zero_bring_no_categories(model, learned):
     learn(model, ignored, y, sample_weight=weights)
     other = learn(clone(model), X[weights > 0], y[weights > 0])
     assert learned(model) == learned(other)
-
-
-@pytest.mark.parametrize("way", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model)), "file"])
-def test_a_saved_model_goes_on_with_its_categories(model, way, tmp_path, learned):
-    X, y = mixed(120)
-    learn(model, X[:60], y[:60])
-    if way == "file":
-        save_model(model, tmp_path / "model")
-        again = load_model(tmp_path / "model")
-    else:
-        again = way(model)
-    for each in (model, again):
-        each.partial_fit(X[60:].assign(colour="violet"), y[60:])
-    assert learned(again) == learned(model)
-    assert again.categories_[1][-1] == "violet"
-
-
-def test_one_row_at_a_time_in_frames(model):
-    X, y = mixed(40)
-    for i in range(40):
-        learn(model, X[i : i + 1], y[i : i + 1])
-    assert_array_equal(model.predict(X), learn(clone(model), X, y).predict(X))
 
 
 def test_what_does_not_fit_the_columns_is_named(model):

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from replica import rows_that_end_on_kinks
 from scipy.sparse import csr_array
@@ -37,7 +35,6 @@ REGRESSORS = [
     ForwardRegressor(alpha=0.1, forward=False),
     MirrorDescentRegressor(divergence="relative_entropy", signed=True),
 ]
-seeds = st.integers(0, 2**32 - 1)
 
 
 def rows(n_classes=2, n=60, d=3, seed=0):
@@ -278,38 +275,6 @@ def test_a_member_without_an_intercept_that_forgets_has_no_mean_of_targets():
         mixture.partial_fit(x, y[i : i + 1])
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=seeds, n_classes=st.integers(2, 4), share=st.sampled_from([0.0, 1e-3, 0.3]), noise=st.booleans())
-def test_the_loss_of_a_classifier_is_within_its_bound(seed, n_classes, share, noise):
-    X, y = rows(n_classes, n=80, seed=seed)
-    if noise:
-        y = np.random.default_rng(seed).integers(n_classes, size=80)
-    model = ParameterFreeClassifier(members=CLASSIFIERS, share=share)
-    model.partial_fit(X, y, classes=range(n_classes))
-    assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_ + 1e-9
-    if share == 0:
-        assert model.regret_bound_ == pytest.approx(np.log(4 + 3))  # the members and three combinations of them
-        model.set_params(stacking=False).fit(X, y)
-        assert model.regret_bound_ == pytest.approx(np.log(4))
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=seeds,
-    scale=st.sampled_from([1e-6, 1.0, 1e6]),
-    share=st.sampled_from([0.0, 1e-3, 0.3]),
-    loss=st.sampled_from(["squared_error", "absolute_error", "huber"]),
-    jumps=st.booleans(),
-)
-def test_the_loss_of_a_regressor_is_within_its_bound(seed, scale, share, loss, jumps):
-    X, y = targets(n=80, seed=seed)
-    if jumps:
-        y *= np.random.default_rng(seed).choice([-5.0, 1.0], size=80)
-    model = ParameterFreeRegressor(members=REGRESSORS, loss=loss, share=share).partial_fit(X, scale * y)
-    regret = model.cumulative_loss_ - model.cumulative_losses_.min()
-    assert regret <= model.regret_bound_ + 1e-9 * model.cumulative_loss_
-
-
 def test_a_share_follows_a_lead_that_changes():
     X, y = rows(n=4000, d=4, seed=3)
     y[2000:] = 1 - y[2000:]
@@ -337,20 +302,6 @@ def test_the_history_does_not_grow_with_the_stream():
     whole = ParameterFreeClassifier(members=CLASSIFIERS[:2]).partial_fit(X, y, classes=[0, 1])
     assert_array_equal(whole.weights_history_, model.weights_history_)
     assert_allclose(model.weights_history_.sum(axis=1), 1.0)
-
-
-def test_a_combination_may_be_better_than_the_best_member():
-    """Of members whose weights are shrunk too much, which no weighted mean of them corrects."""
-    X, y = targets(n=1000)
-    shrunk = [
-        MirrorDescentRegressor(divergence="squared_euclidean", penalty="l2", alpha=alpha, learning_rate="constant")
-        for alpha in (0.5, 1.0)
-    ]
-    model = ParameterFreeRegressor(members=shrunk).fit(X, y)
-    mixture = ParameterFreeRegressor(members=shrunk, stacking=False).fit(X, y)
-    assert model.cumulative_loss_ < 0.3 * min(mixture.cumulative_loss_, *model.cumulative_losses_)
-    assert_array_equal(mixture.stacking_weights_, [1.0])
-    assert mixture.stacking_coef_.shape == (0, 2)
 
 
 @pytest.mark.parametrize("exponent", [-150, 120])

@@ -2,7 +2,6 @@
 
 import copy
 import multiprocessing
-import pickle
 import threading
 from itertools import pairwise
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.learners.thread_pool import n_threads
 from scipy import sparse
-from sklearn.base import clone
 
 from onlinebregman import (
     ForwardClassifier,
@@ -206,16 +204,6 @@ def test_threads_that_there_cannot_be(n_jobs):
             model.set_params(n_jobs=n_jobs).partial_fit(X[rows], y[rows])
         for found, expected in zip(everything(model, X), before, strict=True):
             assert_array_equal(found, expected)
-
-
-def test_copies_go_on_as_the_model_does():
-    X, y = stream(ParameterFreeClassifier, 2)
-    model = begun(ParameterFreeClassifier, X, y, n_jobs=2).partial_fit(X[2:200], y[2:200])
-    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
-    model.partial_fit(X[200:], y[200:])
-    for other in copies:
-        assert_same(other.partial_fit(X[200:], y[200:]), model, X)
-    assert clone(model).n_jobs == 2
 
 
 def test_an_interrupted_call_learns_nothing(soon):

@@ -10,10 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.optimize import brentq
 
-from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, LogDetMetricLearner, reference
-from onlinebregman.divergences import LogDet
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, reference
 from onlinebregman.reference import LOSSES, simplex
 
 POWERS = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0, "invscaling": 0.3}
@@ -162,28 +160,6 @@ def test_a_few_steps_equal_the_replica(
 
 
 # --- the readable definition and the compiled step are one ------------------------------------------------------------
-
-
-@settings(max_examples=40)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), eta0=st.floats(1e-3, 1e3), y=st.floats(0.0, 50.0))
-def test_the_logdet_step_is_the_step_of_the_divergence(seed, n, eta0, y):
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(n, n + 2))
-    prior = root @ root.T / n
-    rows = rng.normal(size=(2, n))
-    learner = LogDetMetricLearner(prior=prior, eta0=eta0, scale_eta=False).partial_fit_pairs(rows, [[0, 1]], [y])
-    W, z = learner.get_mahalanobis_matrix(), rows[0] - rows[1]
-    a = z @ prior @ z
-
-    def excess(c):
-        return c + eta0 * (y - a / (1 + c * a))
-
-    explicit = eta0 * (a - y)
-    c = brentq(excess, max(min(0.0, explicit), -(1 - 1e-14) / a), max(0.0, explicit), xtol=1e-300, rtol=1e-15)
-    expected = LogDet().step(prior, z, c)
-    assert_allclose(W, expected, rtol=1e-10, atol=1e-11 * np.abs(expected).max())
-    assert_allclose(W, W.T, rtol=0, atol=0)
-    assert_allclose(learner.predict([z]), [a / (1 + c * a)], rtol=1e-10)
 
 
 def egu(**parameters):

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
@@ -94,20 +93,6 @@ def agree(learner, replica, rtol=1e-10, size=1.0):
 # --- steps equal the replica's ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("i, p", list(enumerate(PS)))
-def test_a_thousand_steps_equal_the_replica(i, p, update):
-    layout = list(LAYOUTS)[(i + (update == "explicit")) % 4]
-    X, y = stream(i, 1000, N, density=0.2 if "csr" in layout else 1.0)
-    settings = {"eta": rate_of(update, p, N), "update": update}
-    learner = learner_of(PNormGeometry(np.zeros(N), p), fit_intercept=i % 2 == 0, average=500, **settings)
-    replica = Replica(np.zeros(N), p, fit_intercept=i % 2 == 0, average_from=500, **settings)
-    assert learner.learn(LAYOUTS[layout](X), y) is None
-    for x, target in zip(X, y, strict=True):
-        replica.learn(x, target)
-    agree(learner, replica)
-
-
 @settings(max_examples=120)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -137,21 +122,6 @@ def test_a_few_steps_equal_the_replica(
     for i in range(8):
         replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
     agree(learner, replica, rtol=1e-11 * max(1.0, p / 10), size=size)
-
-
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_p_equal_to_2_is_the_euclidean_geometry(update, layout):
-    X, y = stream(3, 2000, N, density=0.3)
-    learners = [
-        learner_of(geometry, eta=0.02, update=update, fit_intercept=True, average=True)
-        for geometry in (PNormGeometry(np.full(N, 0.1), 2.0), EuclideanGeometry(np.full(N, 0.1)))
-    ]
-    for learner in learners:
-        learner.learn(LAYOUTS[layout](X), y)
-    assert_allclose(weights_in(learners[0]), weights_in(learners[1]), rtol=1e-12, atol=1e-14)
-    assert_allclose(learners[0].coef, learners[1].coef, rtol=1e-11, atol=1e-13)
-    assert_allclose(learners[0].intercept, learners[1].intercept, rtol=1e-12, atol=1e-14)
 
 
 # --- the numbers of the state -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from replica import GEOMETRIES, LOSSES, POSITIVE, Replica, agree, geometries, learn, model_of, start_of, stream
+from replica import LOSSES, POSITIVE, Replica, agree, geometries, learn, model_of, start_of, stream
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
@@ -61,22 +61,6 @@ def test_a_few_steps_equal_the_replica(divergence, signed, loss, seed, n, rate, 
     lowest = replica.theta.min() - replica.theta.max() if divergence.endswith("entropy") else 0.0
     if lowest > -600:  # below, the weights stay at the smallest float
         agree(model, replica, 1e-12 * max(1.0, -lowest / 10), signs=signed or divergence not in POSITIVE)
-
-
-@pytest.mark.parametrize("update", ["explicit", "implicit"])
-@pytest.mark.parametrize("k", range(8))
-def test_a_thousand_steps_equal_the_replica(k, update):
-    (divergence, signed), loss = GEOMETRIES[k], LOSSES[(3 * k + (update == "implicit")) % len(LOSSES)]
-    rng = np.random.default_rng(k)
-    X, y = stream(loss, rng, 1000, 6, density=0.7)
-    start = start_of(divergence, rng, 6, signed)
-    steps = {"update": update, "eta0": 0.002 if update == "explicit" else 0.3, "signed": signed}
-    model = model_of(divergence, loss, learning_rate="sqrt", init=start, **steps)
-    learn(model, sparse.csr_array(X) if k % 2 else X, y)
-    replica = Replica(divergence, loss, w=start, power=0.5, **steps)
-    for x, target in zip(X, y, strict=True):
-        replica.learn(x, target)
-    agree(model, replica, 1e-10, signs=signed or divergence not in POSITIVE)
 
 
 # --- implicit steps are minima ----------------------------------------------------------------------------------------

@@ -192,46 +192,6 @@ def test_a_missing_value_is_zero_and_does_not_count():
     assert_allclose((full @ coef + intercept)[near], scores[near], rtol=1e-9, atol=1e-9)
 
 
-def test_rows_without_missing_values_get_the_same_digits():
-    X, y = stream(density=1.0)
-    plain, allowing = learner_of(Standardizer(D, True)), learner_of(Standardizer(D, True, allow_nan=True))
-    assert plain.learn(X, y) is allowing.learn(X, y) is None
-    gap = X[:1].copy()
-    gap[0, 3] = np.nan
-    assert allowing.learn(gap, y[:1]) is None and plain.learn(X[:1], y[:1]) is None
-    for _ in range(2):  # columns without gaps also do after one has been seen
-        others = np.arange(D) != 3
-        assert_array_equal(plain.row_map.mean[others], allowing.row_map.mean[others])
-        assert_array_equal(plain.row_map.scale[others], allowing.row_map.scale[others])
-        plain_image, allowing_image = (learner.row_map.transform(X) for learner in (plain, allowing))
-        assert_array_equal(plain_image[:, others], allowing_image[:, others])
-        plain.learn(X, y), allowing.learn(X, y)
-    assert plain.row_map.scale[3] != allowing.row_map.scale[3]
-
-
-@pytest.mark.parametrize("cut", [1, 7, 50])
-def test_missing_values_and_cuts(cut, state):
-    X, y = with_gaps()
-    whole, parts = (learner_of(Standardizer(D, True, allow_nan=True)) for _ in range(2))
-    assert whole.learn(X, y) is None
-    for start in range(0, len(X), cut):
-        assert parts.learn(X[start : start + cut], y[start : start + cut]) is None
-        parts = pickle.loads(pickle.dumps(parts))
-    assert state(whole) == state(parts)
-
-
-@pytest.mark.parametrize("known", [3, 20])  # rows before the call: without missing values, or with some
-def test_a_refused_call_with_missing_values_is_undone(known, state):
-    X, y = with_gaps()
-    learner = learner_of(Standardizer(D, True, allow_nan=True))
-    X[:3] = 0.5
-    assert learner.learn(X[:known], y[:known]) is None
-    before = state(learner)
-    X[-1, 8] = np.inf
-    assert learner.learn(X[known:], y[known:]) == ("not finite", len(X) - known - 1)
-    assert state(learner) == before
-
-
 # --- absurd values, and columns that move -----------------------------------------------------------------------------
 
 
@@ -266,27 +226,6 @@ def test_one_absurd_value_is_forgotten(kind, row, value):
     ratio = found.scale / expected.scale
     assert np.median(ratio) < 1.15 and (ratio > 0.9).all() and (ratio < 2.0).mean() > 0.95
     assert np.median(abs(found.mean - expected.mean) / expected.scale) < 0.1
-
-
-@pytest.mark.parametrize("value", [9999.0, -1e9, 1e300])
-@pytest.mark.parametrize("layout", [np.array, csr])
-def test_absurd_values_that_go_on_move_little(value, layout):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 64))
-    X[rng.uniform(size=X.shape) < 0.01] = value
-    found = learned_from(layout(X))
-    assert (found.scale < 1.6).all() and (abs(found.mean) < 0.4).all()
-
-
-@pytest.mark.parametrize("moved", ["level", "0 before"])
-def test_columns_that_move_are_followed(moved):
-    X = np.random.default_rng(0).normal(size=(2000, 64))
-    X[1000:] += 100
-    X[:1000] *= moved != "0 before"
-    found = learned_from(X)
-    expected = X[1000:].mean(axis=0), X[1000:].std(axis=0)
-    assert_allclose(found.scale, expected[1], rtol=0.2)
-    assert (abs(found.mean - expected[0]) < 0.1 * expected[1]).all()
 
 
 @pytest.mark.parametrize("kind", ["continuous", "two values", "few values", "heavy tails", "ten times as wide"])

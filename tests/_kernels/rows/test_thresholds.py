@@ -146,29 +146,6 @@ def test_bins_are_those_of_plain_python(found, name):
         column.learn(x)
 
 
-@pytest.mark.parametrize("name", COLUMNS)
-def test_a_value_has_one_bin_where_there_are_few(found, name):
-    """From the first occurrence on, for ever."""
-    values = stream()[:, COLUMNS.index(name)]
-    for k, size in enumerate(BINS):
-        order = list(dict.fromkeys(values[~np.isnan(values)].tolist()))
-        if len(order) <= size:
-            assert_array_equal(found[:, COLUMNS.index(name), k], [order.index(x) for x in values])
-
-
-@pytest.mark.parametrize("name", ["many", "moving", "gaps"])
-def test_bins_hold_similar_numbers_of_values(found, name):
-    """Also of a column that moves, where the first bins are far from later values; NaN is alone in the last bin."""
-    values, bins = stream()[:, COLUMNS.index(name)], found[:, COLUMNS.index(name)]
-    missing, threshold_map = np.isnan(values), ThresholdMap(1)
-    balanced = values[~missing, None][:1024]
-    threshold_map.learn_rows(balanced)
-    final = bins_in(threshold_map.transform(balanced), 1)[:, 0]
-    for k, size in enumerate(BINS):
-        assert_array_equal(bins[:, k] == size, missing)
-        assert np.bincount(final[:, k], minlength=size).max() < 4 * 1024 / size
-
-
 def test_indicators_are_of_all_columns_and_pairs():
     X = stream(400)
     threshold_map = ThresholdMap(len(COLUMNS), PAIRS)
@@ -241,12 +218,6 @@ def test_increasing_functions_of_a_column_and_the_order_of_columns_change_nothin
     there, back = (progressive(ThresholdMap(2), np.column_stack(pair)) for pair in ((x, other), (other, x)))
     assert_array_equal(bins_in(there, 2)[:, 0], bins_in(there, 2)[:, 1])
     assert_array_equal(there, back)
-
-
-def test_a_late_column_does_not_depend_on_when_it_starts():
-    x = np.random.default_rng(0).normal(size=(700, 1))
-    late = np.vstack([np.full((1001, 1), np.nan), x])
-    assert_array_equal(progressive(ThresholdMap(1), late)[1001:], progressive(ThresholdMap(1), x))
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
