@@ -144,7 +144,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
             assert_allclose(mixture.stacking_coef_, stack.coef, rtol=1e-7, atol=1e-12)
         if weights[i] > 0:
             seen = counts[counts > 0]
-            part = top.share = share * np.exp(np.log(seen).mean()) / seen.mean() if len(seen) > 1 else 0.0
+            part = top.share = share / np.mean(1 / seen) / seen.mean() if len(seen) > 1 else 0.0
             counts[y[i]] += weights[i]
             top.learn(-weights[i] * np.append(np.log(p[y[i]]), combined[:, y[i]]), -weights[i] * np.log(said[y[i]]))
             hit = np.arange(n_classes) == y[i]

@@ -6,7 +6,7 @@ ProbabilityMixer: every learner is an expert, whose scores give probabilities of
 probabilities are the weighted mean of theirs. Under log loss at rate 1 that is Bayes' rule: the mixture's log loss is
 at most that of the best expert + ln K. With a share, less weight is redistributed where classes are rare: rows of one
 in a thousand are what tells experts apart, and weights would be equal again before the next one. The part is the
-geometric mean of the classes' counts over their arithmetic mean.
+harmonic mean of the classes' counts over their arithmetic mean.
 
 Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself.
 """
@@ -14,7 +14,7 @@ Either may have a `stack` of linear combinations of the experts, which are mixed
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, exp, fabs, isfinite, log, tanh
+from libc.math cimport INFINITY, fabs, isfinite, log, tanh
 from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
@@ -361,15 +361,15 @@ cdef class ProbabilityMixer(Mixer):
         return mixed
 
     cdef double evenness(self) noexcept nogil:
-        """The geometric over the arithmetic mean of the counts of the classes so far; 0 for a single one."""
+        """The harmonic over the arithmetic mean of the counts of the classes so far; 0 for a single one."""
         cdef Py_ssize_t c, n = 0
-        cdef double logs = 0.0, total = 0.0
+        cdef double inverses = 0.0, total = 0.0
         for c in range(self.n_classes):
             if self.counts[c] > 0:
                 n += 1
-                logs += log(self.counts[c])
+                inverses += 1.0 / self.counts[c]
                 total += self.counts[c]
-        return min(exp(logs / n) * n / total, 1.0) if n > 1 else 0.0
+        return min(n / inverses * n / total, 1.0) if n > 1 else 0.0
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
