@@ -229,6 +229,7 @@ NOT_SAVED = {
     "Chunk",
     "DensityLearner",
     "Ensemble",
+    "Team",
     "Factor",
     "GaussianLearner",
     "GradientRate",

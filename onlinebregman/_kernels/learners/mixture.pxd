@@ -1,93 +1,29 @@
-from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
-from onlinebregman._kernels.learners.links cimport Link
-from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep
+from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport Block
-from onlinebregman._kernels.learners.ensemble cimport Ensemble
-from onlinebregman._kernels.learners.thread_pool cimport ThreadPool
-from onlinebregman._kernels.learners.transaction cimport Validated
 from onlinebregman._kernels.learners.mixer cimport Mixer
-from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.learners.team cimport Team
+from onlinebregman._kernels.learners.transaction cimport Validated
 from onlinebregman._kernels.rows.rows cimport Rows
 
 
-cdef struct Part:             # a learner, as the loop over rows uses it
-    void* learner
-    const double* targets_by_class  # shape (n_classes, n_targets); NULL: it learns the target itself
-    Py_ssize_t n_targets
-    Py_ssize_t n_scores
-    Py_ssize_t start          # index of its first score among those of all learners
-    Py_ssize_t image          # which image of a row it learns
-    bint chunkwise            # whether it learns a whole chunk at once
-    Link link                 # of an expert
-    bint scored_before        # whether an expert is scored in a separate pass before it learns the row
-
-
-cdef struct Outcome:          # result of a task
-    int status
-    Py_ssize_t row            # index in the chunk of the row that could not be learned
-    Py_ssize_t refusing       # index of the learner that refused it
-    Py_ssize_t turn           # position of that learner in the order within a row
-
-
-cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
-    return a.row < b.row or (a.row == b.row and a.turn < b.turn)
-
-
-cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
-    """The targets of row i; NULL if there are none."""
-    return NULL if block.y == NULL else block.y + i * block.n_targets
-
-
-cdef class MixtureLearner(Ensemble):
+cdef class MixtureLearner(Team):
     cdef readonly Mixer mixer
     cdef readonly tuple targets_by_class
     cdef readonly tuple links
     cdef list experts         # the estimators with these learners, if there are links
     cdef Validated bound      # see `set_experts`
     cdef tuple bound_experts
-    cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: the mixer did
-    cdef Py_ssize_t n
-    cdef Py_ssize_t n_labels  # smallest number of classes in targets_by_class
-    cdef Part* parts
-    cdef tuple together       # learners of the first image without a matrix, which may learn in lockstep; None: others
-    cdef Lockstep lockstep      # learners that learn each row together in this call
-    cdef readonly tuple locksteps  # the same learners divided among threads, if these are all
-    cdef void* groups[MAX_PARTS]  # the same, or the first one
-    cdef Py_ssize_t n_groups
-    cdef Py_ssize_t* rowwise  # other learners that learn row by row
-    cdef Py_ssize_t n_rowwise
-    cdef Py_ssize_t* chunkwise  # learners that learn a whole chunk each
-    cdef Py_ssize_t n_chunkwise
-    cdef Outcome* outcomes    # of each group, the first with the second kind, then of each chunkwise learner
-    cdef Chunk chunk
     cdef double[::1] targets  # of the rows of the chunk
     cdef double[:, ::1] by_label  # of several labels: the targets of each learner that has its own
     cdef bint several         # whether targets are indicators of several labels, if learners have their own
-    cdef double[::1] scores   # of each learner, before it learned the row
-    cdef Py_ssize_t width     # their number in a row
     cdef double[::1] predicted  # of rows that were predicted together: the scores of all of them, before the call
-    cdef Py_ssize_t at        # the first of those of the next chunk
+    cdef Py_ssize_t at        # the first of those of the next row
     cdef double[::1] forecasts  # to which links map the scores of a row
     cdef Py_ssize_t n_forecasts  # of all experts: numbers, and probabilities of both classes; without links the scores
-    cdef public object n_jobs  # number of threads, as the parameter was given
-    cdef ThreadPool thread_pool
-    cdef Workspaces works     # of the other threads
-    cdef Workspace* work      # of the calling thread
-    cdef void* block_rows     # the Rows of this call
 
     cdef int link(self) except -1
     cdef int bind(self, Py_ssize_t length) except -1
     cdef int judge(self, Rows rows, Block* block) noexcept nogil
     cdef Py_ssize_t score(self, Rows rows, Py_ssize_t i, Workspace* work, double* scores) noexcept nogil
-    cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
-    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
-    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
-    cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil
-    cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil
-    cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil
-    cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil
-    cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
-                                Outcome* outcome) noexcept nogil
-    cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil

@@ -1,41 +1,29 @@
-"""Learners of the same rows, and a mixer of their scores: all in one pass.
-
-Rows are processed in chunks. Learners with a matrix learn a whole chunk one after the other, so that the matrix stays
-in the cache, or at the same time in several threads; then their scores are mixed row by row. No learner depends on
-another one, so the results do not depend on how rows are cut into calls and chunks, nor on the threads.
-"""
+"""Learners of the same rows, and a mixer of their scores: all in one pass, see `team`."""
 
 import numpy as np
 
 from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.math cimport INFINITY
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, free_workspace, make_workspace
+from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.links cimport IDENTITY, find_probabilities, link_of, probability
-from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer
 from onlinebregman._kernels.learners.multi_learner cimport learns_chunks, sole_learner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED, LOSS_OVERFLOWED, NOT_FINITE
-from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.learners.team cimport Part, Team, targets_in
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
-from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, row_number
 
-cdef enum:
-    MAX_CHUNK_ROWS = 256
-    MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
-    MIN_PARALLEL_WORK = 1 << 22  # smallest such number of a call with threads, which take 50 us to start
-    MIN_PARALLEL_ROW = 512       # and of a row whose learners in lockstep are divided
+MIN_PARALLEL_ROW = 512        # work of a row whose learners in lockstep are divided
 
 
-cdef class MixtureLearner(Ensemble):
+cdef class MixtureLearner(Team):
     """Learners of the same number of features that learn the same rows, and a mixer of their scores.
 
     A call changes all learners or none.
@@ -55,9 +43,9 @@ cdef class MixtureLearner(Ensemble):
 
     def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None, links=None, dict state=None):
         cdef AtomicLearner learner
-        cdef Py_ssize_t k, start = 0
+        cdef Py_ssize_t k
         cdef const double[:, ::1] table
-        self.mixer, self.n = mixer, len(self.learners)
+        self.mixer = mixer
         self.changing = (*self.learners, mixer)
         self.links = None if links is None else tuple(links)
         self.targets_by_class = (None,) * self.n if targets_by_class is None else tuple([
@@ -73,23 +61,9 @@ cdef class MixtureLearner(Ensemble):
         own = any([table is not None for table in self.targets_by_class])
         self.several = own and mixer.target_ndim == 2
         self.target_ndim = 1 if own and not self.several else mixer.target_ndim
-        self.parts = <Part*> malloc(self.n * sizeof(Part))
-        self.rowwise = <Py_ssize_t*> malloc(2 * self.n * sizeof(Py_ssize_t))
-        self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
-        if self.parts == NULL or self.rowwise == NULL or self.outcomes == NULL:
-            raise MemoryError()
-        self.chunkwise = self.rowwise + self.n
-        row_maps = tuple({id(learner.row_map): learner.row_map for learner in self.learners}.values())
-        self.maps = tuple([row_map for row_map in row_maps if row_map is not None])
-        self.lockstep, self.thread_pool, self.works = Lockstep(self.n), ThreadPool(), Workspaces()
-        self.chunk = Chunk(row_maps)
-        self.n_scores, self.n_labels = mixer.n_scores, PY_SSIZE_T_MAX
+        self.n_scores = mixer.n_scores
         for k, learner in enumerate(self.learners):
-            image = [row_map is learner.row_map for row_map in row_maps].index(True)
-            self.parts[k] = Part(
-                <void*> learner, NULL, 1, learner.n_scores, start, image, learns_chunks(learner), IDENTITY, False
-            )
-            start += learner.n_scores
+            self.parts[k].chunkwise = learns_chunks(learner)
             if self.targets_by_class[k] is not None:
                 table = self.targets_by_class[k]
                 self.n_labels = self.n_labels if self.several else min(self.n_labels, table.shape[0])
@@ -103,19 +77,19 @@ cdef class MixtureLearner(Ensemble):
                 raise ValueError(f"targets_by_class[{k}] must be an array for {learner.n_targets} targets; got None")
         efforts = [(-learner.effort(0), k) for k, learner in enumerate(self.learners) if self.parts[k].chunkwise]
         for _, k in sorted(efforts):  # the order in which threads take them
-            self.chunkwise[self.n_chunkwise] = k
-            self.n_chunkwise += 1
+            self.by_chunks[self.n_by_chunks] = k
+            self.n_by_chunks += 1
         self.together = tuple([
             None if self.parts[k].chunkwise or self.parts[k].image != 0 else sole_learner(learner)
             for k, learner in enumerate(self.learners)
         ])
-        self.width = self.n_forecasts = start
-        self.targets, self.scores = np.empty(self.n_targets), np.empty(start)
+        self.n_forecasts, self.targets = self.width, np.empty(self.n_targets)
+        self.least_divided = MIN_PARALLEL_ROW if links is None else PY_SSIZE_T_MAX
         self.forecasts = np.empty(mixer.n_features)
         if self.links is not None:
             self.link()
-        elif start != mixer.n_features:
-            raise ValueError(f"learners must have {mixer.n_features} scores, as the mixer expects; got {start}")
+        elif self.width != mixer.n_features:
+            raise ValueError(f"learners must have {mixer.n_features} scores, as the mixer expects; got {self.width}")
 
     cdef int link(self) except -1:
         """Set the links of the learners."""
@@ -133,11 +107,6 @@ cdef class MixtureLearner(Ensemble):
 
     cdef double total_loss(self) noexcept nogil:
         return self.mixer.total_loss()
-
-    def __dealloc__(self):
-        free(self.parts)
-        free(self.rowwise)
-        free(self.outcomes)
 
     def set_experts(self, list experts not None, Validated bound not None, bound_experts):
         """Set the estimators with these learners, and what must still be the same for `ready`, a copy of which is not.
@@ -233,29 +202,16 @@ cdef class MixtureLearner(Ensemble):
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Py_ssize_t length = self.vector_length(self.widest(rows)), most = 1, n_jobs = 1
+        cdef Py_ssize_t length = self.vector_length(self.widest(rows))
         Ensemble.begin(self, rows, complete)
         self.bind(length)
-        self.chunk.measure(rows)
-        self.work_per_row = max(self.effort(rows.widest), 1)  # rows may have no values
-        if rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
-            n_jobs = n_threads(self.n_jobs)
-        self.n_groups, self.groups[0], self.locksteps = 1, <void*> self.lockstep, ()
-        if n_jobs > 1 and self.lockstep.n == self.n > 3 and self.work_per_row > MIN_PARALLEL_ROW and self.links is None:
-            self.n_groups = min(n_jobs, self.n // 2, MAX_PARTS)
-            self.locksteps = divided(self.together, self.n_groups, length, self.groups)
-        if self.n_chunkwise > 0 or self.n_groups > 1:  # otherwise chunks of one row are fastest
-            most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
-            most = max(min(most, MAX_CHUNK_WORK // self.work_per_row), 1)
-        self.chunk.reserve(rows, most, self.n_targets)
-        if self.targets.shape[0] < most * self.n_targets:
-            self.targets, self.scores = np.empty(most * self.n_targets), np.empty(most * self.width)
+        self.divide(rows, length)
+        if self.targets.shape[0] < self.chunk.capacity * self.n_targets:
+            self.targets = np.empty(self.chunk.capacity * self.n_targets)
         if self.several and (self.by_label is None or self.by_label.shape[1] < self.targets.shape[0]):
             self.by_label = np.empty((self.n, self.targets.shape[0]))
         self.predicted = np.empty(rows.n_rows * self.width) if self.mixer.delayed else None
-        n_jobs = min(n_jobs, self.n_groups + self.n_chunkwise)
-        self.thread_pool.reserve(n_jobs - 1)
-        return self.works.reserve(n_jobs - 1, length)
+        return 0
 
     cdef int bind(self, Py_ssize_t length) except -1:
         """Divide the learners without a matrix into those that learn the first image in lockstep, and the others.
@@ -275,16 +231,13 @@ cdef class MixtureLearner(Ensemble):
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef int status = LEARNED
-        self.work, self.block_rows, self.at = &block.work, <void*> rows, 0
+        self.at = 0
         if self.mixer.delayed:
             status = self.judge(rows, block)
         if status == LEARNED:
-            self.thread_pool.start()
             status = self.learn_chunks(rows, block)
-            self.thread_pool.stop()
         if self.mixer.delayed and not self.mixer.enter(AT_ONCE) and status == LEARNED:
             self.refusing, status = -1, LOSS_OVERFLOWED
-        block.failed = block.failed if status != LEARNED else row_number(rows, rows.n_rows - 1)
         return status if status != LEARNED else self.check_all()
 
     cdef int judge(self, Rows rows, Block* block) noexcept nogil:
@@ -313,72 +266,29 @@ cdef class MixtureLearner(Ensemble):
         self.mixer.enter(LEARN)
         return LEARNED
 
-    cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t i = 0
-        cdef int status
-        while i < rows.n_rows:
-            i = self.load(rows, block, i)
-            if interrupted(self, self.chunk.n * self.work_per_row):
-                return INTERRUPTED
-            status = self.learn_chunk(block)
-            if status != LEARNED:
-                return status
-            if i < rows.n_rows and self.unknown(block, row_number(rows, i)):
-                block.failed, self.refusing = row_number(rows, i), -1
-                return BAD_TARGET
-        return LEARNED
-
-    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil:
-        """Whether row i counts and has a class number out of range."""
-        return self.n_labels < PY_SSIZE_T_MAX and weight_of(block, i) != 0 and not 0 <= block.y[i] < self.n_labels
-
-    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
-        """Fill the chunk with rows from the i-th on, up to one of an unknown class; returns the next row."""
-        cdef Py_ssize_t k
-        self.chunk.n = 0
-        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, row_number(rows, i)):
-            k = row_number(rows, i)
-            if weight_of(block, k) != 0:
-                self.chunk.add(rows, k, weight_of(block, k), targets_in(block, k))
-            i += 1
-        return i
-
-    cdef int learn_chunk(self, Block* block) noexcept nogil:
-        """Every learner learns the rows of the chunk; the losses of their predictions are counted."""
-        cdef Py_ssize_t i, k, start, n = self.chunk.n
-        cdef int status
-        cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
-        cdef Outcome* other
-        self.mixer.find_targets(self.chunk.y, self.chunk.weight, n, self.n_targets, &self.targets[0])
+    cdef void find_targets(self) noexcept nogil:
+        cdef Py_ssize_t i, k, start
+        self.mixer.find_targets(self.chunk.y, self.chunk.weight, self.chunk.n, self.n_targets, &self.targets[0])
         for k in range(self.n if self.several else 0):
-            for i in range(n * self.n_targets if self.parts[k].targets_by_class != NULL else 0):
+            for i in range(self.chunk.n * self.n_targets if self.parts[k].targets_by_class != NULL else 0):
                 start = self.parts[k].n_targets if self.targets[i] != 0 else 0
                 self.by_label[k, i] = self.parts[k].targets_by_class[start + i % self.n_targets]
-        self.thread_pool.run(learn_by, <void*> self, self.n_groups + self.n_chunkwise)
-        for k in range(1, self.n_groups + self.n_chunkwise):
-            other = &self.outcomes[k]
-            if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
-                first = other
-        if self.mixer.delayed and n > 0:
-            memcpy(&self.scores[0], &self.predicted[self.at], n * self.width * sizeof(double))
-            self.at += n * self.width
-        for i in range(n if first.status == LEARNED else first.row):
-            block.failed, self.refusing = self.chunk.number[i], -1
-            status = self.mix_row(&self.scores[i * self.width], self.chunk.y + i * self.n_targets, self.chunk.weight[i])
-            if status != LEARNED:
-                return status
-        if first.status != LEARNED:
-            block.failed, self.refusing = self.chunk.number[first.row], first.refusing
-        return first.status
 
     cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil:
-        """The targets of a learner for a row of the chunk: the mixer's, or its own for the class or the labels."""
+        """The mixer's targets, or those of the learner for the class or the labels."""
         cdef Part* part = &self.parts[k]
         if part.targets_by_class == NULL:
             return &self.targets[i * self.n_targets]
         if self.several:
             return &self.by_label[k, i * self.n_targets]
         return part.targets_by_class + <Py_ssize_t> self.chunk.y[i * self.n_targets] * part.n_targets
+
+    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil:
+        cdef const double* scores = &self.chunk_scores[i * self.width]
+        if self.mixer.delayed:
+            scores = &self.predicted[self.at]
+            self.at += self.width
+        return self.mix_row(scores, self.chunk.y + i * self.n_targets, self.chunk.weight[i])
 
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil:
         """The mixer learns the scores of a row, or the forecasts to which they are linked."""
@@ -409,93 +319,8 @@ cdef class MixtureLearner(Ensemble):
                 find_probabilities(self.parts[k].link, scores[k], forecasts)
             forecasts += 1 if self.parts[k].link == IDENTITY else 2
 
-    cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
-        """Learn the chunk with a group of learners, or with one that has a matrix."""
-        cdef Workspace* work = self.work if worker == 0 else &self.works.each[worker - 1]
-        self.outcomes[task].status = LEARNED
-        if task < self.n_groups:
-            self.learn_rowwise(<Lockstep> self.groups[task], work, &self.outcomes[task])
-        else:
-            self.learn_chunkwise(self.chunkwise[task - self.n_groups], work, &self.outcomes[task])
-
-    cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil:
-        """A group of learners without a matrix, and those that learn by themselves, learn the chunk row by row."""
-        cdef Py_ssize_t i, j, k
-        cdef bint sparse = (<Rows> self.block_rows).indices != NULL
-        cdef Outcome own = outcome[0]  # not written there for each row: those of tasks share lines of the cache
-        for i in range(self.chunk.n):
-            for j in range(lockstep.n + self.n_rowwise if sparse and i + 1 < self.chunk.n else 0):
-                k = lockstep.index[j] if j < lockstep.n else self.rowwise[j - lockstep.n]
-                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i + 1])
-            own.row = i
-            own.status = self.learn_row_of_chunk(i, lockstep, work, &own)
-            if own.status != LEARNED:
-                break
-        outcome[0] = own
-
-    cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
-                                Outcome* outcome) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef int status
-        cdef double weight = self.chunk.weight[i]
-        cdef double* scores = &self.scores[i * self.width]
-        cdef Part* part
-        for k in range(self.n if self.links is not None else 0):
-            if self.parts[k].scored_before:
-                (<AtomicLearner> self.parts[k].learner).score_row(
-                    self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
-                )
-        for k in range(lockstep.n):
-            lockstep.y[k] = self.targets_of(lockstep.index[k], i)[0]
-        if lockstep.n > 0:
-            outcome.turn = -1
-            status = lockstep.learn_row(self.chunk.images(0) + i, weight, &outcome.refusing)
-            for k in range(lockstep.n):
-                part = &self.parts[lockstep.index[k]]
-                if not part.scored_before:
-                    scores[part.start] = lockstep.a[k]
-            if status != LEARNED:
-                return status
-        for k in range(self.n_rowwise):
-            part = &self.parts[self.rowwise[k]]
-            outcome.turn = outcome.refusing = self.rowwise[k]
-            status = (<AtomicLearner> part.learner).learn_row(
-                self.chunk.images(part.image) + i, work, self.targets_of(self.rowwise[k], i), weight,
-                NULL if part.scored_before else scores + part.start,
-            )
-            if status != LEARNED:
-                return status
-        return LEARNED
-
-    cdef void learn_chunkwise(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil:
-        """A learner with a matrix learns the whole chunk."""
-        cdef Py_ssize_t i
-        cdef const double* y[MAX_CHUNK_ROWS]
-        cdef Part* part = &self.parts[k]
-        for i in range(self.chunk.n):
-            y[i] = self.targets_of(k, i)
-        outcome.turn = outcome.refusing = k
-        outcome.status = (<AtomicLearner> part.learner).learn_rows(
-            self.chunk.images(part.image), self.chunk.n, work, y, self.chunk.weight, &self.scores[part.start],
-            self.width, &outcome.row,
-        )
-
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         cdef Py_ssize_t k, total = 0
         for k in range(self.n):
             total += (<AtomicLearner> self.parts[k].learner).effort(self.chunk.widths[self.parts[k].image])
         return total
-
-    cdef int check_all(self) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef int status
-        for k in range(self.n):
-            status = (<AtomicLearner> self.parts[k].learner).check_all()
-            if status != LEARNED:
-                self.refusing = k
-                return status
-        return LEARNED
-
-
-cdef void learn_by(void* mixture, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
-    (<MixtureLearner> mixture).run_task(task, worker)

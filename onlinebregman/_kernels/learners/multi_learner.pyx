@@ -4,28 +4,23 @@ import copy
 
 import numpy as np
 
-from libc.math cimport NAN, isfinite
-from libc.stdlib cimport free, malloc
+from cpython.pyport cimport PY_SSIZE_T_MAX
+from libc.math cimport isfinite
+from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, LOSS_OVERFLOWED
-from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.learners.team cimport Team
 from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
-from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
-from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, row_number
-
-cdef enum:
-    MAX_CHUNK_ROWS = 4096
-    MAX_CHUNK_VALUES = 1 << 15   # copied values of the rows of a chunk
-    MIN_PARALLEL_WORK = 1 << 20  # smallest number of values that learners read in a call with threads
+from onlinebregman._kernels.rows.chunk cimport Chunk
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
 
 
-cdef class MultiLearner(Ensemble):
+cdef class MultiLearner(Team):
     """Learners of the same rows that are one model, with a target for each learner; its loss is the sum of theirs.
 
     Parameters
@@ -35,23 +30,14 @@ cdef class MultiLearner(Ensemble):
     """
 
     def __cinit__(self, learners, dict state=None):
-        cdef Py_ssize_t k
         self.separate = True
+        self.least_divided = 0 if type(self) is MultiLearner else PY_SSIZE_T_MAX
         self.share_map()
         if any([learner.n_scores != 1 for learner in self.learners]):
             raise ValueError(f"learners must have one score each; got {[each.n_scores for each in self.learners]}")
         self.chunkwise = all([(<AtomicLearner> learner).chunkwise for learner in self.learners])
-        self.n = self.n_targets = self.n_scores = len(self.learners)
+        self.n_targets = self.n_scores = self.n
         self.target_ndim = 2
-        self.members = <void**> malloc(self.n * sizeof(void*))
-        if self.members == NULL:
-            raise MemoryError()
-        for k, learner in enumerate(self.learners):
-            self.members[k] = <void*> learner
-        self.lockstep, self.n_jobs, self.thread_pool = Lockstep(self.n), 1, ThreadPool()
-
-    def __dealloc__(self):
-        free(self.members)
 
     cdef int share_map(self) except -1:
         """Learn rows by the map of all learners."""
@@ -60,6 +46,7 @@ cdef class MultiLearner(Ensemble):
         for learner in self.learners:
             if learner.row_map is not self.row_map:
                 raise ValueError("learners must share one map of rows; got different ones")
+        self.chunk = Chunk((self.row_map,))
         return 0
 
     @property
@@ -191,96 +178,42 @@ cdef class MultiLearner(Ensemble):
         self.looks_ahead = rows.indices != NULL
         return self.divide(rows, self.vector_length(self.widest(rows)))
 
-    cdef int divide(self, Rows rows, Py_ssize_t length) except -1:
-        """Divide the learners among threads, if all of them can learn in lockstep and there is enough to do."""
-        cdef Py_ssize_t most, n = 1
-        self.n_parts, self.locksteps, self.work_per_row = 0, (), self.effort(self.widest(rows))
-        if type(self) is MultiLearner and self.lockstep.n == self.n and \
-                rows.n_rows * self.work_per_row > MIN_PARALLEL_WORK:
-            n = min(n_threads(self.n_jobs), self.n // 2, MAX_PARTS)
-        self.thread_pool.reserve(n - 1)
-        if n == 1:
-            return 0
-        self.locksteps = divided(self.learners, n, length, self.groups)
-        self.chunk, self.n_parts = Chunk((self.row_map,)), n
-        most = min(rows.n_rows, MAX_CHUNK_ROWS, MAX_CHUNK_VALUES // max(self.chunk.measure(rows), 1))
-        self.chunk.reserve(rows, max(min(most, MAX_CHUNK_WORK // self.work_per_row), 1))
-        return 0
-
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef int status
-        self.separate = block.n_targets > 1
-        if self.n_parts == 0:
+        self.separate, self.chunk.n_targets = block.n_targets > 1, block.n_targets
+        if self.n_groups == 1:
             return Ensemble.loop(self, rows, block)
-        self.block = block
-        self.thread_pool.start()
-        status = self.learn_in_parts(rows, block)
-        self.thread_pool.stop()
+        status = self.learn_chunks(rows, block)
         return status if status != LEARNED else self.check_all()
 
-    cdef int learn_in_parts(self, Rows rows, Block* block) noexcept nogil:
-        """Chunk by chunk, all parts learn the rows; of those that they refuse, the first one counts."""
-        cdef Py_ssize_t i, k, q, n = 0
-        cdef Part* first
-        while n < rows.n_rows:
-            self.chunk.n = 0
-            while n < rows.n_rows and self.chunk.n < self.chunk.capacity:
-                i = block.failed = row_number(rows, n)
-                if rows.order != NULL:
-                    rows.prefetch_coming(n)
-                n += 1
-                if weight_of(block, i) != 0:
-                    self.chunk.add(rows, i, weight_of(block, i), NULL)
-                    continue
-                for q in range(self.n if block.scores != NULL else 0):
-                    block.scores[i * self.n_scores + q] = NAN
-            if interrupted(self, self.chunk.n * self.work_per_row):
-                return INTERRUPTED
-            self.thread_pool.run(learn_part_of, <void*> self, self.n_parts)
-            first = &self.parts[0]
-            for k in range(1, self.n_parts):
-                if self.parts[k].row < first.row:
-                    first = &self.parts[k]
-            if first.status != LEARNED:
-                block.failed = self.chunk.number[first.row]
-                return first.status
+    cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil:
+        return self.chunk.y + i * self.chunk.n_targets + k * self.separate
+
+    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil:
+        """The scores of the model are those of all learners."""
+        if block.scores != NULL:
+            memcpy(
+                block.scores + self.chunk.number[i] * self.n, &self.chunk_scores[i * self.n], self.n * sizeof(double)
+            )
         return LEARNED
 
-    cdef void learn_part(self, Part* part, Lockstep lockstep) noexcept nogil:
-        """Learn the rows of the chunk, up to one that is refused."""
-        cdef Py_ssize_t i, k
-        cdef int status
-        cdef const double* y
-        cdef double* scores = self.block.scores
-        part.row, part.status = self.chunk.n, LEARNED  # not written for each row: parts share lines of the cache
-        for i in range(self.chunk.n):
-            y = self.block.y + self.chunk.number[i] * self.block.n_targets
-            for k in range(lockstep.n):
-                lockstep.y[k] = y[lockstep.index[k] * self.separate]
-            status = lockstep.learn_row(self.chunk.images(0) + i, self.chunk.weight[i], &part.refusing)
-            if status != LEARNED:
-                part.row, part.status = i, status
-                return
-            for k in range(lockstep.n if scores != NULL else 0):
-                scores[self.chunk.number[i] * self.n_scores + lockstep.index[k]] = lockstep.a[k]
-
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
-        return self.n * (<AtomicLearner> self.members[0]).effort(n)
+        return self.n * (<AtomicLearner> self.parts[0].learner).effort(n)
 
     cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):
-            (<AtomicLearner> self.members[q]).prefetch(rows, i)
+            (<AtomicLearner> self.parts[q].learner).prefetch(rows, i)
 
     cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k
         cdef int status
         cdef double total = 0.0
         for k in range(self.n):
-            status = (<AtomicLearner> self.members[k]).check_all()
+            status = (<AtomicLearner> self.parts[k].learner).check_all()
             if status != LEARNED:
                 return status
-            total += (<AtomicLearner> self.members[k]).total_loss()
+            total += (<AtomicLearner> self.parts[k].learner).total_loss()
         return LEARNED if isfinite(total) else LOSS_OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -296,7 +229,7 @@ cdef class MultiLearner(Ensemble):
                 scores[self.lockstep.index[k]] = self.lockstep.a[k]
             return status
         for k in range(self.n):
-            status = (<AtomicLearner> self.members[k]).learn_row(
+            status = (<AtomicLearner> self.parts[k].learner).learn_row(
                 row, work, y + k * self.separate, weight, NULL if scores == NULL else scores + k
             )
             if status != LEARNED:
@@ -311,7 +244,7 @@ cdef class MultiLearner(Ensemble):
         if not self.chunkwise:
             return AtomicLearner.learn_rows(self, rows, n, work, y, weight, scores, stride, failed)
         for k in range(self.n):
-            status = (<AtomicLearner> self.members[k]).learn_rows(
+            status = (<AtomicLearner> self.parts[k].learner).learn_rows(
                 rows, n, work, y, weight, scores + k, stride, failed
             )
             if status != LEARNED:
@@ -324,7 +257,7 @@ cdef class MultiLearner(Ensemble):
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.n):
-            (<AtomicLearner> self.members[k]).score_row(row, work, scores + k)
+            (<AtomicLearner> self.parts[k].learner).score_row(row, work, scores + k)
 
 
 cdef AtomicLearner sole_learner(AtomicLearner learner):
@@ -341,9 +274,3 @@ cdef bint learns_chunks(AtomicLearner learner):
         if not each.geometry.adaptive or isinstance(each.loss, NumPyLoss):  # others may call Python
             return False
     return True
-
-
-cdef void learn_part_of(void* learner, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
-    """Run a task of a MultiLearner."""
-    cdef Part* part = &(<MultiLearner> learner).parts[task]
-    (<MultiLearner> learner).learn_part(part, <Lockstep> (<MultiLearner> learner).groups[task])

@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, NAN, exp, expm1, fabs, isfinite, isnan, log1p
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.adaptive cimport DiagonalNewtonGeometry
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, Workspaces, open_workspace
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport averages, divergence_to, end_step, predict_row, rate_status
 from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
@@ -67,7 +67,6 @@ cdef class MultinomialLearner(MultiLearner):
         With the same kind of geometry and the same settings.
     """
 
-    cdef Workspaces works     # one for each learner
     cdef Score* scores
     cdef Py_ssize_t n_lanes
     cdef double* predicted    # the scores that `predict` uses: by averaged weights, if they are averaged
@@ -86,7 +85,7 @@ cdef class MultinomialLearner(MultiLearner):
         cdef Py_ssize_t i
         cdef Learner first = self.learners[0]
         [<Learner?> learner for learner in self.learners]
-        self.n_targets, self.share, self.works = 1, ShareLoss(), Workspaces()
+        self.n_targets, self.share = 1, ShareLoss()
         if type(first.geometry) is DiagonalNewtonGeometry:  # classes have one metric
             for learner in self.learners:
                 learner.geometry.of_classes = False
@@ -129,7 +128,7 @@ cdef class MultinomialLearner(MultiLearner):
         if not 0 <= y[0] < self.n:
             return BAD_TARGET if weight != 0 else LEARNED
         for k in range(self.n):
-            status = self.predict_class(<Learner> self.members[k], k, row, weight)
+            status = self.predict_class(<Learner> self.parts[k].learner, k, row, weight)
             if status != LEARNED:
                 return status
             if scores != NULL:
@@ -143,18 +142,18 @@ cdef class MultinomialLearner(MultiLearner):
             ob_softmax_of(&p, self.a)
         ob_softmax_slopes(&p, self.g)
         for k in range(self.n):
-            status = self.find_rate(<Learner> self.members[k], k, row, k == p.y, weight, &p)
+            status = self.find_rate(<Learner> self.parts[k].learner, k, row, k == p.y, weight, &p)
             if status != LEARNED:
                 return status
         status = self.find_steps(&p)
         if status != LEARNED:
             return status
         for k in range(self.n):
-            status = self.move(<Learner> self.members[k], k, row, weight, loss if k == p.y else 0.0)
+            status = self.move(<Learner> self.parts[k].learner, k, row, weight, loss if k == p.y else 0.0)
             if status != LEARNED:
                 return status
         if self.tracked:
-            self.certify(<Learner> self.members[p.y], &p, weight)
+            self.certify(<Learner> self.parts[p.y].learner, &p, weight)
         return LEARNED
 
     cdef int predict_class(self, Learner learner, Py_ssize_t k, const Row* row, double weight) noexcept nogil:
@@ -215,7 +214,7 @@ cdef class MultinomialLearner(MultiLearner):
             if not isfinite(self.c[k]):
                 return OVERFLOWED
             if self.explicit:
-                (<Learner> self.members[k]).geometry.domain(&self.works.each[k], &lo, &hi)
+                (<Learner> self.parts[k].learner).geometry.domain(&self.works.each[k], &lo, &hi)
                 if not lo < self.c[k] < hi:
                     return LEFT_DOMAIN
         return LEARNED
@@ -230,7 +229,7 @@ cdef class MultinomialLearner(MultiLearner):
             excess = decrease = 0.0
             self.share.m = m
             for k in range(self.n):
-                self.solve_class((<Learner> self.members[k]).geometry, k, k == p.y, &excess, &decrease)
+                self.solve_class((<Learner> self.parts[k].learner).geometry, k, k == p.y, &excess, &decrease)
             if isnan(excess):
                 return
             step = -INFINITY  # m is so large that all p underflow

@@ -1,0 +1,236 @@
+"""Learners of the same rows that learn them in chunks, and what combines their scores.
+
+Learners with a matrix learn a whole chunk one after the other, so that the matrix stays in the cache, or at the same
+time in several threads; others learn it row by row, in lockstep if they can, and may be divided among threads. Then
+their scores are combined row by row. No learner depends on another one, so the results do not depend on how rows are
+cut into calls and chunks, nor on the threads.
+"""
+
+import numpy as np
+
+from cpython.pyport cimport PY_SSIZE_T_MAX
+from libc.math cimport NAN
+from libc.stdlib cimport free, malloc
+
+from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.learners.links cimport IDENTITY
+from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
+from onlinebregman._kernels.rows.rows cimport Rows, row_number
+
+cdef enum:
+    MAX_CHUNK_ROWS = 256         # that learners with a matrix learn
+    MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
+    MIN_PARALLEL_WORK = 1 << 20  # smallest such number of a call with threads, which take 50 us to start
+
+
+cdef class Team(Ensemble):
+    """Base class of ensembles that learn chunks of rows: a subclass says what they learn, and combines their scores."""
+
+    def __cinit__(self, learners, *arguments, **more):
+        cdef AtomicLearner learner
+        cdef Py_ssize_t k
+        self.n, self.n_jobs, self.n_labels, self.together = len(self.learners), 1, PY_SSIZE_T_MAX, self.learners
+        self.parts = <Part*> malloc(self.n * sizeof(Part))
+        self.rowwise = <Py_ssize_t*> malloc(2 * self.n * sizeof(Py_ssize_t))
+        self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
+        if self.parts == NULL or self.rowwise == NULL or self.outcomes == NULL:
+            raise MemoryError()
+        self.by_chunks = self.rowwise + self.n
+        row_maps = tuple({id(learner.row_map): learner.row_map for learner in self.learners}.values())
+        self.maps = tuple([row_map for row_map in row_maps if row_map is not None])
+        self.lockstep, self.thread_pool, self.works = Lockstep(self.n), ThreadPool(), Workspaces()
+        self.chunk = Chunk(row_maps)
+        for k, learner in enumerate(self.learners):
+            image = [row_map is learner.row_map for row_map in row_maps].index(True)
+            self.parts[k] = Part(
+                <void*> learner, NULL, 1, learner.n_scores, self.width, image, False, IDENTITY, False
+            )
+            self.width += learner.n_scores
+        self.chunk_scores = np.empty(self.width)
+
+    def __dealloc__(self):
+        free(self.parts)
+        free(self.rowwise)
+        free(self.outcomes)
+
+    cdef int divide(self, Rows rows, Py_ssize_t length) except -1:
+        """Divide learners among threads, if there is enough to do, and rows into chunks, whose arrays are allocated."""
+        cdef Py_ssize_t most = 1, n_jobs = 1
+        self.chunk.measure(rows)
+        self.work_per_row = max(self.effort(self.widest(rows)), 1)  # rows may have no values
+        if rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
+            n_jobs = n_threads(self.n_jobs)
+        self.n_groups, self.groups[0], self.locksteps = 1, <void*> self.lockstep, ()
+        if n_jobs > 1 and self.lockstep.n == self.n > 3 and self.work_per_row > self.least_divided:
+            self.n_groups = min(n_jobs, self.n // 2, MAX_PARTS)
+            self.locksteps = divided(self.together, self.n_groups, length, self.groups)
+        if self.n_by_chunks > 0 or self.n_groups > 1:  # otherwise chunks of one row are fastest
+            most = min(rows.n_rows, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
+            most = max(1, min(most, MAX_CHUNK_WORK // self.work_per_row, MAX_CHUNK_ROWS if self.n_by_chunks else most))
+        self.chunk.reserve(rows, most, self.n_targets)
+        if self.chunk_scores.shape[0] < most * self.width:
+            self.chunk_scores = np.empty(most * self.width)
+        n_jobs = min(n_jobs, self.n_groups + self.n_by_chunks)
+        self.thread_pool.reserve(n_jobs - 1)
+        return self.works.reserve(n_jobs - 1, length)
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
+        """The loop over rows."""
+        cdef Py_ssize_t i = 0
+        cdef int status = LEARNED
+        self.work, self.block_rows = &block.work, <void*> rows
+        self.thread_pool.start()
+        while status == LEARNED and i < rows.n_rows:
+            i = self.load(rows, block, i)
+            status = INTERRUPTED if interrupted(self, self.chunk.n * self.work_per_row) else self.learn_chunk(block)
+            if status == LEARNED and i < rows.n_rows and self.unknown(block, row_number(rows, i)):
+                block.failed, self.refusing = row_number(rows, i), -1
+                status = BAD_TARGET
+        self.thread_pool.stop()
+        block.failed = block.failed if status != LEARNED else row_number(rows, rows.n_rows - 1)
+        return status
+
+    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil:
+        """Whether row i counts and has a class number out of range."""
+        return self.n_labels < PY_SSIZE_T_MAX and weight_of(block, i) != 0 and not 0 <= block.y[i] < self.n_labels
+
+    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
+        """Fill the chunk with rows from the i-th on, up to one of an unknown class; returns the next row."""
+        cdef Py_ssize_t k, q
+        self.chunk.n = 0
+        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, row_number(rows, i)):
+            k = row_number(rows, i)
+            if rows.order != NULL:
+                rows.prefetch_coming(i)
+            if weight_of(block, k) != 0:
+                self.chunk.add(rows, k, weight_of(block, k), targets_in(block, k))
+            for q in range(self.n_scores if block.scores != NULL and weight_of(block, k) == 0 else 0):
+                block.scores[k * self.n_scores + q] = NAN
+            i += 1
+        return i
+
+    cdef int learn_chunk(self, Block* block) noexcept nogil:
+        """Every learner learns the rows of the chunk; their scores before that are combined."""
+        cdef Py_ssize_t i, k
+        cdef int status
+        cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
+        cdef Outcome* other
+        self.find_targets()
+        self.thread_pool.run(learn_by, <void*> self, self.n_groups + self.n_by_chunks)
+        for k in range(1, self.n_groups + self.n_by_chunks):
+            other = &self.outcomes[k]
+            if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
+                first = other
+        for i in range(self.chunk.n if first.status == LEARNED else first.row):
+            block.failed, self.refusing = self.chunk.number[i], -1
+            status = self.combine(i, block)
+            if status != LEARNED:
+                return status
+        if first.status != LEARNED:
+            block.failed, self.refusing = self.chunk.number[first.row], first.refusing
+        return first.status
+
+    cdef void find_targets(self) noexcept nogil:
+        """Find what `targets_of` needs, from the targets of the rows of the chunk."""
+
+    cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil:
+        """The targets of learner k for row i of the chunk."""
+        return NULL
+
+    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil:
+        """Combine the scores of row i of the chunk, which all learners have learned."""
+        return LEARNED
+
+    # --- tasks, each of which learns the chunk --------------------------------------------------------------------
+
+    cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
+        """Learn the chunk with a group of learners, or with one that has a matrix."""
+        cdef Workspace* work = self.work if worker == 0 else &self.works.each[worker - 1]
+        self.outcomes[task].status = LEARNED
+        if task < self.n_groups:
+            self.learn_rowwise(<Lockstep> self.groups[task], work, &self.outcomes[task])
+        else:
+            self.learn_by_chunks(self.by_chunks[task - self.n_groups], work, &self.outcomes[task])
+
+    cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil:
+        """A group of learners without a matrix, and those that learn by themselves, learn the chunk row by row."""
+        cdef Py_ssize_t i, j, k
+        cdef bint sparse = (<Rows> self.block_rows).indices != NULL
+        cdef Outcome own = outcome[0]  # not written there for each row: those of tasks share lines of the cache
+        for i in range(self.chunk.n):
+            for j in range(lockstep.n + self.n_rowwise if sparse and i + 1 < self.chunk.n else 0):
+                k = lockstep.index[j] if j < lockstep.n else self.rowwise[j - lockstep.n]
+                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i + 1])
+            own.row = i
+            own.status = self.learn_row_of_chunk(i, lockstep, work, &own)
+            if own.status != LEARNED:
+                break
+        outcome[0] = own
+
+    cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,
+                                Outcome* outcome) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        cdef double weight = self.chunk.weight[i]
+        cdef double* scores = &self.chunk_scores[i * self.width]
+        cdef Part* part
+        for k in range(self.n):
+            if self.parts[k].scored_before:
+                (<AtomicLearner> self.parts[k].learner).score_row(
+                    self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
+                )
+        for k in range(lockstep.n):
+            lockstep.y[k] = self.targets_of(lockstep.index[k], i)[0]
+        if lockstep.n > 0:
+            outcome.turn = -1
+            status = lockstep.learn_row(self.chunk.images(0) + i, weight, &outcome.refusing)
+            for k in range(lockstep.n):
+                part = &self.parts[lockstep.index[k]]
+                if not part.scored_before:
+                    scores[part.start] = lockstep.a[k]
+            if status != LEARNED:
+                return status
+        for k in range(self.n_rowwise):
+            part = &self.parts[self.rowwise[k]]
+            outcome.turn = outcome.refusing = self.rowwise[k]
+            status = (<AtomicLearner> part.learner).learn_row(
+                self.chunk.images(part.image) + i, work, self.targets_of(self.rowwise[k], i), weight,
+                NULL if part.scored_before else scores + part.start,
+            )
+            if status != LEARNED:
+                return status
+        return LEARNED
+
+    cdef void learn_by_chunks(self, Py_ssize_t k, Workspace* work, Outcome* outcome) noexcept nogil:
+        """A learner with a matrix learns the whole chunk."""
+        cdef Py_ssize_t i
+        cdef const double* y[MAX_CHUNK_ROWS]
+        cdef Part* part = &self.parts[k]
+        for i in range(self.chunk.n):
+            y[i] = self.targets_of(k, i)
+        outcome.turn = outcome.refusing = k
+        outcome.status = (<AtomicLearner> part.learner).learn_rows(
+            self.chunk.images(part.image), self.chunk.n, work, y, self.chunk.weight, &self.chunk_scores[part.start],
+            self.width, &outcome.row,
+        )
+
+    cdef int check_all(self) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef int status
+        for k in range(self.n):
+            status = (<AtomicLearner> self.parts[k].learner).check_all()
+            if status != LEARNED:
+                self.refusing = k
+                return status
+        return LEARNED
+
+
+cdef void learn_by(void* team, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
+    (<Team> team).run_task(task, worker)
