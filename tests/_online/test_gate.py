@@ -117,8 +117,7 @@ def test_columns_are_put_in_order_and_equal_ones_are_summed(n_columns, index):
     X = sparse.csr_array((np.arange(indptr[-1], dtype=np.float32), columns, indptr), shape=(20, n_columns))
     ordered = in_order(X)
     assert type(ordered) is type(X) and ordered.data.dtype == np.float32
-    for given, found in zip(pairwise(indptr), pairwise(ordered.indptr), strict=True):
-        start, end = found
+    for given, (start, end) in zip(pairwise(indptr), pairwise(ordered.indptr), strict=True):
         known, places = np.unique(columns[slice(*given)], return_inverse=True)
         assert_array_equal(ordered.indices[start:end], known)
         assert_array_equal(ordered.data[start:end], np.bincount(places, X.data[slice(*given)]))
