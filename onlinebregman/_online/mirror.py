@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
@@ -23,11 +25,57 @@ from ..penalties import Penalty
 from ..schedules import Constant, Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
 from .estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter, same
-from .held_out import HeldOut
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .regret import Certificate
 from .theory import TheoryRate
+from .types import RandomState
 from .validation import Overflow, check_finite, too_large, warn_caller
+
+
+class HeldOut:
+    """Some of the examples, drawn at random.
+
+    Attributes
+    ----------
+    learned : ndarray of int
+        The numbers of the others, in increasing order.
+    """
+
+    def __init__(self, examples: Any, fraction: float, random_state: RandomState, *, allow_nan: bool) -> None:
+        check_finite(examples.X, allow_nan=allow_nan)  # while rows have the numbers of the caller
+        split = ShuffleSplit if examples.classes is None else StratifiedShuffleSplit
+        splitter = split(test_size=fraction, random_state=random_state)
+        rows, self._rows = next(splitter.split(np.zeros((len(examples), 1)), examples.classes))
+        self.learned = np.sort(rows)
+        if examples.weights is not None and not examples.weights[rows].any():
+            raise ValueError(
+                "early_stopping holds out all rows of positive sample weight, so that none is left to learn; use "
+                "another random_state, or a smaller validation_fraction."
+            )
+        self._examples = examples.take(self._rows)
+        if self._examples.weights is not None and not self._examples.weights.any():
+            raise ValueError(
+                "The sample weights for validation set are all zero, consider using a different random state, or a "
+                "larger validation_fraction."
+            )
+
+    def score(self, score: Callable[[Any], float]) -> float:
+        """The score of the examples; Overflow if it is not finite."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = score(self._examples)
+        except ValueError:  # a prediction overflows
+            value = -np.inf
+        if np.isfinite(value) or (np.isnan(value) and len(self._examples) == 1):  # of which scikit-learn warns
+            return value
+        X = self._examples.X if sparse.issparse(self._examples.X) else np.asarray(self._examples.X)
+        sizes = abs(X).max(axis=1).toarray().ravel() if sparse.issparse(X) else np.fmax.reduce(np.abs(X), axis=1)
+        row = int(np.nanargmax(sizes))
+        raise Overflow(
+            "Predictions for the rows that early_stopping holds out, or the squares of their errors, are not finite. "
+            f"Of these rows, row {self._rows[row]} is the largest (feature {sizes[row]:g})."
+        )
+
 
 # The parameters that bounds take to be constant, as far as an estimator has them
 _CONSTANT = frozenset(

@@ -1,7 +1,6 @@
 """Mixtures of experts: forecasts weighted according to their past losses, with regret bounds for every stream."""
 
-from .bayes import BayesMixture
-from .classifier import ExpertMixtureClassifier
+from .classifier import BayesMixture, ExpertMixtureClassifier
 from .density import DensityMixture
 from .regressor import ExpertMixtureRegressor
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from math import log
 from numbers import Integral, Real
 from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -16,12 +18,33 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
+from .._objects import is_finite_number
 from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.validation import is_fitted, read_only
 from .._online.weights import WeightsMixin
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
-from ._rates import Array
+
+Array = NDArray[np.float64]
+
+
+def are_numbers(*values) -> bool:
+    """Whether all values are numbers whose squares do not overflow as floats, and not NaN."""
+    return all(is_finite_number(value) and abs(float(value)) <= 1e100 for value in values)
+
+
+def hoeffding_rate(loss_range: float, n_rows: float, n_experts: int) -> float:
+    """The rate at which losses within this range have a regret of loss_range sqrt(n_rows ln(n_experts) / 2)."""
+    return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / loss_range
+
+
+def given_rate(learning_rate: Literal["adaptive"] | float, share: float) -> float | None:
+    """The rate of a `Hedge`: a number, or None for one that adapts, which is not for fixed share."""
+    if learning_rate != "adaptive":
+        return float(learning_rate)
+    if share:
+        raise ValueError(f"learning_rate must be a number or 'theory' with share = {share:g}; got 'adaptive'.")
+    return None
 
 
 @dataclass(frozen=True)

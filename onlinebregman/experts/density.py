@@ -17,8 +17,7 @@ from .._online.examples import LearnsRows
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_draws, check_learned, check_rows, check_weights, dense
 from ..density._base import Density, OnlineDensity
-from ._base import ExpertMixture, Forecasts
-from ._rates import Array
+from ._base import Array, ExpertMixture, Forecasts
 
 
 class DensityMixture(Density, LearnsRows, ExpertMixture):

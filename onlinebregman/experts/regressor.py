@@ -20,8 +20,7 @@ from .._online.validation import check_finite, dense, finite
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
-from ._base import ExpertMixture, Forecasts
-from ._rates import Array, are_numbers, given_rate, hoeffding_rate
+from ._base import Array, ExpertMixture, Forecasts, are_numbers, given_rate, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite, log, log1p
 from numbers import Integral, Real
 from typing import Literal, Self
@@ -22,10 +22,75 @@ from .._online.validation import fitted, read_only, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner
-from ._constraints import Conditions, check_senses
-from ._dual_steps import exact_step
-from ._instances import Array, Rows
-from ._solution import Solution
+from ._constraints import Conditions, Constraints, check_senses
+from ._instances import EPS, Array, Rows
+
+
+def exact_step(
+    geometry: VonNeumannGeometry,
+    x: Array,
+    sign: float,
+    target: float,
+    low: float,
+    high: float,
+    guess: float,
+    scale: float,
+    enough: float = -np.inf,
+) -> float:
+    """Root c of target - tr(W(c) X) between low and high, X = sign x, by safeguarded Newton.
+
+    The function increases; it has to be negative at `low` and positive at `high`, which may be infinite. The residual
+    is at most 1e-12 `scale`, save for what rounding G does to tr(W X). The search also ends when ln tr exp(G - c X) +
+    c target, the dual objective of the projection, is below `enough`.
+    """
+    c, rounding = guess, 4 * EPS * abs(geometry.log_values[0])
+    for _ in range(200):
+        value, slope, grown = geometry.evaluate_row(x, sign * c)
+        excess = target - sign * value
+        if abs(excess) <= max(1e-12 * scale, rounding * np.sqrt(slope)) or grown + c * target < enough:
+            break
+        low, high = (low, c) if excess > 0 else (c, high)
+        newton = c - excess / slope if slope > 0 else np.inf
+        if high == np.inf:
+            newton = min(newton, c + 4 * max(abs(c), abs(guess)))
+        if not low < newton < high:
+            newton = low + (high - low) / 2
+            if not low < newton < high:
+                break
+        c = newton
+    return c
+
+
+@dataclass(eq=False)
+class Solution:
+    """A kernel, its constraints, and their multipliers.
+
+    Rounds change a new solution in place; the solution that an estimator has bound is never changed.
+    """
+
+    geometry: VonNeumannGeometry
+    constraints: Constraints = field(default_factory=lambda: Constraints([], np.empty((6, 0))))
+    alpha: Array = field(default_factory=lambda: np.empty(0))
+    log_dual: list[float] = field(default_factory=lambda: [0.0])
+    log_bound: list[float] = field(default_factory=lambda: [0.0])
+    n_iter: int = 0
+    gap: float = 0.0
+    violation: float = 0.0
+    residual: float = 0.0
+    found: Conditions = field(init=False, repr=False)  # values and violations of the constraints, during the rounds
+
+    def extended(self, instances: Rows, bounds: Array, senses: Array) -> Solution:
+        """The start of a solution with further constraints.
+
+        It shares nothing that rounds change but the geometry, which is copied by the first one that does.
+        """
+        return Solution(
+            self.geometry,
+            self.constraints.extended(instances, bounds, senses),
+            np.append(self.alpha, np.zeros(len(bounds))),
+            self.log_dual.copy(),
+            self.log_bound.copy(),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,10 @@ from .forward import ForwardRegressor
 from .forward_classifier import ForwardClassifier
 from .implicit_gd import ImplicitGDRegressor
 from .mirror_descent import MirrorDescentClassifier, MirrorDescentRegressor
+from .mistake_driven import PerceptronClassifier, WinnowClassifier
 from .one_class import OneClassMirrorDescent
-from .perceptron import PerceptronClassifier
 from .pnorm import PNormClassifier, PNormRegressor
 from .scale_invariant import ScaleInvariantClassifier, ScaleInvariantRegressor
-from .winnow import WinnowClassifier
 
 __all__ = [
     "BurgRegressor",

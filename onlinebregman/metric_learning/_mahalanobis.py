@@ -17,8 +17,7 @@ from .._online.factors import factor
 from .._online.types import MatrixLike
 from .._online.validation import check_learned, check_rows, dense, finite, read_only
 from .._sklearn_compat import Interval
-from ._checks import check_flat
-from ._pairs import look_up, wrong_dimension
+from ._examples import check_flat, look_up, wrong_dimension
 from ._thresholds import ThresholdMixin, rows_of_pairs
 
 

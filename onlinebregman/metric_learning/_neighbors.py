@@ -21,8 +21,8 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, dense, fitted, is_finite, warn_caller
 from .._sklearn_compat import Interval, StrOptions, for_other_rows
 from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
+from ._memory import Window
 from ._prior import nearby_origin, relative
-from ._window import Window
 from .frobenius import FrobeniusMetricLearner
 from .logdet import LogDetMetricLearner
 from .von_neumann import VonNeumannMetricLearner

@@ -12,8 +12,7 @@ from sklearn.exceptions import NotFittedError
 from .._online.docs import DocumentedMixin, described_by
 from .._online.types import MatrixLike
 from .._online.validation import check_learned, check_rows, check_weights, dense
-from ._checks import check_flat, check_similarity
-from ._pairs import members
+from ._examples import check_flat, check_similarity, members
 
 STRATEGIES = ("accuracy", "f_beta", "max_tpr", "max_tnr")
 

@@ -18,7 +18,7 @@ from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning import DefiniteBoost
-from ._checks import check_labels, check_size
+from ._examples import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._prior import centred, nearby_origin, relative

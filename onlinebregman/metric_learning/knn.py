@@ -14,8 +14,8 @@ from .._online.estimator import Call
 from .._online.labels import StreamClassifierMixin, check_classes
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, dense, read_only
+from ._memory import Window
 from ._neighbors import Mapped, MetricNeighbors, RowsOfWindow
-from ._window import Window
 from .logdet import LogDetMetricLearner
 
 

@@ -19,7 +19,7 @@ from .._online.validation import check_rows, dense, fitted, warn_caller
 from .._sklearn_compat import StrOptions
 from ..pipeline import copies_to_learn, reversible
 from ._base import SAMPLERS
-from ._checks import check_labels, check_size
+from ._examples import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
 from ._prior import PRIORS, moving_features
 from .logdet import LogDetMetricLearner

@@ -17,8 +17,7 @@ from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning.meg import VonNeumannMirrorMixin
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
-from ._examples import Comparisons
-from ._pairs import Block
+from ._examples import Block, Comparisons
 from ._prior import Prior
 
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from onlinebregman import OnlineExponentialFamily
 from onlinebregman.density._families import FAMILIES
-from onlinebregman.density._strategies import minimax_rates
+from onlinebregman.density.exponential_family import minimax_rates
 
 SCIPY = {  # SciPy's distribution of a given mean
     "gaussian": lambda mu: stats.norm(mu, np.sqrt(2.0)).logpdf,

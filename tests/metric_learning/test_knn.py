@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from onlinebregman import LogDetMetricLearner, MetricKNeighborsClassifier, MetricKNeighborsRegressor
-from onlinebregman.metric_learning._window import Window
+from onlinebregman.metric_learning._memory import Window
 from onlinebregman.pipeline import make_online_pipeline
 
 CLASSES = ["a", "b", "c"]
