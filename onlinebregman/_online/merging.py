@@ -264,12 +264,12 @@ def merged_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -
     """Set the state of `fresh`, a new geometry with the merged weights, from those of the parts."""
     geometries = [part.geometry for part in parts]
     fresh.upper = start.geometry.upper
-    if any(geometry.averaging for geometry in geometries):
+    if any(geometry.average.active for geometry in geometries):
         fresh.start_averaging()
     state, first, *states = (geometry.get_state() for geometry in (fresh, start.geometry, *geometries))
     for name in fresh.row_sums:
         state[name] = total(first[name], [each[name] for each in states])
-    if fresh.averaging:  # the sum of w = w+ - w- over all steps
+    if fresh.average.active:  # the sum of w = w+ - w- over all steps
         first_sum, *part_sums = (each.coef * each.run["averaged"] for each in (start, *parts))
         moved, sums = total(first_sum, part_sums), state["average_sum"]
         sums[:] = np.r_[moved, np.zeros_like(moved)] if fresh.is_signed else np.resize(moved, len(sums))
@@ -293,7 +293,7 @@ def merged_adaptive(start: Learner, parts: Sequence[Learner], fractions: Sequenc
     fresh = type(before)(w, *before._arguments()[1:])
     if before.box is not None:
         fresh.confine(*before.box)
-    fresh.penalise(before.l1, before.l2)
+    fresh.penalise(before.lazy.l1, before.lazy.l2)
     state = merged_geometry(start, parts, fresh).get_state()
     states = [geometry.get_state() for geometry in (before, *geometries)]
     blocks, first, *others = (each["blocks"].reshape(-1, fresh.n_features) for each in (state, *states))

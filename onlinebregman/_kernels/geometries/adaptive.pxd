@@ -1,7 +1,8 @@
 from libc.math cimport fabs, sqrt
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
 from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_known, ob_robust_limit
+from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter
 
 
 cdef class AdaptiveGeometry(Geometry):
@@ -14,28 +15,26 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double pulled, gained          # sums of c and of c (w.x) - c^2 x'Sx / 2, for the regret certificate
 
     cdef void arrange(self, Py_ssize_t per_feature) noexcept
+    cdef double confined(self, Py_ssize_t j, double w) noexcept nogil
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil
-    cdef double* block(self, Workspace* work, int number, int place) noexcept nogil
-    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil
+    cdef void flow_row(self, Workspace* work, const double* t, double l1, double l2) noexcept nogil
+    cdef double flow_all(self, double l1, double l2, bint tracked) noexcept nogil
     cdef double update_metric(self, Workspace* work, double s, double weight, bint intercept, double* slope,
                               double* intercept_xSx) noexcept nogil
 
 
 cdef inline double* block_of(AdaptiveGeometry geometry, Workspace* work, int number, int place) noexcept nogil:
-    """`AdaptiveGeometry.block`, inlined for dense rows."""
+    """The row's values of a block: the block itself, or gathered into a working vector (sparse)."""
+    cdef double* source = &geometry.weights[number * geometry.n_features]
     if work.row.index == NULL:
-        return &geometry.weights[number * geometry.n_features]
-    return geometry.block(work, number, place)
+        return source
+    ob_gather(scratch(work, place), source, work.row.index, work.row.n)
+    return scratch(work, place)
 
 
 cdef inline void store_block(AdaptiveGeometry geometry, Workspace* work, int number, double* values) noexcept nogil:
-    """`AdaptiveGeometry.scatter_block`, which does nothing for dense rows."""
     if work.row.index != NULL:
-        geometry.scatter_block(work, number, values)
-
-
-cdef class AdaGradGeometry(AdaptiveGeometry):
-    pass
+        ob_scatter(&geometry.weights[number * geometry.n_features], values, work.row.index, work.row.n)
 
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
@@ -58,10 +57,6 @@ cdef inline double target_deviation(NormalisedGeometry self, double y, double we
     self.target_spread += weight * residual * (y - self.target_mean)
     deviation = sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(y)
     return min(deviation, 2.0 * self.targets.deviation) if ob_robust_known(&self.targets) else deviation
-
-
-cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
-    cdef double rows, norms             # weight of the rows, and sum of their z^2
 
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):

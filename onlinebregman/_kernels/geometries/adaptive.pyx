@@ -21,14 +21,14 @@ cimport cython
 from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, fabs, sqrt
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Lazy, Workspace, scratch
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_UNSEEN, ob_adapt, ob_adapt_normalised, ob_adapt_second_order, ob_flow, ob_normalised_dot, ob_reciprocal,
     ob_rescale_row, ob_shrink, ob_update_largest
 )
 from onlinebregman._kernels.ops.exp cimport ob_exp1
+from onlinebregman._kernels.ops.row cimport ob_sparse_axpy
 from onlinebregman._kernels.ops.state import aligned, average_of, vector_of
-from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter, ob_sparse_axpy
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 
 # By this factor the intercept's 1 / h is raised in an exact first step: its score is the target to 12 digits then.
@@ -69,7 +69,7 @@ cdef class AdaptiveGeometry(Geometry):
         self.declare("pulled", &self.pulled)
         self.declare("gained", &self.gained)
         self.blocks = 2
-        self.threshold_stamp = None
+        self.lazy = Flow()
 
     def __init__(self, weights, upper=INFINITY, state=None):
         self.per_feature = 1
@@ -112,8 +112,8 @@ cdef class AdaptiveGeometry(Geometry):
 
     def coef(self, average_over=0.0):
         """See `Geometry.coef`."""
-        cdef double[::1] total = self.average_sum, stamp = self.stamp
-        cdef double clock = self.clock
+        cdef double[::1] total = self.average.total, stamp = self.average.stamp
+        cdef double clock = self.average.clock
         cdef Py_ssize_t n = self.n_features
         if average_over == 0 or total is None:
             return self.state_weights
@@ -130,12 +130,10 @@ cdef class AdaptiveGeometry(Geometry):
         cdef Py_ssize_t start = self.blocks * self.n_features
         if not self.tracking:
             self.arrange(self.blocks + 1)
-            self.weights[start:] = 0.0
-            if self.threshold_stamp is not None:
-                self.threshold_stamp[start:] = 0.0
-            if self.averaging:
-                self.average_sum[start:] = 0.0
-                self.stamp[start:] = 0.0
+            vectors = [self.weights, self.lazy.stamp, self.average.total, self.average.stamp]
+            for vector in vectors:
+                if vector is not None:
+                    np.asarray(vector)[start:] = 0.0
             self.pulled = self.gained = 0.0
 
     def stop_tracking(self):
@@ -147,10 +145,10 @@ cdef class AdaptiveGeometry(Geometry):
         cdef Py_ssize_t size = per_feature * self.n_features
         self.tracking, self.per_feature = per_feature > self.blocks, per_feature
         self.weights.shape[0] = size
-        if self.threshold_stamp is not None:
-            self.threshold_stamp.shape[0] = size
-        if self.averaging:
-            self.average_sum.shape[0] = self.stamp.shape[0] = size
+        if self.lazy.stamp is not None:
+            self.lazy.stamp.shape[0] = size
+        if self.average.active:
+            self.average.total.shape[0] = self.average.stamp.shape[0] = size
 
     @property
     def nearer_by_terms(self):
@@ -170,18 +168,6 @@ cdef class AdaptiveGeometry(Geometry):
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return n
-
-    cdef double* block(self, Workspace* work, int number, int place) noexcept nogil:
-        """The row's values of a block: the block itself, or gathered into a working vector (sparse)."""
-        cdef double* source = &self.weights[number * self.n_features]
-        if work.row.index == NULL:
-            return source
-        ob_gather(scratch(work, place), source, work.row.index, work.row.n)
-        return scratch(work, place)
-
-    cdef void scatter_block(self, Workspace* work, int number, double* values) noexcept nogil:
-        if work.row.index != NULL:
-            ob_scatter(&self.weights[number * self.n_features], values, work.row.index, work.row.n)
 
     cdef void load(self, Workspace* work) noexcept nogil:
         work.w = block_of(self, work, WEIGHTS, 0)
@@ -223,41 +209,23 @@ cdef class AdaptiveGeometry(Geometry):
     cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
         return min(w, self.upper) if self.box is None else min(max(w, self.low[j]), self.high[j])
 
-    cdef bint composes(self) noexcept nogil:
-        return True
-
-    cdef void advance(self, double l1, double l2) noexcept nogil:
-        self.threshold += l1 + l2
-
     cdef double reciprocal(self, Py_ssize_t j) noexcept nogil:
         """1 / h of a coordinate; 0 if no row had a value there."""
         cdef double* own = &self.weights[j]
         cdef Py_ssize_t n = self.n_features
         return ob_reciprocal(own[SUMS * n], own[RECIPROCALS * n] if self.blocks > RECIPROCALS else 1.0, self.prior)
 
-    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
-        cdef double strength = self.l1 + self.l2
-        cdef double* units = self.block(work, RECIPROCALS, 2) if self.blocks > RECIPROCALS else NULL
-        cdef double* t = NULL
-        cdef Py_ssize_t i
-        if missed:  # l1 is the clock
-            t = scratch(work, 4)
-            for i in range(work.n):
-                t[i] = l1 - self.threshold_stamp[work.row.index[i]]
-            l1, l2 = self.l1 / strength, self.l2 / strength
-        ob_shrink(work.w, self.block(work, SUMS, 1), units, self.prior, t, l1, l2, work.n)
+    cdef void flow_row(self, Workspace* work, const double* t, double l1, double l2) noexcept nogil:
+        """The flow of a sparse row's weights, for the times t, or 1."""
+        cdef double* units = block_of(self, work, RECIPROCALS, 2) if self.blocks > RECIPROCALS else NULL
+        ob_shrink(work.w, block_of(self, work, SUMS, 1), units, self.prior, t, l1, l2, work.n)
 
-    cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
-        cdef double t = (self.threshold - self.threshold_stamp[j]) * self.reciprocal(j)
-        cdef double strength = self.l1 + self.l2
-        return self.confined(j, ob_flow(self.weights[j], t, self.l1 / strength, self.l2 / strength))
-
-    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """See `Geometry.shrink_all`; for a flow the term D(w'', w') gets the factor e^(-l2 eta / h) (docs/frame.rst).
+    cdef double flow_all(self, double l1, double l2, bint tracked) noexcept nogil:
+        """See `Lazy.shrink_all`; for a flow the term D(w'', w') gets the factor e^(-l2 eta / h) (docs/frame.rst).
 
         D(u, w') - D(u, w'') is linear in u, as for a step, and added to the same sums.
         """
-        cdef double l1 = eta * self.l1, l2 = eta * self.l2, v, w, r, total = 0.0
+        cdef double v, w, r, total = 0.0
         cdef Py_ssize_t j, n = self.n_features
         cdef double* first = &self.weights[0]
         cdef double* units = first + RECIPROCALS * n if self.blocks > RECIPROCALS else NULL
@@ -276,6 +244,37 @@ cdef class AdaptiveGeometry(Geometry):
             for j in range(n):
                 self.weights[j] = self.confined(j, self.weights[j])
         return total
+
+
+@cython.final
+cdef class Flow(Lazy):
+    """The flow of a penalty, in place of its proximal step."""
+
+    cdef bint composes(self, Geometry geometry) noexcept nogil:
+        return True
+
+    cdef void advance(self, double l1, double l2) noexcept nogil:
+        self.threshold += l1 + l2
+
+    cdef void step_row(self, Geometry geometry, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        cdef double strength = self.l1 + self.l2
+        cdef double* t = NULL
+        cdef Py_ssize_t i
+        if missed:  # l1 is the clock
+            t = scratch(work, 4)
+            for i in range(work.n):
+                t[i] = l1 - self.stamp[work.row.index[i]]
+            l1, l2 = self.l1 / strength, self.l2 / strength
+        (<AdaptiveGeometry> geometry).flow_row(work, t, l1, l2)
+
+    cdef double caught_up(self, Geometry geometry, Py_ssize_t j) noexcept nogil:
+        cdef double t = (self.threshold - self.stamp[j]) * (<AdaptiveGeometry> geometry).reciprocal(j)
+        cdef double strength = self.l1 + self.l2
+        t = ob_flow(geometry.weights[j], t, self.l1 / strength, self.l2 / strength)
+        return (<AdaptiveGeometry> geometry).confined(j, t)
+
+    cdef double shrink_all(self, Geometry geometry, double eta, bint tracked) noexcept nogil:
+        return (<AdaptiveGeometry> geometry).flow_all(eta * self.l1, eta * self.l2, tracked)
 
 
 cdef class AdaGradGeometry(AdaptiveGeometry):
@@ -362,7 +361,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef Notes* notes = <Notes*> work.notes
-        if notes.larger or self.penalised:
+        if notes.larger or self.lazy.active:
             AdaptiveGeometry.evaluate(self, work, c, value, slope)
         else:
             value[0], slope[0] = notes.dot, 0.0
@@ -404,6 +403,8 @@ cdef class NormalisedAdaGradGeometry(NormalisedGeometry):
 
     The sums are those of g^2 z^2, so that h = M^2 sqrt(sums). Where M grows from m, weights are multiplied by m / M.
     """
+
+    cdef double rows, norms   # weight of the rows, and sum of their z^2
 
     def __cinit__(self):
         self.declare("rows", &self.rows, True)

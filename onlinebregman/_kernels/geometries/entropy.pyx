@@ -49,6 +49,17 @@ cdef struct Path:             # w(c) of the loaded row where it was computed las
     double log_rest           # its logarithm, the depths included; NaN if not known yet
 
 
+cdef double entropy_proximal(double w, double l1, double l2) noexcept nogil:
+    """ln v + l2 v = ln w - l1"""
+    w = max(w * exp(-l1), OB_TINY)
+    return w if l2 == 0 else max(ob_entropy_ridge(w, l2), OB_TINY)
+
+
+cdef double entropy_distance(double v, double w) noexcept nogil:
+    cdef double r = (v - w) / w
+    return v * log1p(r) - (v - w)
+
+
 cdef class EntropyGeometry(Geometry):
     """Relative entropy on w > 0 (EGU): w(c) = w exp(-c x), S = diag w.
 
@@ -62,6 +73,7 @@ cdef class EntropyGeometry(Geometry):
     cdef double[::1] depth
 
     def __cinit__(self):
+        self.lazy.proximal, self.lazy.distance = entropy_proximal, entropy_distance
         self.declare("least", &self.least)
         self.declare("deep", &self.deep)
 
@@ -81,7 +93,7 @@ cdef class EntropyGeometry(Geometry):
     def penalise(self, l1, l2, linearised=False):
         """The penalty's proximal steps know no depth: weights stay at the least stored one."""
         super().penalise(l1, l2, linearised)
-        if self.penalised:
+        if self.lazy.active:
             self.deep, self.least = 0.0, -INFINITY
 
     cdef void load(self, Workspace* work) noexcept nogil:
@@ -227,7 +239,7 @@ cdef class EntropyGeometry(Geometry):
     cdef bint may_sink(self, double decrease) noexcept nogil:
         """Whether there are depths, at the latest from this step on; its exponents are at most half of `decrease`."""
         cdef double least
-        if self.deep or self.penalised:
+        if self.deep or self.lazy.active:
             return self.deep != 0
         least = self.least_log()
         self.least = least - decrease
@@ -297,22 +309,6 @@ cdef class EntropyGeometry(Geometry):
     cdef double best_shift(self, Workspace* work, double most, bint last) noexcept nogil:
         """The shift of a `jump`, given the largest ln w(c) of the row; `last`: whether it is the step itself."""
         return 0.0
-
-    cdef void project(self, Workspace* work) noexcept nogil:
-        if self.upper < INFINITY:
-            ob_clip(work.w, self.upper, self.per_feature * work.n)
-
-    cdef bint composes(self) noexcept nogil:
-        return self.l2 == 0
-
-    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
-        """ln v + l2 v = ln w - l1"""
-        w = max(w * exp(-l1), OB_TINY)
-        return w if l2 == 0 else max(ob_entropy_ridge(w, l2), OB_TINY)
-
-    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
-        cdef double r = (v - w) / w
-        return v * log1p(r) - (v - w)
 
 
 cdef class SimplexGeometry(EntropyGeometry):
@@ -489,13 +485,24 @@ cdef class SimplexGeometry(EntropyGeometry):
             self.needs_backup = True
             return
         if not in_range:
-            if self.averaging:
-                self.accumulate_all()
-                self.restart_clock()
+            if self.average.active:
+                self.average.add_all(self)
+                self.average.restart()
             frexp(self.total, &exponent)
             self.rescale(exponent * log(2.0), ldexp(1.0, -exponent), NULL)
         self.total = ob_sum(&self.weights[0], self.weights.shape[0])
         self.summed, self.steps = self.total, 0.0
+
+
+cdef double binary_proximal(double w, double l1, double l2) noexcept nogil:
+    """logit v + l2 v = logit w - l1"""
+    cdef double up = w * exp(-l1)
+    return max(up / (1.0 - w + up) if l2 == 0 else ob_binary_ridge(w, l1, l2), OB_TINY)
+
+
+cdef double binary_distance(double v, double w) noexcept nogil:
+    cdef double r = (v - w) / w, s = (w - v) / (1.0 - w)
+    return v * log1p(r) + (1.0 - v) * log1p(s)
 
 
 cdef class BinaryEntropyGeometry(Geometry):
@@ -503,6 +510,9 @@ cdef class BinaryEntropyGeometry(Geometry):
 
     S = diag w (1 - w).
     """
+
+    def __cinit__(self):
+        self.lazy.proximal, self.lazy.distance = binary_proximal, binary_distance
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef double lo = 0.0, hi = 0.0
@@ -537,21 +547,20 @@ cdef class BinaryEntropyGeometry(Geometry):
         ob_exp(scratch(work, 1), work.x, c, 0.0, work.n)
         ob_binary_moved(work.w, work.w, scratch(work, 1), work.n)
 
-    cdef bint composes(self) noexcept nogil:
-        return self.l2 == 0
-
-    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
-        """logit v + l2 v = logit w - l1"""
-        cdef double up = w * exp(-l1)
-        return max(up / (1.0 - w + up) if l2 == 0 else ob_binary_ridge(w, l1, l2), OB_TINY)
-
-    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
-        cdef double r = (v - w) / w, s = (w - v) / (1.0 - w)
-        return v * log1p(r) + (1.0 - v) * log1p(s)
-
 
 cdef struct Products:         # an interval that holds 0 and all products w_i x_i
     double least, most
+
+
+cdef double burg_proximal(double w, double l1, double l2) noexcept nogil:
+    """1/v = 1/w + l1 + l2 v, a quadratic equation."""
+    w = w / (1.0 + l1 * w)
+    return w if l2 == 0 else 2.0 * w / (1.0 + hypot(1.0, 2.0 * sqrt(l2) * w))
+
+
+cdef double burg_distance(double v, double w) noexcept nogil:
+    cdef double r = (v - w) / w
+    return r - log1p(r)
 
 
 cdef class BurgGeometry(Geometry):
@@ -561,6 +570,7 @@ cdef class BurgGeometry(Geometry):
 
     def __cinit__(self):
         self.has_poles = True
+        self.lazy.proximal, self.lazy.distance = burg_proximal, burg_distance
         self.declare("confined_to", &self.confined_to)
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
@@ -572,8 +582,8 @@ cdef class BurgGeometry(Geometry):
         return self.confined_to != self.upper
 
     cdef void project_all(self) noexcept nogil:
-        if self.averaging:
-            self.accumulate_all()
+        if self.average.active:
+            self.average.add_all(self)
         ob_clip(&self.weights[0], self.upper, self.weights.shape[0])
         self.confined_to = self.upper
 
@@ -633,15 +643,3 @@ cdef class BurgGeometry(Geometry):
         else:
             self.ratios(work, c, scratch(work, 1))
             ob_quotients(work.w, work.w, scratch(work, 1), work.n)
-
-    cdef bint composes(self) noexcept nogil:
-        return self.l2 == 0
-
-    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
-        """1/v = 1/w + l1 + l2 v, a quadratic equation."""
-        w = w / (1.0 + l1 * w)
-        return w if l2 == 0 else 2.0 * w / (1.0 + hypot(1.0, 2.0 * sqrt(l2) * w))
-
-    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
-        cdef double r = (v - w) / w
-        return r - log1p(r)

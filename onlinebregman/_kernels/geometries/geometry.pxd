@@ -44,6 +44,50 @@ cdef class Workspaces:        # for several models that learn a row together
     cdef int reserve(self, Py_ssize_t n, Py_ssize_t length) except -1
 
 
+cdef class Geometry
+
+cdef void gather_row(Geometry geometry, const Row* row, double* source, double* out) noexcept nogil
+cdef void scatter_row(Geometry geometry, const Row* row, double* values, double* target) noexcept nogil
+
+
+cdef class Average:           # of the weights over time
+    cdef readonly bint active
+    cdef bint computed        # whether weights are computed from the state, see `value`
+    cdef Py_ssize_t first     # the first weight that scores are made of
+    cdef double clock
+    cdef double[::1] total, stamp  # sum of each weight over time, and the clock at which it was last added to it
+
+    cdef double value(self, Geometry geometry, Py_ssize_t j) noexcept nogil
+    cdef double* values(self, Geometry geometry) noexcept nogil
+    cdef void add(self, Geometry geometry, const Row* row) noexcept nogil
+    cdef void add_all(self, Geometry geometry) noexcept nogil
+    cdef void restart(self) noexcept nogil
+    cdef double dot(self, Geometry geometry, const Row* row) noexcept nogil
+    cdef double dot_from(self, Geometry geometry, const Row* row, Py_ssize_t start) noexcept nogil
+
+
+cdef class Lazy:              # the proximal steps of a penalty
+    cdef readonly bint active  # whether there is a penalty, R(w) = l1 |w|_1 + l2 |w|_2^2 / 2
+    cdef readonly bint linearised  # whether its steps are explicit: see `penalise` of `mirror_step`
+    cdef bint eager           # whether each row makes the steps of all weights, or those of its own only
+    cdef readonly double l1, l2
+    cdef double threshold, growth  # the clock, see `composes`
+    cdef double pending       # number of rows since all weights made their steps
+    cdef double[::1] stamp    # the threshold up to which each weight has made them
+    cdef double (*proximal)(double w, double l1, double l2) noexcept nogil  # argmin of D(v, w) + l1 |v| + l2 v^2 / 2
+    cdef double (*distance)(double v, double w) noexcept nogil  # D(v, w) of a weight
+
+    cdef bint composes(self, Geometry geometry) noexcept nogil
+    cdef bint averages(self, Geometry geometry) noexcept nogil
+    cdef void advance(self, double l1, double l2) noexcept nogil
+    cdef void step_row(self, Geometry geometry, Workspace* work, double l1, double l2, bint missed) noexcept nogil
+    cdef double caught_up(self, Geometry geometry, Py_ssize_t j) noexcept nogil
+    cdef void catch_up(self, Geometry geometry, Workspace* work) noexcept nogil
+    cdef void catch_up_all(self, Geometry geometry) noexcept nogil
+    cdef void shrink(self, Geometry geometry, Workspace* work, double eta) noexcept nogil
+    cdef double shrink_all(self, Geometry geometry, double eta, bint tracked) noexcept nogil
+
+
 cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix
@@ -54,7 +98,6 @@ cdef class Geometry:
     cdef readonly bint looks_ahead   # whether `begin_block` announces dense rows before they are learned
     cdef readonly bint has_poles     # whether c near an end of its `domain` is measured from there, see `count_from`
     cdef readonly bint moves_all     # whether every step moves all weights, even on a sparse row
-    cdef readonly bint own_average   # whether averaged weights are not the averages of the stored ones
     cdef readonly bint quadratic     # whether the weights are a symmetric matrix W that predicts z'Wz, not w.x
     cdef public double upper         # largest weight allowed
     cdef readonly object failure     # the exception raised by a geometry in Python
@@ -65,20 +108,8 @@ cdef class Geometry:
     # If not all weights are backed up, a step that would move all of them sets `needs_backup` instead; the caller
     # backs up all weights and repeats the call.
     cdef bint backed_up, needs_backup
-    # Averaging: sum of the weights over time, and the clock at which each was last added to it
-    cdef readonly bint averaging
-    cdef double clock
-    cdef double[::1] average_sum
-    cdef double[::1] stamp
-    # Penalty: whether there is one, R(w) = l1 |w|_1 + l2 |w|_2^2 / 2; whether each row makes the proximal steps of all
-    # weights (`eager`) or those of its own only; their clock, see `composes`; the number of rows since all weights made
-    # theirs; and the threshold up to which each weight has made them
-    cdef readonly bint penalised
-    cdef readonly bint linearised    # whether the steps of the penalty are explicit: see `penalise` of `mirror_step`
-    cdef bint eager
-    cdef readonly double l1, l2
-    cdef double threshold, growth, pending
-    cdef double[::1] threshold_stamp
+    cdef readonly Average average
+    cdef readonly Lazy lazy           # the penalty
 
     cdef int declare(self, str name, void* number, bint sums_rows=?, Py_ssize_t size=?) except -1
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
@@ -97,29 +128,10 @@ cdef class Geometry:
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil
     cdef void step(self, Workspace* work, double c) noexcept nogil
     cdef void project(self, Workspace* work) noexcept nogil
-    cdef bint composes(self) noexcept nogil
-    cdef bint averages_lagging(self) noexcept nogil
-    cdef void advance(self, double l1, double l2) noexcept nogil
-    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil
-    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil
-    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil
-    cdef double confined(self, Py_ssize_t j, double w) noexcept nogil
-    cdef double caught_up(self, Py_ssize_t j) noexcept nogil
-    cdef void catch_up(self, Workspace* work) noexcept nogil
-    cdef void catch_up_all(self) noexcept nogil
-    cdef void shrink(self, Workspace* work, double eta) noexcept nogil
-    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil
     cdef bint needs_projection(self) noexcept nogil
     cdef void project_all(self) noexcept nogil
     cdef double scale(self) noexcept nogil
     cdef bint bounded(self) noexcept nogil
     cdef void renormalise(self, Workspace* work) noexcept nogil
-    cdef void accumulate(self, const Row* row) noexcept nogil
-    cdef void accumulate_all(self) noexcept nogil
     cdef bint may_move_all(self) noexcept nogil
-    cdef void restart_clock(self) noexcept nogil
-    cdef double averaged_dot(self, const Row* row) noexcept nogil
-    cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil
     cdef int moved_vectors(self, double** each) noexcept nogil
-    cdef void gather(self, const Row* row, double* source, double* out) noexcept nogil
-    cdef void scatter(self, const Row* row, double* values, double* target) noexcept nogil

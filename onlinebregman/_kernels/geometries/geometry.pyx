@@ -13,15 +13,10 @@ A row is read and never written to. Intermediate results go into the workspace, 
 one geometry. The weights of a sparse row are gathered into a contiguous buffer, so both layouts use the same helpers;
 cost O(nonzeros).
 
-Threads that predict hold no lock: `weights` and `threshold_stamp` keep their addresses as long as the geometry lives.
+Threads that predict hold no lock: `weights` and the stamps of a penalty keep their addresses as long as the geometry
+lives.
 
-With a penalty, each step is followed by a proximal step, which moves all weights. `proximal` is that of one weight. A
-sparse row makes it for its own weights only; for the others a common clock advances: `threshold`, the sum of all l1,
-and `growth`, the product of all 1 + l2 (of eta_t times them, as rates change). Each weight stores the clock at which it
-last moved, and catches up when a row needs it or when all weights are read; reading never writes. After as many rows as
-there are weights, and before `growth` overflows, all weights catch up and the clock is reset, so that its differences
-keep their precision; on average this costs as much as one more row. Whatever needs all weights at each row (averages,
-the certificate, the projection onto a ball, proximal steps that cannot be combined) makes it for all of them (`eager`).
+A penalty and the average of the weights are parts that a geometry has, see `Lazy` and `Average`.
 """
 
 import numpy as np
@@ -80,6 +75,197 @@ cdef class Workspaces:
         return 0
 
 
+cdef void gather_row(Geometry geometry, const Row* row, double* source, double* out) noexcept nogil:
+    """Gather a sparse row's weights, or other numbers of their length."""
+    cdef Py_ssize_t b
+    for b in range(geometry.per_feature):
+        ob_gather(out + b * row.n, source + b * geometry.n_features, row.index, row.n)
+
+
+cdef void scatter_row(Geometry geometry, const Row* row, double* values, double* target) noexcept nogil:
+    cdef Py_ssize_t b
+    for b in range(geometry.per_feature):
+        ob_scatter(target + b * geometry.n_features, values + b * row.n, row.index, row.n)
+
+
+cdef class Average:
+    """The sum of a geometry's weights over time. A weight is added when it is about to move, for the time it stood."""
+
+    def __cinit__(self):
+        self.total = self.stamp = None
+
+    cdef double value(self, Geometry geometry, Py_ssize_t j) noexcept nogil:
+        """The j-th weight, where it is not stored."""
+        return geometry.weights[j]
+
+    cdef double* values(self, Geometry geometry) noexcept nogil:
+        """All weights."""
+        return &geometry.weights[0]
+
+    @cython.final
+    cdef void add(self, Geometry geometry, const Row* row) noexcept nogil:
+        """Before a step: add the weights that it moves."""
+        cdef Py_ssize_t b, i, j
+        cdef double* total = &self.total[0]
+        cdef double* stamp = &self.stamp[0]
+        cdef const double* weights = &geometry.weights[0]
+        cdef double clock = self.clock
+        cdef bint computed = self.computed
+        if row.index == NULL or geometry.lazy.eager or geometry.moves_all:
+            self.add_all(geometry)
+            return
+        for b in range(geometry.weight_blocks):
+            for i in range(row.n):
+                j = b * geometry.n_features + row.index[i]
+                total[j] += (self.value(geometry, j) if computed else weights[j]) * (clock - stamp[j])
+                stamp[j] = clock
+
+    @cython.final
+    cdef void add_all(self, Geometry geometry) noexcept nogil:
+        cdef Py_ssize_t n = geometry.weight_blocks * geometry.n_features
+        ob_accumulate(&self.total[0], &self.stamp[0], self.values(geometry), self.clock, n)
+
+    @cython.final
+    cdef void restart(self) noexcept nogil:
+        """Count the time from 0 again, after `add_all`."""
+        self.clock = 0.0
+        self.stamp[:] = 0.0
+
+    @cython.final
+    cdef double dot(self, Geometry geometry, const Row* row) noexcept nogil:
+        """The score of a row by the sum; the row need not be loaded."""
+        cdef double dot = self.dot_from(geometry, row, self.first)
+        return dot - self.dot_from(geometry, row, geometry.n_features) if geometry.is_signed else dot
+
+    @cython.final
+    cdef double dot_from(self, Geometry geometry, const Row* row, Py_ssize_t start) noexcept nogil:
+        cdef const double* total = &self.total[start]
+        cdef const double* stamp = &self.stamp[start]
+        cdef const double* weights = &geometry.weights[start]
+        cdef double dot = 0.0, clock = self.clock
+        cdef bint computed = self.computed
+        cdef Py_ssize_t i, j
+        if row.index == NULL:
+            return ob_average_dot(total, stamp, self.values(geometry) + start, clock, row.x, row.n)
+        for i in range(row.n):
+            j = row.index[i]
+            dot += (total[j] + (self.value(geometry, j) if computed else weights[j]) * (clock - stamp[j])) * row.x[i]
+        return dot
+
+
+cdef class Lazy:
+    """The proximal steps of a penalty, argmin of D(v, w) + eta R(v): after each step and before a projection.
+
+    A sparse row makes that of its own weights only; for the others a common clock advances: `threshold`, the sum of all
+    l1, and `growth`, the product of all 1 + l2 (of eta_t times them, as rates change). Each weight stores the clock at
+    which it last moved, and catches up when a row needs it or when all weights are read; reading never writes. After as
+    many rows as there are weights, and before `growth` overflows, all weights catch up and the clock is reset, so that
+    its differences keep their precision; on average this costs as much as one more row. Whatever needs all weights at
+    each row (averages, the certificate, the projection onto a ball, proximal steps that cannot be combined) makes it
+    for all of them (`eager`).
+
+    A geometry sets `proximal` and `distance`, or has a subclass.
+    """
+
+    def __cinit__(self):
+        self.stamp = None
+
+    cdef bint composes(self, Geometry geometry) noexcept nogil:
+        """Whether consecutive proximal steps of a weight are one proximal step, of the sum of their l1.
+
+        In the squared Euclidean geometry they are with l2, too: there v = (w - l1) / (1 + l2), and after steps of l1_t
+        and l2_t
+
+            |w_T| = (|w_s| G_s - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
+
+        The sum is the growth of the clock's `threshold` since the weight's stamp, and G_t is the clock's `growth`. A
+        weight is stored as w_s G_s, so that catching up is one proximal step, of that sum and G_T - 1. Adaptive
+        geometries override the step; their clock shows the sum of l1 + l2. The others compose only if l2 = 0.
+        """
+        return self.proximal != NULL and self.l2 == 0
+
+    cdef bint averages(self, Geometry geometry) noexcept nogil:
+        """Whether weights can be averaged while proximal steps are pending: without l1 and bounds all of them are their
+        stored values over `growth`, and the clock of averaging advances by 1 / growth."""
+        return False
+
+    cdef void advance(self, double l1, double l2) noexcept nogil:
+        """Advance the clock by a proximal step."""
+        self.threshold += l1 * self.growth
+        self.growth *= 1.0 + l2
+
+    cdef double caught_up(self, Geometry geometry, Py_ssize_t j) noexcept nogil:
+        """The j-th weight after its pending proximal steps."""
+        return min(self.proximal(geometry.weights[j], self.threshold - self.stamp[j], self.growth - 1.0),
+                   geometry.upper)
+
+    cdef void step_row(self, Geometry geometry, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
+        """The proximal step of the loaded weights of a sparse row; if `missed`, of l1 minus their stamps."""
+        cdef Py_ssize_t b, i, j
+        cdef double* w = work.w
+        for b in range(geometry.weight_blocks):
+            for i in range(work.row.n):
+                j = b * geometry.n_features + work.row.index[i]
+                w[i] = self.proximal(w[i], l1 - self.stamp[j] if missed else l1, l2)
+            w += work.row.n
+
+    @cython.final
+    cdef void catch_up(self, Geometry geometry, Workspace* work) noexcept nogil:
+        """After `load`: make the pending proximal steps of the weights gathered for a sparse row."""
+        if self.pending and work.row.index != NULL:
+            self.step_row(geometry, work, self.threshold, self.growth - 1.0, True)
+            geometry.project(work)
+
+    @cython.final
+    cdef void catch_up_all(self, Geometry geometry) noexcept nogil:
+        """Make the pending proximal steps of all weights, and reset the clock; all weights are backed up."""
+        cdef Py_ssize_t j
+        if self.pending:
+            if geometry.average.active:
+                geometry.average.add_all(geometry)
+            for j in range(geometry.weight_blocks * geometry.n_features):
+                geometry.weights[j] = self.caught_up(geometry, j)
+            self.threshold, self.growth, self.pending = 0.0, 1.0, 0.0
+            self.stamp[:] = 0.0
+
+    @cython.final
+    cdef void shrink(self, Geometry geometry, Workspace* work, double eta) noexcept nogil:
+        """The proximal step of a sparse row's weights, then the projection; stores them and advances the clock.
+
+        All weights catch up before differences of the clock lose digits.
+        """
+        cdef double l1 = eta * self.l1, l2 = eta * self.l2
+        cdef double limit = 16.0 if geometry.average.active else 1e100  # the clock of averaging is a sum of 1 / growth
+        cdef Py_ssize_t b, i
+        if self.pending >= max(geometry.weights.shape[0], 1024) or self.growth * (1.0 + l2) > limit:
+            if self.pending and not geometry.backed_up:
+                geometry.needs_backup = True
+                return
+            self.catch_up_all(geometry)
+        self.advance(l1, l2)
+        self.pending += 1.0
+        self.step_row(geometry, work, l1, l2, False)
+        geometry.project(work)
+        for b in range(geometry.weight_blocks):
+            for i in range(work.row.n):
+                work.w[b * work.row.n + i] *= self.growth
+                self.stamp[b * geometry.n_features + work.row.index[i]] = self.threshold
+        geometry.store(work)
+
+    cdef double shrink_all(self, Geometry geometry, double eta, bint tracked) noexcept nogil:
+        """The proximal step of all weights from w' to w'', then the projection, in the stored weights; if `tracked`,
+        returns eta R(w'') + D(w'', w') for the regret certificate."""
+        cdef double l1 = eta * self.l1, l2 = eta * self.l2, v, w, total = 0.0
+        cdef Py_ssize_t j
+        for j in range(geometry.weights.shape[0]):
+            w = geometry.weights[j]
+            v = self.proximal(w, l1, l2)
+            if tracked:
+                total += l1 * fabs(v) + 0.5 * l2 * v * v + self.distance(v, w)
+            geometry.weights[j] = min(v, geometry.upper)
+        return total
+
+
 cdef class Geometry:
     """Weights and their mirror map.
 
@@ -96,6 +282,7 @@ cdef class Geometry:
     """
 
     def __cinit__(self, *arguments, **more):
+        self.average, self.lazy = Average(), Lazy()
         if not (arguments or more):  # __new__ without arguments would leave every pointer NULL
             raise TypeError(f"{type(self).__name__} must be given the weights to start from; got no arguments")
 
@@ -111,12 +298,12 @@ cdef class Geometry:
                 f"got {self.weights.shape[0]}"
             )
         self.upper = upper
-        self.declare("clock", &self.clock)
-        self.declare("l1", &self.l1)
-        self.declare("l2", &self.l2)
-        self.declare("threshold", &self.threshold)
-        self.declare("growth", &self.growth)
-        self.declare("pending", &self.pending)
+        self.declare("clock", &self.average.clock)
+        self.declare("l1", &self.lazy.l1)
+        self.declare("l2", &self.lazy.l2)
+        self.declare("threshold", &self.lazy.threshold)
+        self.declare("growth", &self.lazy.growth)
+        self.declare("pending", &self.lazy.pending)
         self._resume(state)
 
     cdef int declare(self, str name, void* number, bint sums_rows=False,
@@ -146,59 +333,59 @@ cdef class Geometry:
     def get_state(self):
         """The state in addition to the weights: the declared numbers and, where there are any, arrays."""
         state = self.state.values()
-        if self.averaging:
-            state |= {"average_sum": np.array(self.average_sum), "stamp": np.array(self.stamp)}
-        if self.penalised and self.composes():
-            state["threshold_stamp"] = np.array(self.threshold_stamp)
-        return state | {"linearised": True} if self.linearised else state
+        if self.average.active:
+            state |= {"average_sum": np.array(self.average.total), "stamp": np.array(self.average.stamp)}
+        if self.lazy.active and self.lazy.composes(self):
+            state["threshold_stamp"] = np.array(self.lazy.stamp)
+        return state | {"linearised": True} if self.lazy.linearised else state
 
     def set_state(self, state):
         """Restore a result of `get_state`."""
         size = self.weights.shape[0]
         self.state.continue_from(state)
-        self.penalised, self.linearised = self.l1 > 0 or self.l2 > 0, "linearised" in state
+        self.lazy.active, self.lazy.linearised = self.lazy.l1 > 0 or self.lazy.l2 > 0, "linearised" in state
         if "threshold_stamp" in state:
-            self.threshold_stamp = aligned(vector_of(state["threshold_stamp"], size), self.spare)
-        elif self.pending or (self.penalised and self.composes()):
+            self.lazy.stamp = aligned(vector_of(state["threshold_stamp"], size), self.spare)
+        elif self.lazy.pending or (self.lazy.active and self.lazy.composes(self)):
             raise ValueError("the state of a geometry with a penalty must contain threshold_stamp; got None")
-        self.averaging = "average_sum" in state
-        if self.averaging:
+        self.average.active = "average_sum" in state
+        if self.average.active:
             vectors = (aligned(vector_of(state[name], size), self.spare) for name in ("average_sum", "stamp"))
-            self.average_sum, self.stamp = vectors
+            self.average.total, self.average.stamp = vectors
 
     def __reduce__(self):
         return type(self), (*self._arguments(), self.get_state())
 
     def start_averaging(self):
         """Average the weights from the next row on."""
-        if not self.averaging:
-            self.average_sum = aligned(np.zeros(self.weights.shape[0]), self.spare)
-            self.stamp = aligned(np.full(self.weights.shape[0], self.clock), self.spare)
-            self.averaging = True
+        if not self.average.active:
+            self.average.total = aligned(np.zeros(self.weights.shape[0]), self.spare)
+            self.average.stamp = aligned(np.full(self.weights.shape[0], self.average.clock), self.spare)
+            self.average.active = True
 
     def stop_averaging(self):
         """Discard the average."""
-        self.averaging = False
-        self.average_sum = self.stamp = None
-        self.clock = 0.0
+        self.average.active = False
+        self.average.total = self.average.stamp = None
+        self.average.clock = 0.0
 
     def penalise(self, l1, l2, linearised=False):
         """Follow each step by the proximal step of R(w) = l1 |w|_1 + l2 |w|_2^2 / 2, or its explicit step."""
-        self.l1, self.l2, self.threshold, self.growth = l1, l2, 0.0, 1.0
-        self.penalised, self.linearised = l1 > 0 or l2 > 0, linearised and l2 > 0
-        if self.penalised and self.composes():
-            self.threshold_stamp = aligned(np.zeros(self.weights.shape[0]), self.spare)
+        self.lazy.l1, self.lazy.l2, self.lazy.threshold, self.lazy.growth = l1, l2, 0.0, 1.0
+        self.lazy.active, self.lazy.linearised = l1 > 0 or l2 > 0, linearised and l2 > 0
+        if self.lazy.active and self.lazy.composes(self):
+            self.lazy.stamp = aligned(np.zeros(self.weights.shape[0]), self.spare)
 
     def _now(self):
         """The stored weights; if some proximal steps are pending, a new array in which they are made."""
         cdef double[::1] now
         cdef Py_ssize_t j
-        if not self.pending:
+        if not self.lazy.pending:
             return np.asarray(self.weights)
         values = np.array(self.weights)
         now = values
         for j in range(self.weight_blocks * self.n_features):
-            now[j] = self.caught_up(j)
+            now[j] = self.lazy.caught_up(self, j)
         return values
 
     @property
@@ -211,8 +398,9 @@ cdef class Geometry:
 
     def coef(self, average_over=0.0):
         """The weights, or their average over a number of steps; a new array."""
-        cdef double[::1] total = self.average_sum, stamp = self.stamp  # another thread may discard them meanwhile
-        cdef double clock = self.clock
+        cdef Average average = self.average
+        cdef double[::1] total = average.total, stamp = average.stamp  # another thread may discard them meanwhile
+        cdef double clock = average.clock
         if average_over > 0 and total is not None:
             time = clock - np.asarray(stamp)
             return self._to_coef(average_of(np.asarray(self.weights), np.asarray(total), time, average_over))
@@ -229,24 +417,12 @@ cdef class Geometry:
         """The vectors that steps change, the weights and others of their length; returns how many there are."""
         cdef int n = 1
         each[0] = &self.weights[0]
-        if self.averaging:
-            each[1], each[2], n = &self.average_sum[0], &self.stamp[0], 3
-        if self.penalised and (not self.eager or self.pending):
-            each[n] = &self.threshold_stamp[0]
+        if self.average.active:
+            each[1], each[2], n = &self.average.total[0], &self.average.stamp[0], 3
+        if self.lazy.active and (not self.lazy.eager or self.lazy.pending):
+            each[n] = &self.lazy.stamp[0]
             n += 1
         return n
-
-    @cython.final
-    cdef void gather(self, const Row* row, double* source, double* out) noexcept nogil:
-        cdef Py_ssize_t b
-        for b in range(self.per_feature):
-            ob_gather(out + b * row.n, source + b * self.n_features, row.index, row.n)
-
-    @cython.final
-    cdef void scatter(self, const Row* row, double* values, double* target) noexcept nogil:
-        cdef Py_ssize_t b
-        for b in range(self.per_feature):
-            ob_scatter(target + b * self.n_features, values + b * row.n, row.index, row.n)
 
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil:
         """The first weight that a block of `n_rows` dense rows may move; those before it need no backup."""
@@ -272,12 +448,12 @@ cdef class Geometry:
             work.w = &self.weights[0]
         else:
             work.w = work.vectors
-            self.gather(work.row, &self.weights[0], work.w)
+            gather_row(self, work.row, &self.weights[0], work.w)
 
     cdef void store(self, Workspace* work) noexcept nogil:
         """Write the loaded weights back."""
         if work.row.index != NULL:
-            self.scatter(work.row, work.w, &self.weights[0])
+            scatter_row(self, work.row, work.w, &self.weights[0])
 
     cdef double scale(self) noexcept nogil:
         """The factor from the stored weights to the weights."""
@@ -285,58 +461,19 @@ cdef class Geometry:
 
     cdef bint bounded(self) noexcept nogil:
         """Whether the weights and the clocks are finite, given that the stored weights are."""
-        return isfinite(self.scale()) and isfinite(self.clock) and isfinite(self.threshold)
+        return isfinite(self.scale()) and isfinite(self.average.clock) and isfinite(self.lazy.threshold)
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
         """After a step: restore the range or form in which the weights are stored."""
-
-    cdef void accumulate(self, const Row* row) noexcept nogil:
-        """Before a step: add the row's weights to the sum of averaging, times the time since they last moved."""
-        cdef Py_ssize_t b, i, j
-        if row.index == NULL or self.eager:
-            self.accumulate_all()
-            return
-        for b in range(self.weight_blocks):
-            for i in range(row.n):
-                j = b * self.n_features + row.index[i]
-                self.average_sum[j] += self.weights[j] * (self.clock - self.stamp[j])
-                self.stamp[j] = self.clock
-
-    cdef void accumulate_all(self) noexcept nogil:
-        cdef Py_ssize_t n = self.weight_blocks * self.n_features
-        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.weights[0], self.clock, n)
 
     @cython.final
     cdef bint may_move_all(self) noexcept nogil:
         """Before all weights move in a step: whether they are backed up, otherwise it is repeated when they are."""
         if not self.backed_up:
             self.needs_backup = True
-        elif self.averaging:
-            self.accumulate_all()
+        elif self.average.active:
+            self.average.add_all(self)
         return self.backed_up
-
-    @cython.final
-    cdef void restart_clock(self) noexcept nogil:
-        """Count the time of averaging from 0 again, after `accumulate_all`."""
-        self.clock = 0.0
-        self.stamp[:] = 0.0
-
-    cdef double averaged_dot(self, const Row* row) noexcept nogil:
-        """The score of a row by `average_sum`; the row need not be loaded."""
-        cdef double dot = self.averaged_dot_from(row, 0)
-        return dot - self.averaged_dot_from(row, self.n_features) if self.is_signed else dot
-
-    cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil:
-        cdef Py_ssize_t i, j
-        cdef double dot = 0.0
-        if row.index == NULL:
-            return ob_average_dot(
-                &self.average_sum[start], &self.stamp[start], &self.weights[start], self.clock, row.x, row.n
-            )
-        for i in range(row.n):
-            j = start + row.index[i]
-            dot += (self.average_sum[j] + self.weights[j] * (self.clock - self.stamp[j])) * row.x[i]
-        return dot
 
     cdef double dot(self, Workspace* work) noexcept nogil:
         """w.x"""
@@ -382,115 +519,7 @@ cdef class Geometry:
     cdef void project(self, Workspace* work) noexcept nogil:
         """After a step: project the row's weights onto the constraint."""
         if self.upper < INFINITY:
-            ob_clip(work.w, self.upper, work.n)
-
-    # --- the proximal step of a penalty: argmin of D(v, w) + eta R(v), after the step and before a projection --------
-
-    cdef double proximal(self, Py_ssize_t j, double w, double l1, double l2) noexcept nogil:
-        """argmin over v of D(v, w) + l1 |v| + l2 v^2 / 2, of the j-th weight alone."""
-        return w
-
-    cdef double distance(self, Py_ssize_t j, double v, double w) noexcept nogil:
-        """D(v, w) of the j-th weight alone."""
-        return 0.0
-
-    cdef bint composes(self) noexcept nogil:
-        """Whether consecutive proximal steps of a weight are one proximal step, of the sum of their l1.
-
-        In the squared Euclidean geometry they are with l2, too: there v = (w - l1) / (1 + l2), and after steps of l1_t
-        and l2_t
-
-            |w_T| = (|w_s| G_s - sum l1_t G_{t-1}) / G_T,    G_t = (1 + l2_1) ... (1 + l2_t).
-
-        The sum is the growth of the clock's `threshold` since the weight's stamp, and G_t is the clock's `growth`. A
-        weight is stored as w_s G_s, so that catching up is one proximal step, of that sum and G_T - 1. Adaptive
-        geometries override the step; their clock shows the sum of l1 + l2. The others compose only if l2 = 0.
-        """
-        return False
-
-    cdef bint averages_lagging(self) noexcept nogil:
-        """Whether weights can be averaged while proximal steps are pending: without l1 and bounds all of them are their
-        stored values over `growth`, and the clock of averaging advances by 1 / growth."""
-        return False
-
-    cdef void advance(self, double l1, double l2) noexcept nogil:
-        """Advance the clock by a proximal step."""
-        self.threshold += l1 * self.growth
-        self.growth *= 1.0 + l2
-
-    cdef double confined(self, Py_ssize_t j, double w) noexcept nogil:
-        """The j-th weight projected onto the constraint."""
-        return min(w, self.upper)
-
-    cdef double caught_up(self, Py_ssize_t j) noexcept nogil:
-        """The j-th weight after its pending proximal steps."""
-        cdef double missed = self.threshold - self.threshold_stamp[j]
-        return self.confined(j, self.proximal(j, self.weights[j], missed, self.growth - 1.0))
-
-    cdef void proximal_row(self, Workspace* work, double l1, double l2, bint missed) noexcept nogil:
-        """`proximal` for the loaded weights of a sparse row; if `missed`, with l1 minus their stamps."""
-        cdef Py_ssize_t b, i, j
-        cdef double* w = work.w
-        for b in range(self.weight_blocks):
-            for i in range(work.row.n):
-                j = b * self.n_features + work.row.index[i]
-                w[i] = self.proximal(j, w[i], l1 - self.threshold_stamp[j] if missed else l1, l2)
-            w += work.row.n
-
-    @cython.final
-    cdef void catch_up(self, Workspace* work) noexcept nogil:
-        """After `load`: make the pending proximal steps of the weights gathered for a sparse row."""
-        if self.pending and work.row.index != NULL:
-            self.proximal_row(work, self.threshold, self.growth - 1.0, True)
-            self.project(work)
-
-    @cython.final
-    cdef void catch_up_all(self) noexcept nogil:
-        """Make the pending proximal steps of all weights, and reset the clock; all weights are backed up."""
-        cdef Py_ssize_t j
-        if self.pending:
-            if self.averaging:
-                self.accumulate_all()
-            for j in range(self.weight_blocks * self.n_features):
-                self.weights[j] = self.caught_up(j)
-            self.threshold, self.growth, self.pending = 0.0, 1.0, 0.0
-            self.threshold_stamp[:] = 0.0
-
-    @cython.final
-    cdef void shrink(self, Workspace* work, double eta) noexcept nogil:
-        """The proximal step of a sparse row's weights, then the projection; stores them and advances the clock.
-
-        All weights catch up before differences of the clock lose digits.
-        """
-        cdef double l1 = eta * self.l1, l2 = eta * self.l2
-        cdef double limit = 16.0 if self.averaging else 1e100  # the clock of averaging is a sum of 1 / growth
-        cdef Py_ssize_t b, i
-        if self.pending >= max(self.weights.shape[0], 1024) or self.growth * (1.0 + l2) > limit:
-            if self.pending and not self.backed_up:
-                self.needs_backup = True
-                return
-            self.catch_up_all()
-        self.advance(l1, l2)
-        self.pending += 1.0
-        self.proximal_row(work, l1, l2, False)
-        self.project(work)
-        for b in range(self.weight_blocks):
-            for i in range(work.row.n):
-                work.w[b * work.row.n + i] *= self.growth
-                self.threshold_stamp[b * self.n_features + work.row.index[i]] = self.threshold
-        self.store(work)
-
-    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        """The proximal step of all weights from w' to w'', then the projection, in the stored weights; if `tracked`,
-        returns eta R(w'') + D(w'', w') for the regret certificate."""
-        cdef double l1 = eta * self.l1, l2 = eta * self.l2, v, total = 0.0
-        cdef Py_ssize_t j
-        for j in range(self.weights.shape[0]):
-            v = self.proximal(j, self.weights[j], l1, l2)
-            if tracked:
-                total += l1 * fabs(v) + 0.5 * l2 * v * v + self.distance(j, v, self.weights[j])
-            self.weights[j] = min(v, self.upper)
-        return total
+            ob_clip(work.w, self.upper, self.weight_blocks * work.row.n)
 
     cdef bint needs_projection(self) noexcept nogil:
         """Whether the constraint has changed, so that weights may violate it."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, NAN, isfinite
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
-from onlinebregman._kernels.rows.rows cimport Row
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Lazy, Workspace
 
 
 cdef class NumPyGeometry(Geometry):
@@ -27,12 +27,13 @@ cdef class NumPyGeometry(Geometry):
     cdef object w  # the weights when it was loaded
 
     def __init__(self, weights, is_signed, divergence, constraint=None, penalty=None, state=None):
+        self.lazy = NumPyLazy()
         super().__init__(weights, is_signed, state=state)
         self.moves_all = True
         self.divergence = divergence
         self.constraint = constraint
         self.penalty = penalty
-        self.penalised = penalty is not None
+        self.lazy.active = penalty is not None
 
     def _arguments(self):
         return np.asarray(self.weights).copy(), self.is_signed, self.divergence, self.constraint, self.penalty
@@ -60,9 +61,6 @@ cdef class NumPyGeometry(Geometry):
     cdef void store(self, Workspace* work) noexcept nogil:
         pass
 
-    cdef void accumulate(self, const Row* row) noexcept nogil:
-        self.accumulate_all()
-
     cdef void project(self, Workspace* work) noexcept nogil:
         if self.constraint is not None:
             with gil:
@@ -70,19 +68,6 @@ cdef class NumPyGeometry(Geometry):
                     np.asarray(self.weights)[:] = self.constraint.project(self.divergence, np.array(self.weights))
                 except BaseException as error:
                     self.failure = error
-
-    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
-        cdef double total = 0.0
-        with gil:
-            try:
-                w = np.array(self.weights)
-                np.asarray(self.weights)[:] = v = self.penalty.prox(self.divergence, w, eta)
-                if tracked:
-                    total = eta * self.penalty.value(v) + self.divergence.divergence(v, w)
-            except BaseException as error:
-                self.failure = self.failure or error
-        self.project(NULL)
-        return total
 
     cdef double score(self, w, x):
         """w.x, for signed weights as (w+ - w-).x: exactly 0 where they are equal."""
@@ -135,3 +120,24 @@ cdef class NumPyGeometry(Geometry):
                 np.asarray(self.weights)[:] = self.divergence.step(self.w, self.x, c)
             except BaseException as error:
                 self.failure = error
+
+
+@cython.final
+cdef class NumPyLazy(Lazy):
+
+    cdef double shrink_all(self, Geometry geometry, double eta, bint tracked) noexcept nogil:
+        with gil:
+            return proximal_step(geometry, eta, tracked)
+
+
+cdef double proximal_step(NumPyGeometry geometry, double eta, bint tracked):
+    cdef double total = 0.0
+    try:
+        w = np.array(geometry.weights)
+        np.asarray(geometry.weights)[:] = v = geometry.penalty.prox(geometry.divergence, w, eta)
+        if tracked:
+            total = eta * geometry.penalty.value(v) + geometry.divergence.divergence(v, w)
+    except BaseException as error:
+        geometry.failure = geometry.failure or error
+    geometry.project(NULL)
+    return total

@@ -2,14 +2,14 @@
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, NAN, exp2, frexp, isfinite, ldexp
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport Geometry, Lazy, Workspace, scratch
 from onlinebregman._kernels.ops.penalty cimport ob_soft_thresholds
 from onlinebregman._kernels.ops.pnorm cimport ob_pow, ob_power, ob_power_sums, ob_power_total
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_norm, ob_range
-from onlinebregman._kernels.rows.rows cimport Row
 
 # Up to this p the powers of numbers near their unit neither overflow nor underflow.
 cdef double LARGEST_P = 500.0
@@ -82,7 +82,7 @@ cdef class PNormGeometry(Geometry):
     cdef double steps         # and the number of steps
 
     def __cinit__(self):
-        self.per_feature, self.own_average = 2, True
+        self.per_feature, self.lazy = 2, PNormLazy()
         self.declare("unit", &self.unit)
         self.declare("total", &self.total)
         self.declare("summed", &self.summed)
@@ -98,7 +98,7 @@ cdef class PNormGeometry(Geometry):
         if not mirrored:
             theta = mirror(theta, p)
         super().__init__(np.concatenate([theta, np.zeros_like(theta)]))
-        self.p = p
+        self.p, self.average.first = p, self.n_features
         self.linear = p == 2
         self.least, self.most = exp2(-p), exp2(p) * self.n_features
         self.unit = power_of_two(largest(&self.weights[0], self.n_features))
@@ -159,7 +159,7 @@ cdef class PNormGeometry(Geometry):
 
     cdef bint bounded(self) noexcept nogil:
         """No weight is larger than norm_q(w) = norm_p(theta)."""
-        return isfinite(self.unit * ob_pow(self.total, 1.0 / self.p)) and isfinite(self.clock)
+        return isfinite(self.unit * ob_pow(self.total, 1.0 / self.p)) and isfinite(self.average.clock)
 
     cdef double norm_square(self, double unit, double total) noexcept nogil:
         return unit * unit * ob_pow(total, 2.0 / self.p)
@@ -218,9 +218,6 @@ cdef class PNormGeometry(Geometry):
                 return total
             unit[0] = power_of_two(size)
 
-    cdef double averaged_dot(self, const Row* row) noexcept nogil:
-        return self.averaged_dot_from(row, self.n_features)
-
     cdef double dot(self, Workspace* work) noexcept nogil:
         return self.unit * (self.shrinkage() * ob_dot(work.w + work.n, work.x, work.n))
 
@@ -272,13 +269,13 @@ cdef class PNormGeometry(Geometry):
         self.total = total
         self.steps += 1.0
 
-    cdef double shrink_all(self, double eta, bint tracked) noexcept nogil:
+    cdef double soften(self, double l1) noexcept nogil:
         """A soft threshold of theta: f(w'') + l1 sgn(w'') = f(w'), and w has the signs of theta. l2 is always 0.
 
         D(w'', w') = F*(theta') - F*(theta'') - l1 |w''|_1.
         """
         cdef double before = self.norm_square(self.unit, self.total)
-        ob_soft_thresholds(&self.weights[0], eta * self.l1, self.n_features)
+        ob_soft_thresholds(&self.weights[0], l1, self.n_features)
         self.unit = power_of_two(largest(&self.weights[0], self.n_features))
         self.raise_powers()
         self.sum_powers()
@@ -292,8 +289,15 @@ cdef class PNormGeometry(Geometry):
         if 0.1 * self.summed <= self.total <= 10.0 * self.summed:
             if self.steps < max(self.n_features, 1024):
                 return
-        if self.averaging:
+        if self.average.active:
             if not self.may_move_all():
                 return
-            self.restart_clock()
+            self.average.restart()
         self.sum_powers()
+
+
+@cython.final
+cdef class PNormLazy(Lazy):
+
+    cdef double shrink_all(self, Geometry geometry, double eta, bint tracked) noexcept nogil:
+        return (<PNormGeometry> geometry).soften(eta * self.l1)

@@ -14,17 +14,16 @@ loss; the other targets, and the initial wealth, are then measured from there.
 
 import numpy as np
 
+cimport cython
 from libc.math cimport fabs
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport Average, Geometry, Workspace
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_TINY_LARGEST, ob_bet, ob_bets, ob_count_new, ob_settle, ob_tiny_bets, ob_tiny_settle, ob_unit_of
 )
+from onlinebregman._kernels.ops.row cimport ob_gather_4, ob_scatter_4
 from onlinebregman._kernels.ops.state import vector_of
-from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather_4, ob_scatter_4
-from onlinebregman._kernels.ops.vector cimport ob_accumulate
-from onlinebregman._kernels.rows.rows cimport Row
 
 ctypedef void (*Bets)(double* w, double* bet, const double* x, const double* pull, const double* squares,
                       const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
@@ -69,7 +68,8 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef double intercept_pull, intercept_size, intercept_wealth
 
     def __cinit__(self):
-        self.blocks, self.own_average = BLOCKS, True
+        self.blocks, self.average = BLOCKS, AverageBet()
+        self.average.computed = True
         self.declare("unit", &self.unit)
         self.declare("started", &self.started)
         self.declare("origin", &self.origin)
@@ -92,7 +92,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         super().set_state(state)
         self.first = vector_of(state["first"], self.n_features)
         self.tiny = bool(np.any((np.asarray(self.first) > 0) & (np.asarray(self.first) < OB_TINY_LARGEST)))
-        if self.averaging:
+        if self.average.active:
             self.current = np.zeros(2 * self.n_features)
 
     def first_values(self):
@@ -228,32 +228,16 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         super().start_averaging()
         self.current = np.zeros(2 * self.n_features)
 
-    cdef void accumulate(self, const Row* row) noexcept nogil:
-        cdef Py_ssize_t i, j
-        if row.index == NULL:
-            self.accumulate_all()
-            return
-        for i in range(row.n):
-            j = row.index[i]
-            self.average_sum[j] += self.weight(j) * (self.clock - self.stamp[j])
-            self.stamp[j] = self.clock
 
-    cdef void accumulate_all(self) noexcept nogil:
-        self.bet_all(self.current)
-        ob_accumulate(&self.average_sum[0], &self.stamp[0], &self.current[0], self.clock, self.n_features)
+@cython.final
+cdef class AverageBet(Average):
 
-    cdef double averaged_dot_from(self, const Row* row, Py_ssize_t start) noexcept nogil:
-        cdef Py_ssize_t i, j
-        cdef double dot = 0.0
-        if row.index == NULL:
-            self.bet_all(self.current)
-            return ob_average_dot(
-                &self.average_sum[0], &self.stamp[0], &self.current[0], self.clock, row.x, row.n
-            )
-        for i in range(row.n):
-            j = row.index[i]
-            dot += (self.average_sum[j] + self.weight(j) * (self.clock - self.stamp[j])) * row.x[i]
-        return dot
+    cdef double value(self, Geometry geometry, Py_ssize_t j) noexcept nogil:
+        return (<ScaleInvariantGeometry> geometry).weight(j)
+
+    cdef double* values(self, Geometry geometry) noexcept nogil:
+        (<ScaleInvariantGeometry> geometry).bet_all((<ScaleInvariantGeometry> geometry).current)
+        return &(<ScaleInvariantGeometry> geometry).current[0]
 
 
 cdef inline Bets bets_of(ScaleInvariantGeometry geometry) noexcept nogil:

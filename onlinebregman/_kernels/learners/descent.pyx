@@ -30,8 +30,8 @@ cdef bint is_descent(Geometry geometry, Loss loss, Rule rule, Settings* settings
     euclidean = geometry
     return not (
         euclidean.is_signed
-        or euclidean.averaging
-        or euclidean.penalised
+        or euclidean.average.active
+        or euclidean.lazy.active
         or euclidean.upper < INFINITY
         or euclidean.radius < INFINITY
     )

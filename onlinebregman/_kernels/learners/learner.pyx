@@ -61,9 +61,9 @@ cdef Geometry averaged_view(Learner learner, Rows rows):
             if known is not None and known[0] == learner.run.t:
                 return None
             learner.prediction_model = learner.run.t, None
-    if not (geometry.moves_all or geometry.quadratic or geometry.own_average):
+    if not (geometry.moves_all or geometry.quadratic or geometry.average.first or geometry.average.computed):
         view = AveragedGeometry(geometry, learner.run.averaged)
-    return view if view is not None and view.averaging else None
+    return view if view is not None and view.average.active else None
 
 
 cdef inline int inline_learn_row(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
@@ -102,8 +102,8 @@ cdef inline void inline_score_row(AtomicLearner learner, void* scorer, const Row
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
     """w.x of the row of the workspace."""
     geometry.load(work)
-    if geometry.penalised:
-        geometry.catch_up(work)
+    if geometry.lazy.active:
+        geometry.lazy.catch_up(geometry, work)
     return geometry.dot(work)
 
 
@@ -132,9 +132,9 @@ cdef class Learner(AtomicLearner):
             self.settings = self.given.pop("settings")
             self.rule, self.limit, self.origin = [self.given.pop(name) for name in ("rule", "limit", "origin")]
             self.check_rule()
-            if self.run.averaged != 0 and not geometry.averaging:
+            if self.run.averaged != 0 and not geometry.average.active:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
-            if self.settings.average_from < INFINITY and not geometry.averaging:
+            if self.settings.average_from < INFINITY and not geometry.average.active:
                 geometry.start_averaging()
         if type(geometry) in ABSTRACT:
             raise TypeError(f"the geometry of a learner must not be an abstract class; got {type(geometry).__name__}")
@@ -267,7 +267,7 @@ cdef class Learner(AtomicLearner):
                 self.limit.schedule, self.rule = self.rule, self.limit
             self.settings.fit_intercept = fit_intercept * intercept_scaling**2
             self.settings.average_from = float(average) if average else INFINITY
-            if self.geometry.averaging and self.run.t < self.settings.average_from:  # it begins later
+            if self.geometry.average.active and self.run.t < self.settings.average_from:  # it begins later
                 self.geometry.stop_averaging()
                 self.run.averaged = self.run.intercept_sum = 0.0
             if average:
@@ -316,7 +316,7 @@ cdef class Learner(AtomicLearner):
 
     cdef Geometry model(self, bint dense):
         """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
-        cdef bint behind = dense and self.geometry.pending > 0
+        cdef bint behind = dense and self.geometry.lazy.pending > 0
         cdef Geometry twin
         if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
             return self.geometry
@@ -325,7 +325,7 @@ cdef class Learner(AtomicLearner):
         if known is None or known[0] != self.run.t or known[1] is None:
             if behind and self.geometry.adaptive:  # the weights depend on values larger than any before
                 twin = copy.copy(self.geometry)
-                twin.catch_up_all()
+                twin.lazy.catch_up_all(twin)
             else:
                 twin = EuclideanGeometry(self.coef)
             known = self.run.t, twin
@@ -340,7 +340,7 @@ cdef class Learner(AtomicLearner):
         return self.row_scores_predict() and not isinstance(self.geometry, SimplexGeometry)
 
     cdef bint row_scores_predict(self) noexcept:
-        return not (self.geometry.averaging or self.geometry.moves_all)
+        return not (self.geometry.average.active or self.geometry.moves_all)
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.geometry.vector_length(widest)
@@ -354,14 +354,14 @@ cdef class Learner(AtomicLearner):
         AtomicLearner.begin(self, rows, complete)
         if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
             raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
-        self.geometry.eager = self.geometry.penalised and (
+        self.geometry.lazy.eager = self.geometry.lazy.active and (
             shape.dense
             or self.settings.track_regret
-            or not self.geometry.composes()
-            or (self.geometry.averaging and not self.geometry.averages_lagging())
+            or not self.geometry.lazy.composes(self.geometry)
+            or (self.geometry.average.active and not self.geometry.lazy.averages(self.geometry))
         )
-        if self.geometry.moves_all or self.geometry.eager or shape.dense or shape.stored >= self.geometry.n_features:
-            complete = True
+        complete = complete or self.geometry.moves_all or self.geometry.lazy.eager
+        complete = complete or shape.dense or shape.stored >= self.geometry.n_features
         self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
         self.rule.begin(self.run.t + 1.0, rows.n_rows)
         self.before.begin(self.geometry, rows.n_rows, shape.stored, complete or self.geometry.needs_projection())
@@ -374,8 +374,8 @@ cdef class Learner(AtomicLearner):
         return 0
 
     cdef void prepare(self) noexcept:
-        if self.geometry.eager:
-            self.geometry.catch_up_all()
+        if self.geometry.lazy.eager:
+            self.geometry.lazy.catch_up_all(self.geometry)
         if self.geometry.needs_projection():
             self.geometry.project_all()
 
@@ -414,8 +414,8 @@ cdef class Learner(AtomicLearner):
     cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
         if rows.indices != NULL and rows.n_columns == self.geometry.n_features:
             rows.prefetch(i, &self.geometry.weights[0], self.geometry.per_feature)
-            if self.geometry.pending:
-                rows.prefetch(i, &self.geometry.threshold_stamp[0], self.geometry.per_feature)
+            if self.geometry.lazy.pending:
+                rows.prefetch(i, &self.geometry.lazy.stamp[0], self.geometry.per_feature)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:
@@ -446,8 +446,8 @@ cdef class Learner(AtomicLearner):
             savepoint.schedule = self.limit.schedule
             savepoint.limit_state, savepoint.n_falls = self.limit.state, len(self.limit.history)
         savepoint.origin, savepoint.loss = self.origin, self.loss
-        savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.averaging
-        savepoint.average_sum, savepoint.stamp = self.geometry.average_sum, self.geometry.stamp
+        savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.average.active
+        savepoint.average_sum, savepoint.stamp = self.geometry.average.total, self.geometry.average.stamp
         savepoint.per_feature = self.geometry.per_feature
         return savepoint
 
@@ -460,8 +460,8 @@ cdef class Learner(AtomicLearner):
             self.limit.schedule = savepoint.schedule
             self.limit.return_to(savepoint.limit_state, savepoint.n_falls)
         self.origin, self.loss = savepoint.origin, savepoint.loss
-        self.geometry.upper, self.geometry.averaging = savepoint.upper, savepoint.averaging
-        self.geometry.average_sum, self.geometry.stamp = savepoint.average_sum, savepoint.stamp
+        self.geometry.upper, self.geometry.average.active = savepoint.upper, savepoint.averaging
+        self.geometry.average.total, self.geometry.average.stamp = savepoint.average_sum, savepoint.stamp
         if self.geometry.adaptive:
             (<AdaptiveGeometry> self.geometry).arrange(savepoint.per_feature)
         return 0

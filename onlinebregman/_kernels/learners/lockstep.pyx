@@ -38,7 +38,7 @@ cdef bint can_lockstep(Learner learner):
         and (type(learner.loss) is SquaredLoss or learner.loss.logistic)
         and learner.settings.update == IMPLICIT
         and learner.settings.average_from == INFINITY
-        and not learner.geometry.averaging
+        and not learner.geometry.average.active
         and not learner.settings.track_regret
         and not learner.rule.sees_rows
     )

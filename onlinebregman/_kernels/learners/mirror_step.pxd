@@ -46,8 +46,8 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
     settled = settled and on_kink(geometry, loss, run, work, &score, eta, y)
     value = loss.value(score.a, y)
     # the step c of f(w') = f(w) - c x
-    if geometry.averaging:
-        geometry.accumulate(work.row)
+    if geometry.average.active:
+        geometry.average.add(geometry, work.row)
     if geometry.adaptive:
         if loss.logistic:
             ob_logistic_derivatives(score.a, y, &dloss, &curvature)
@@ -76,7 +76,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
         c = weight * eta * loss.derivative(score.a, y)
         find_domain(geometry, work, &score, fabs(c), &lo, &hi)
         # beyond the end of its domain a weight is infinite, and is projected onto its upper bound
-        if not lo < c < hi and not (isfinite(c) and geometry.upper < INFINITY and not geometry.penalised):
+        if not lo < c < hi and not (isfinite(c) and geometry.upper < INFINITY and not geometry.lazy.active):
             return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
 
     if settings.track_regret:
@@ -124,10 +124,10 @@ cdef inline int predict_row(Geometry geometry, const Settings* settings, const R
                             Score* score, double* predicted) noexcept nogil:
     """The score of the row of the workspace by the learning weights, and the score that `predict` would use."""
     if averages(geometry, run):
-        predicted[0] = (geometry.averaged_dot(work.row) + run.intercept_sum) / run.averaged
+        predicted[0] = (geometry.average.dot(geometry, work.row) + run.intercept_sum) / run.averaged
     geometry.load(work)
-    if geometry.penalised:
-        geometry.catch_up(work)
+    if geometry.lazy.active:
+        geometry.lazy.catch_up(geometry, work)
     score.intercept, score.intercept_xSx = run.intercept, settings.fit_intercept
     if settings.update != EXPLICIT or geometry.has_poles or (geometry.linear and settings.track_regret):
         geometry.evaluate(work, 0.0, &score.a, &score.xSx)
@@ -152,7 +152,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
 
     A loss with a term drift * b of the intercept b moves it, too, by a step of its own.
     """
-    if geometry.penalised:
+    if geometry.lazy.active:
         penalise(geometry, settings, run, work, eta, c)
     else:
         geometry.project(work)
@@ -170,7 +170,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
     if run.t >= settings.average_from:
         run.averaged += 1.0
         run.intercept_sum += run.intercept
-        geometry.clock += 1.0 / geometry.growth if geometry.pending else geometry.scale()
+        geometry.average.clock += 1.0 / geometry.lazy.growth if geometry.lazy.pending else geometry.scale()
     return LEARNED
 
 
@@ -182,16 +182,16 @@ cdef inline void penalise(Geometry geometry, const Settings* settings, RunState*
     l2), the intercept excepted. Where it would overshoot 0, it ends there, up to 2^-50 w.
     """
     cdef double decrease, longer
-    if geometry.linearised:
-        eta = min(eta, (1.0 - ldexp(1.0, -50)) / geometry.l2)
-        longer = 1.0 / (1.0 - eta * geometry.l2)
+    if geometry.lazy.linearised:
+        eta = min(eta, (1.0 - ldexp(1.0, -50)) / geometry.lazy.l2)
+        longer = 1.0 / (1.0 - eta * geometry.lazy.l2)
         geometry.step(work, c * (longer - 1.0))
         eta *= longer
-    if not geometry.eager:
-        geometry.shrink(work, eta)
+    if not geometry.lazy.eager:
+        geometry.lazy.shrink(geometry, work, eta)
         return
     geometry.store(work)
-    decrease = geometry.shrink_all(eta, settings.track_regret)
+    decrease = geometry.lazy.shrink_all(geometry, eta, settings.track_regret)
     if settings.track_regret:
         add_slack(run, -decrease, eta)
         run.rate_sum += eta

@@ -25,7 +25,7 @@ from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport averages, divergence_to, end_step, predict_row, rate_status
 from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
 from onlinebregman._kernels.learners.rule cimport scheduled_rate
-from onlinebregman._kernels.learners.solver cimport Score, score_after, implicit_step
+from onlinebregman._kernels.learners.solver cimport Score, evaluate_score, implicit_step
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.softmax cimport (
@@ -163,7 +163,7 @@ cdef class MultinomialLearner(MultiLearner):
         if not learner.before.complete:
             learner.before.log(learner.geometry, row)
         open_workspace(&self.works.each[k], row)
-        if k > 0 and self.same_metric and not learner.geometry.penalised:
+        if k > 0 and self.same_metric and not learner.geometry.lazy.active:
             self.works.each[k].twin = &self.works.each[0]
         status = predict_row(
             learner.geometry, &learner.settings, &learner.run, &self.works.each[k], &self.scores[k], &self.predicted[k]
@@ -187,8 +187,8 @@ cdef class MultinomialLearner(MultiLearner):
         else:
             eta = scheduled_rate(learner.rule, t)
         self.eta[k] = weight * eta
-        if learner.geometry.averaging:
-            learner.geometry.accumulate(row)
+        if learner.geometry.average.active:
+            learner.geometry.average.add(learner.geometry, row)
         if learner.geometry.adaptive:
             self.eta[k] *= learner.geometry.adapt(
                 &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].xSx,
@@ -258,7 +258,7 @@ cdef class MultinomialLearner(MultiLearner):
         cdef double p, slope
         work.origin = 0.0
         self.c[k] = implicit_step(geometry, self.share, work, &self.scores[k], self.eta[k], y)
-        score_after(geometry, work, &self.scores[k], self.c[k], &p, &slope)
+        evaluate_score(geometry, work, &self.scores[k], self.c[k], &p, &slope)
         p = exp(p - self.share.m)
         excess[0] += (work.origin + self.c[k]) / self.eta[k]
         p /= 1.0 + self.eta[k] * p * (slope + self.scores[k].intercept_xSx)

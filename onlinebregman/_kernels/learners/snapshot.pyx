@@ -7,7 +7,7 @@ weights before it is learned, undone from its end, so that the cost does not dep
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.geometries.geometry cimport Geometry, gather_row, scatter_row
 from onlinebregman._kernels.ops.row cimport ob_sparse_nonfinite
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row
@@ -77,15 +77,15 @@ cdef class Snapshot:
             if row == NULL:
                 memcpy(saved if save else vector, vector if save else saved, n * sizeof(double))
             elif save:
-                geometry.gather(row, vector, saved)
+                gather_row(geometry, row, vector, saved)
             else:
-                geometry.scatter(row, saved, vector)
+                scatter_row(geometry, row, saved, vector)
         if save:
             self.used += n * self.n_vectors
 
     cdef bint finite(self, Geometry geometry, const Row* row) noexcept nogil:
         """Whether the weights, all or those of a row, and their sums for averaging are finite."""
-        if geometry.averaging and not self.finite_vector(geometry, geometry.average_sum, row):
+        if geometry.average.active and not self.finite_vector(geometry, geometry.average.total, row):
             return False
         return self.finite_vector(geometry, geometry.weights, row)
 

@@ -23,6 +23,17 @@ cdef inline void find_domain(Geometry geometry, Workspace* work, Score* score, d
         geometry.domain(work, lo, hi)
 
 
+cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
+                                double* slope) noexcept nogil:
+    """a(c), and x'Sx there."""
+    if geometry.linear:
+        slope[0] = score.xSx
+        a[0] = score.a - c * (slope[0] + score.intercept_xSx)
+    else:
+        geometry.evaluate(work, c, a, slope)
+        a[0] += score.intercept - score.intercept_xSx * (work.origin + c)
+
+
 cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, double eta, double largest) noexcept nogil
 cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                           double y) noexcept nogil
@@ -32,5 +43,3 @@ cdef double logistic_step_from(double start, double xSx, double eta, double y, d
                                double curvature) noexcept nogil
 cdef double importance_step(Geometry geometry, Loss loss, Workspace* work, Score* score, double eta,
                             double y) noexcept nogil
-cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
-                      double* slope) noexcept nogil

@@ -21,23 +21,6 @@ from onlinebregman._kernels.ops.adaptive cimport ob_size_of_terms
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives, ob_logistic_step
 
 
-cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
-                                double* slope) noexcept nogil:
-    """a(c), and x'Sx there."""
-    if geometry.linear:
-        slope[0] = score.xSx
-        a[0] = score.a - c * (slope[0] + score.intercept_xSx)
-    else:
-        geometry.evaluate(work, c, a, slope)
-        a[0] += score.intercept - score.intercept_xSx * (work.origin + c)
-
-
-cdef void score_after(Geometry geometry, Workspace* work, Score* score, double c, double* a,
-                      double* slope) noexcept nogil:
-    """`evaluate_score` for other modules."""
-    evaluate_score(geometry, work, score, c, a, slope)
-
-
 cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score* score, double a, double slope,
                            double c, double step) noexcept nogil:
     """Whether a Newton step from c, with L'(a(c)) replaced by its tangent, is exact up to rounding.

@@ -90,9 +90,6 @@ cdef class MatrixGeometry(Geometry):
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         return n
 
-    cdef void store(self, Workspace* work) noexcept nogil:
-        pass
-
     cdef void split(self, const double* x, double* s, double* t) noexcept nogil:
         """s = p + q and t = p - q, so that X = (s t' + t s') / 2 without cancellation if p and q are close."""
         cdef Py_ssize_t i, d = self.n_features
