@@ -96,6 +96,13 @@ def test_it_is_explicit_mirror_descent_on_the_perceptron_loss():
 # --- mistakes and their bound -----------------------------------------------------------------------------------------
 
 
+def test_the_bound_is_reached_by_orthogonal_rows():
+    """n orthogonal rows give n mistakes, and (norm(u) / gamma)^2 = n."""
+    X, y = np.eye(9), np.r_[np.ones(5), -np.ones(4)]
+    model = PerceptronClassifier(fit_intercept=False).partial_fit(X, y, classes=[-1, 1])
+    assert model.n_mistakes_[0] == 9 == pytest.approx(model.mistake_bound(X, y, coef=y))
+
+
 def test_each_learner_counts_its_own_mistakes():
     rng = np.random.default_rng(3)
     y = rng.integers(3, size=200)

@@ -159,6 +159,7 @@ def test_a_mixture_is_what_its_model_is():
     assert is_classifier(classifier) and not is_regressor(classifier)
     assert hasattr(classifier, "predict_proba")
     assert is_regressor(LearningRateMixture()) and not hasattr(LearningRateMixture(), "predict_proba")
+    assert hasattr(LearningRateMixture(), "predict_interval") and not hasattr(classifier, "predict_interval")
     classifier.fit(X, labels(y))
     for name in ("coef_", "intercept_"):
         with pytest.raises(AttributeError, match="not a linear model"):

@@ -17,7 +17,6 @@ from onlinebregman import (
     ForwardRegressor,
     ImplicitGDRegressor,
     LearningRateMixture,
-    MirrorDescentClassifier,
     MirrorDescentRegressor,
     ParameterFreeRegressor,
 )
@@ -305,11 +304,6 @@ def test_invalid_coverages(coverage):
     model = ParameterFreeRegressor(members=MEMBERS).fit(*stream(20))
     with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
         model.predict_interval(stream(20)[0], coverage)
-
-
-def test_classifiers_have_no_intervals():
-    assert hasattr(LearningRateMixture(), "predict_interval")
-    assert not hasattr(LearningRateMixture(MirrorDescentClassifier()), "predict_interval")
 
 
 @pytest.mark.parametrize("model", [ParameterFreeRegressor(), LearningRateMixture()], ids=str)
