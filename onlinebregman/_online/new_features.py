@@ -127,7 +127,7 @@ class _Wider:
             return old.with_features(self.m, self(old.row_map, new.row_map))
         (kind, arguments), (_, others) = old.__reduce__(), new.__reduce__()
         if isinstance(old, Geometry) and self.total is not None:
-            if old.averaging:
+            if old.average.active:
                 raise ValueError("Features cannot be added to averages of weights of a fixed total; use average=False.")
             weights = np.full(np.size(others[0]), self.total / np.size(others[0]))
             return kind(self.array(old.state_weights * (self.n / self.m), weights), *others[1:-1])
