@@ -254,10 +254,11 @@ def merged_learner(
 
 def merged_limit(start: GradientRate, parts: Sequence[GradientRate]) -> GradientRate:
     """The rule of the Burg gradient: the largest rows and sums of weights, and the rates that follow from them."""
-    state, rates = start.get_state(), [part.get_state()["rates"] for part in parts]
+    kind, (schedule, state) = start.__reduce__()
+    rates = [part.get_state()["rates"] for part in parts]
     picks: dict[str, Callable] = {"radius": max, "mass": max, "first_rate": max, "rate": min, "noted": min}
     state["rates"].update({name: pick(each[name] for each in rates) for name, pick in picks.items()})
-    return type(start)(state["schedule"], state | {"schedule": copy.copy(state["schedule"])})
+    return kind(copy.copy(schedule), state)
 
 
 def merged_geometry(start: Learner, parts: Sequence[Learner], fresh: Geometry) -> Geometry:

@@ -215,7 +215,8 @@ class MirrorEstimator(OnlineEstimator):
             penalty.prox(divergence, weights, 1.0)  # raises an error now if there is no such proximal step
         return make_geometry(divergence, weights, signed, constraint, penalty, loss)
 
-    def _configure(self, schedule: Schedule | None = None) -> None:
+    def _configure(self, schedule: Schedule | None = None, **more: Any) -> None:
+        """Tell the learner how rows are learned from the next call on; see its `apply`."""
         if self._learner.t == 0:  # a run begins
             self._learned_under, self._unbounded = self._constants(), None
         else:
@@ -227,6 +228,7 @@ class MirrorEstimator(OnlineEstimator):
             average=self._average,
             track_regret=self._track_regret,
             intercept_scaling=self._intercept_scaling,
+            **more,
         )
 
     # --- epochs ----------------------------------------------------------------------------------------------------

@@ -45,9 +45,9 @@ class WeightsMixin(LifeCycleMixin):
     delayed: bool
     _in_fit = False
 
-    def _configure(self) -> None:
+    def _configure(self, **more: Any) -> None:
         super()._configure()
-        self._fitted_mixer().delayed = self._together
+        self._fitted_mixer().configure(delayed=self._together, **more)
 
     @property
     def _together(self) -> bool:

@@ -213,8 +213,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         raise NotImplementedError
 
     def _configure(self) -> None:
-        super()._configure()
-        self._learner.hedge.history.last = self.history
+        super()._configure(history=self.history)
 
     def _go_on(self, data: Examples, call: Call) -> None:
         self.estimators_ = copies_to_learn(self.estimators_, len(data))

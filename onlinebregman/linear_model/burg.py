@@ -154,13 +154,7 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
         return Spec(Burg())
 
     def _configure(self, schedule: Schedule | None = None) -> None:
-        parts = _parts(self._learner)
-        for part in parts:
-            part.geometry.upper = self._upper_bound()
-        super()._configure(schedule)
-        for part in parts:
-            if part.limit is not None:
-                part.limit.sum_bound = 0.0 if self.sum_bound is None else float(self.sum_bound)
+        super()._configure(schedule, upper=self._upper_bound(), sum_bound=float(self.sum_bound or 0.0))
 
     def loss_bound(
         self, coef: ArrayLike, intercept: ArrayLike = 0.0, comparator_loss: ArrayLike = 0.0

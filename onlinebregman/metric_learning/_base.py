@@ -359,7 +359,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
     def n_collapsed_(self) -> int:
         """Pairs, triplets and quadruplets left out: no metric can separate equal rows."""
         self._fitted_learner()
-        return self._sampler.n_collapsed
+        return self._sampler.n_collapsed + self._n_collapsed
 
     @property
     def bounds_(self) -> tuple[float, float] | None:
@@ -405,7 +405,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
             Percentiles(margin, [50], 1),
         )
         self._labels = {}
-        self._largest_target = 0.0
+        self._largest_target, self._n_collapsed = 0.0, 0
         self._begin_metric()
 
     def _go_on(self, data: Comparisons, call: Call) -> None:
@@ -417,7 +417,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         super()._configure()
         one_sided = self._draws_triplets or self.loss == "one_sided"
         loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        self._sampler.configure(loss, one_sided, self.scale_eta, self._learner)
+        self._sampler.configure(loss=loss, one_sided=one_sided, scaled=self.scale_eta, metric=self._learner)
 
     @property
     def _draws_triplets(self) -> bool:
@@ -441,7 +441,7 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         mixed = super()._merged(parts, fractions)
-        mixed._sampler.n_collapsed = total(self.n_collapsed_, [part.n_collapsed_ for part in parts])
+        mixed._n_collapsed += total(self.n_collapsed_, [part.n_collapsed_ for part in parts]) - mixed.n_collapsed_
         return mixed
 
     def _first_metric(self, data: Comparisons) -> np.ndarray:
@@ -511,8 +511,8 @@ class OnlineMetricLearner(MahalanobisTransformer, MetricRegretMixin, RemembersRo
         d, before = self.n_features_in_, self._learner.cumulative_loss
         one_sided = block.rows.shape[1] > d or self.loss == "one_sided"
         targets, rates, collapsed = targets_and_rates(*block, d, one_sided, self.scale_eta)
-        self._sampler.n_collapsed += int(np.count_nonzero(given[collapsed]))
-        self._learner.loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
+        self._n_collapsed += int(np.count_nonzero(given[collapsed]))
+        self._learner.configure(loss=make_loss(BoundLoss() if one_sided else SquaredLoss()))
         refused = self._learner.learn(block.rows, targets, rates)
         if refused is not None:
             reason, which = refused

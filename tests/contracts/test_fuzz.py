@@ -320,7 +320,7 @@ FORGED = {
     "no class": lambda: SoftmaxLearner(2, 0, 1.0, True, None, 1.0),
     "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None),
     "too few states": lambda: ProbabilityMixer(
-        Hedge(2), 2, ["softmax", "softmax"], None, {"history": np.zeros(2), "calibrations": np.zeros(9)}
+        Hedge(2), 2, ["softmax", "softmax"], None, {"calibrations": np.zeros(9)}
     ),
     "combinations of other experts": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0)),
     "combinations of other centred experts": lambda: CentredMixer(Hedge(2), SquaredLoss(), Stack(3, None, 0.0), None),
@@ -343,7 +343,6 @@ FORGED = {
     "statistics of one column": lambda: Standardizer(
         10**6, True, False, True, True, False, {**Standardizer(2, True).get_state(), "deviation": np.ones(1)}
     ),
-    "the last rows of another mixture": lambda: _mixer(history=np.intc(999)),
     "values counted before there were any": lambda: _bins(-(10**9), 0),
     "fewer values than are kept": lambda: _bins(0, 5),
     "percentiles above all": lambda: Percentiles(None, [5.0, 452.0], 1),
@@ -399,11 +398,6 @@ def test_the_loss_of_a_mixture_is_that_of_its_mixer():
     mixture = MixtureLearner([_learner(np.ones(3))], CentredMixer(Hedge(1), SquaredLoss(), None, None))
     mixture.learn(SQUARE, np.arange(3.0))
     assert mixture.cumulative_loss == mixture.mixer.cumulative_loss > 0
-
-
-def _mixer(**fields):
-    kind, (*arguments, state) = AggregatingMixer(Hedge(2), 0.0, 1.0).__reduce__()
-    return kind(*arguments, state | fields)
 
 
 def _bins(counted, kept):

@@ -184,31 +184,6 @@ def test_many_hard_steps_keep_the_logarithm():
     assert learner.t_ + learner.n_collapsed_ == len(pairs)
 
 
-@laws
-@given(seeds, st.floats(0.05, 4.0))
-def test_weighted_regret_bound(seed, eta):
-    """sum eta L_t(W_t) <= sum eta L_t(U) + D(U, W_1) - D(U, W_T+1) + S_T for every density matrix U."""
-    rng = np.random.default_rng(seed)
-    rows, y, kernel = stream(rng, n=20, d=4, noise=0.5)
-    losses = lambda w: (np.einsum("ni,ij,nj->n", rows, w, rows) - y) ** 2 / 2  # noqa: E731
-    for update in ("explicit", "implicit"):
-        learner = MEGKernelLearner(eta0=eta, scale_eta=False, update=update)
-        path = [np.eye(4) / 4]
-        for z, target in zip(rows, y, strict=True):
-            path.append(learner.partial_fit(z[None], [target]).kernel_)
-        own = [losses(w)[t] for t, w in enumerate(path[:-1])]
-        if update == "explicit":
-            spent = sum(D(path[t], path[t + 1]) for t in range(20))
-        else:
-            spent = sum(eta * (own[t] - losses(path[t + 1])[t]) - D(path[t + 1], path[t]) for t in range(20))
-        assert sum(own) == pytest.approx(learner.cumulative_loss_, rel=1e-12)
-        if not np.linalg.eigvalsh(path[-1])[0] > 1e-12:
-            continue  # D(U, W) is lost to rounding
-        for u in (kernel, density(rng, 4), density(rng, 4, rank=1), path[-1]):
-            right = eta * losses(u).sum() + D(u, path[0]) - D(u, path[-1]) + spent
-            assert eta * sum(own) <= right + 1e-9 * (1 + abs(right))
-
-
 def test_bounds_of_the_theory():
     """The paper's: loss (a - y)^2 <= (r^2 / 2) D for eta = 2 / r^2, so half of both here; and rows of any length."""
     rng = np.random.default_rng(4)

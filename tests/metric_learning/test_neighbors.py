@@ -39,7 +39,7 @@ def wine():
 def sampler(d, memory_size=100, per_row=1, seed=0, kind=NeighborTriplets):
     percentiles = Percentiles(None, [5, 95], 2), Percentiles(None, [50], 1)
     made = kind(d, memory_size, random_numbers(seed), None, per_row, None, *percentiles)
-    made.configure(SquaredLoss(), False, False)
+    made.configure(loss=SquaredLoss(), one_sided=False, scaled=False)
     return made
 
 

@@ -351,7 +351,8 @@ def test_several_coverages_in_one_call(outputs):
 def test_the_share_of_misses_is_bounded_if_errors_come_in_blocks(seed, block):
     """Each block is predicted at once, and the adversary knows its radii."""
     rng, mixer, level = np.random.default_rng(seed), learner_of_errors(), 89
-    mixer.delayed, misses, T = True, 0, 1200
+    mixer.configure(delayed=True)
+    misses, T = 0, 1200
     for _ in range(0, T, block):
         radius = mixer.tracker.radius(0.9)
         errors = np.clip(radius * rng.choice([0.999, 1.001], size=block), 1e-2, 1e2)

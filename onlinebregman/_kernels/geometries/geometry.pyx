@@ -285,6 +285,7 @@ cdef class Geometry:
         self.average, self.lazy = Average(), Lazy()
         if not (arguments or more):  # __new__ without arguments would leave every pointer NULL
             raise TypeError(f"{type(self).__name__} must be given the weights to start from; got no arguments")
+        self.average.total = self.average.stamp = None  # or reading them before they are set would be an error in C
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())

@@ -1,6 +1,6 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.ops.state cimport State, Stateful
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, fetch_mapped, fetch_to_learn, row_number, shape_of
 
@@ -18,13 +18,9 @@ cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
     return 1.0 if block.sample_weight == NULL else block.sample_weight[i]
 
 
-cdef class Savepoint:
-    cdef Py_ssize_t n_calls
-    cdef object settings
-
-
-cdef class AtomicLearner(Stateful):  # its fields are what rows change
-    cdef State configured     # what `configure` changes
+cdef class AtomicLearner(Stateful):
+    cdef dict next_settings   # settings that the next call applies after its backup, see `configure`; or None
+    cdef dict former          # the objects that they have replaced in the last call; None if it had no settings
     cdef readonly Py_ssize_t n_features  # columns of what is learned: of rows, or of their images
     cdef Py_ssize_t n_targets
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
@@ -48,7 +44,6 @@ cdef class AtomicLearner(Stateful):  # its fields are what rows change
     cdef bint row_scores_predict(self) noexcept
     cdef bint takes(self, Py_ssize_t n_targets) noexcept
     cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1
-    cdef int learn_block(self, Rows rows, Block* block) except -1
     cdef Py_ssize_t widest(self, Rows rows) noexcept
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
     cdef int claim(self) except -1
@@ -76,15 +71,15 @@ cdef class AtomicLearner(Stateful):  # its fields are what rows change
     cdef void link_row(self, double* scores, double* out) noexcept nogil
     cdef object link_error(self)
     cdef int undo(self, Rows rows) except -1
-    cdef int undo_call(self, Rows rows) except -1
     cdef void keep(self, Rows rows) noexcept
     cdef object interruption(self)
-    cdef bint signalled(self) noexcept nogil
-    cdef Savepoint make_savepoint(self)
-    cdef int return_to(self, Savepoint savepoint) except -1
+    cdef dict objects(self)
+    cdef int set_objects(self, dict objects) except -1
 
 
 cdef object reason(int status)
+cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1
+cdef bint signalled(AtomicLearner learner) noexcept nogil
 
 
 cdef inline Py_ssize_t row_width(AtomicLearner learner) noexcept nogil:
@@ -95,7 +90,7 @@ cdef inline Py_ssize_t row_width(AtomicLearner learner) noexcept nogil:
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
     """Whether a signal has raised an exception; the clock is looked at whenever enough numbers have been processed."""
     learner.work_left -= work + 1
-    return learner.work_left < 0 and learner.signalled()
+    return learner.work_left < 0 and signalled(learner)
 
 
 ctypedef int (*LearnRow)(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,

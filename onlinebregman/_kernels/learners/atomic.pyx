@@ -4,8 +4,9 @@ A call claims the learner (one thread at a time), backs up its state (`begin`), 
 rows (`prepare`), learns row after row (`loop`), keeps the result (`keep`) or restores the backup (`undo`), and releases
 the learner. Each kind of learner implements these.
 
-Numbers that a learner declares (`fields`, `configured`, see `State`) are undone, copied, pickled and written to model
-files by the base class. What is not declared, such as weights of which few change, a learner handles itself.
+Numbers that a learner declares (see `State`) are undone, copied, pickled and written to model files by the base class.
+What is not declared, such as weights of which few change, a learner handles itself. Settings are applied by the call,
+after the backup, so that undoing it undoes them.
 
 If a row would change weights that are not backed up, the call is undone and repeated with all weights backed up.
 """
@@ -21,7 +22,7 @@ from onlinebregman._kernels.learners.state cimport (
 from onlinebregman._kernels.learners.transaction cimport (
     WORK_BETWEEN_CHECKS, check_idle, parameters_unchanged, signal_raised, under_way, unnamed, work_between_checks
 )
-from onlinebregman._kernels.ops.state cimport State, Stateful
+from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, open_rows, try_rows
@@ -80,27 +81,102 @@ def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
         )
 
 
-cdef class Savepoint:
-    """A state to which a learner can be rolled back."""
+cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1:
+    """Learn all rows and return LEARNED, or learn none and return the `Status` that says why."""
+    cdef int status
+    cdef bint complete = False
+    cdef RowMap row_map
+    learner.claim()
+    block.work.notes = NULL
+    try:
+        learner.check(rows)
+        for row_map in learner.maps:
+            row_map.open(rows)
+        while True:
+            for row_map in learner.maps:
+                row_map.begin(rows)
+            learner.begin(rows, complete)
+            if block.work.notes == NULL:  # settings of the call may change the length
+                make_workspace(&block.work, learner.vector_length(learner.widest(rows)))
+            learner.prepare()
+            with nogil:
+                status = learner.loop(rows, block)
+            for row_map in learner.maps:
+                if status == LEARNED and not row_map.bounded():
+                    status = TOO_LARGE
+            error = learner.interruption()
+            if error is None and status == LEARNED:
+                error = signal_raised()  # not after the commit: who is told of an error would learn the rows again
+            if status != LEARNED or error is not None:
+                undo_call(learner, rows)
+            if error is not None:
+                if status != LEARNED and isinstance(error, Exception):
+                    error.add_note(f"This was at row {block.failed}.")
+                raise error
+            if status == LEARNED:
+                learner.keep(rows)
+            if status != NEEDS_BACKUP:
+                return status
+            complete = True
+    finally:
+        free_workspace(&block.work)
+        learner.release()
+
+
+cdef int undo_call(AtomicLearner learner, Rows rows) except -1:
+    """Undo the call: `undo`, and the same for the maps of rows."""
+    cdef RowMap row_map
+    learner.undo(rows)
+    for row_map in learner.maps:
+        row_map.undo()
+    return 0
+
+
+cdef bint signalled(AtomicLearner learner) noexcept nogil:
+    """Whether a signal has raised an exception; checked if enough time has passed."""
+    cdef timespec now
+    cdef double seconds
+    timespec_get(&now, TIME_UTC)
+    seconds = now.tv_sec + 1e-9 * now.tv_nsec
+    learner.work_left = WORK_BETWEEN_CHECKS
+    if fabs(seconds - learner.checked_at) < SECONDS_BETWEEN_CHECKS:
+        return False
+    with gil:
+        learner.checked_at, learner.interrupt = seconds, signal_raised()
+        return learner.interrupt is not None
 
 
 cdef class AtomicLearner(Stateful):
     """Base class: calls that learn, and undoing them; predictions; copies and files."""
 
     def __cinit__(self, *arguments, **more):
-        self.configured, self.row_map = State(self.given), self.given.pop("row_map", None)
+        self.row_map = self.given.pop("row_map", None)
         self.maps = () if self.row_map is None else (self.row_map,)
 
     def get_state(self):
         """See `Stateful`; it does not depend on how rows were divided into calls."""
         check_idle(self.busy)
-        return {"row_map": self.row_map, **self.configured.values(), **self.fields.values()}
+        return {"row_map": self.row_map, **self.fields.values()}
 
     def map_by(self, RowMap row_map):
         """Map rows before they are learned or predicted; called before the first row."""
         self.row_map, self.maps = row_map, () if row_map is None else (row_map,)
 
     # --- entry points -------------------------------------------------------------------------------------------
+
+    def configure(self, **settings):
+        """Set how rows are learned from the next call on; see `apply`. In a transaction that call applies them."""
+        self.claim()
+        try:
+            if self.n_savepoints:
+                self.next_settings = {**(self.next_settings or {}), **settings}
+            else:
+                self.apply(**settings)
+        finally:
+            self.release()
+
+    def apply(self):
+        """Apply settings, its arguments; what may raise an error comes first."""
 
     def learn(self, X, y=None, const double[::1] sample_weight=None, order=None, scores=None):
         """Learn validated rows, in their order or those in `order`: all of them, or none if one cannot be learned.
@@ -137,7 +213,7 @@ cdef class AtomicLearner(Stateful):
                 f"{n} rows; got shapes {np.shape(y)}, {np.shape(sample_weight)} and {np.shape(scores)}"
             )
         rows.set_order(order)
-        status = self.learn_block(rows, &block)
+        status = learn_block(self, rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
     cdef bint takes(self, Py_ssize_t n_targets) noexcept:
@@ -211,13 +287,13 @@ cdef class AtomicLearner(Stateful):
         cdef View weights
         block.sample_weight = NULL
         if sample_weight is None:
-            return self.learn_block(rows, block) == LEARNED
+            return learn_block(self, rows, block) == LEARNED
         sample_weight = float64_array(sample_weight, &weights)
         if sample_weight is None or weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
                 not all_positive(<const double*> weights.at, rows.n_rows):
             return False
         block.sample_weight = <const double*> weights.at
-        return self.learn_block(rows, block) == LEARNED
+        return learn_block(self, rows, block) == LEARNED
 
     cdef Rows fitting_rows(self, dict attributes, X):
         """The rows of X if they need no validation and have the right number of features; None otherwise.
@@ -230,46 +306,6 @@ cdef class AtomicLearner(Stateful):
         return None if self.dense and rows.indices != NULL else rows
 
     # --- a call -------------------------------------------------------------------------------------------------
-
-    cdef int learn_block(self, Rows rows, Block* block) except -1:
-        """Learn all rows and return LEARNED, or learn none and return the `Status` that says why."""
-        cdef int status
-        cdef bint complete = False
-        cdef RowMap row_map
-        self.claim()
-        block.work.notes = NULL
-        try:
-            self.check(rows)
-            for row_map in self.maps:
-                row_map.open(rows)
-            make_workspace(&block.work, self.vector_length(self.widest(rows)))
-            while True:
-                for row_map in self.maps:
-                    row_map.begin(rows)
-                self.begin(rows, complete)
-                self.prepare()
-                with nogil:
-                    status = self.loop(rows, block)
-                for row_map in self.maps:
-                    if status == LEARNED and not row_map.bounded():
-                        status = TOO_LARGE
-                error = self.interruption()
-                if error is None and status == LEARNED:
-                    error = signal_raised()  # not after the commit: who is told of an error would learn the rows again
-                if status != LEARNED or error is not None:
-                    self.undo_call(rows)
-                if error is not None:
-                    if status != LEARNED and isinstance(error, Exception):
-                        error.add_note(f"This was at row {block.failed}.")
-                    raise error
-                if status == LEARNED:
-                    self.keep(rows)
-                if status != NEEDS_BACKUP:
-                    return status
-                complete = True
-        finally:
-            free_workspace(&block.work)
-            self.release()
 
     cdef Py_ssize_t widest(self, Rows rows) noexcept:
         """Most values in a row that is learned: of these rows, or of their images."""
@@ -305,10 +341,14 @@ cdef class AtomicLearner(Stateful):
     cdef int begin(self, Rows rows, bint complete) except -1:
         """Back up the state: all of it if `complete`, otherwise at least what these rows can change.
 
-        It leaves the state itself unchanged, as it may raise after other learners of the same rows have begun.
+        Then settings are applied. Else the state stays, as it may raise after other learners of the rows have begun.
         """
-        self.interrupt, self.work_left = None, work_between_checks()
-        return self.fields.save()
+        self.interrupt, self.work_left, self.former = None, work_between_checks(), None
+        self.fields.save()
+        if self.next_settings is not None:
+            self.former = self.objects()
+            self.apply(**self.next_settings)
+        return 0
 
     cdef void prepare(self) noexcept:
         """Change what has to change before the rows are learned; called when all that can raise is done."""
@@ -369,80 +409,58 @@ cdef class AtomicLearner(Stateful):
 
     cdef int undo(self, Rows rows) except -1:
         """Restore what `begin` has backed up."""
+        if self.former is not None:
+            self.set_objects(self.former)
         self.fields.restore()
-        return 0
-
-    cdef int undo_call(self, Rows rows) except -1:
-        """Undo the call: `undo`, and the same for the maps of rows."""
-        cdef RowMap row_map
-        self.undo(rows)
-        for row_map in self.maps:
-            row_map.undo()
         return 0
 
     cdef void keep(self, Rows rows) noexcept:
         """Called when all rows have been learned."""
         self.n_calls += 1
-        self.rows = rows if self.n_savepoints else None
+        self.rows, self.next_settings = rows if self.n_savepoints else None, None
 
     cdef object interruption(self):
         """The exception that ended the loop for a reason other than a row: KeyboardInterrupt or MemoryError."""
         return self.interrupt
 
-    cdef bint signalled(self) noexcept nogil:
-        """Whether a signal has raised an exception; checked if enough time has passed."""
-        cdef timespec now
-        cdef double seconds
-        timespec_get(&now, TIME_UTC)
-        seconds = now.tv_sec + 1e-9 * now.tv_nsec
-        self.work_left = WORK_BETWEEN_CHECKS
-        if fabs(seconds - self.checked_at) < SECONDS_BETWEEN_CHECKS:
-            return False
-        with gil:
-            self.checked_at, self.interrupt = seconds, signal_raised()
-            return self.interrupt is not None
-
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
     def savepoint(self):
-        """A savepoint: until `commit`, `rollback` undoes changes of the settings and the next call that learns."""
-        cdef Savepoint savepoint
+        """A savepoint: until `commit`, `rollback` undoes the next call that learns, and drops settings to come."""
         check_idle(self.busy)
-        savepoint = self.make_savepoint()
-        savepoint.n_calls = self.n_calls
         self.n_savepoints += 1
-        return savepoint
+        return self.n_calls
 
-    def rollback(self, Savepoint savepoint not None):
+    def rollback(self, Py_ssize_t n_calls):
         """Undo everything since the savepoint was made, which must be at most one call that learned."""
         self.claim()
         try:
-            if self.n_calls > savepoint.n_calls + 1:
+            if self.n_calls > n_calls + 1:
                 raise RuntimeError(
                     "at most one call that learned can be undone; got "
-                    f"{self.n_calls - savepoint.n_calls} calls since the savepoint was made"
+                    f"{self.n_calls - n_calls} calls since the savepoint was made"
                 )
-            if self.n_calls > savepoint.n_calls:
-                self.undo_call(self.rows)
-            self.return_to(savepoint)
-            self.n_calls = savepoint.n_calls
+            if self.n_calls > n_calls:
+                undo_call(self, self.rows)
+            self.next_settings, self.n_calls = None, n_calls
         finally:
             self.release()
 
     def commit(self):
-        """Discard a savepoint; with the last one, discard the backup."""
+        """Discard a savepoint; with the last one, discard the backup, and apply settings that no call has applied."""
         self.n_savepoints -= 1
         if self.n_savepoints == 0:
-            self.rows = None
+            coming, self.rows, self.former, self.next_settings = self.next_settings, None, None, None
+            if coming is not None:
+                self.configure(**coming)
 
-    cdef Savepoint make_savepoint(self):
-        cdef Savepoint savepoint = Savepoint()
-        savepoint.settings = self.configured.packed()
-        return savepoint
+    cdef dict objects(self):
+        """The objects that settings replace, by name, which numbers in `fields` are not."""
+        return {}
 
-    cdef int return_to(self, Savepoint savepoint) except -1:
-        """Restore the settings and the rest of the savepoint."""
-        return self.configured.unpack(savepoint.settings)
+    cdef int set_objects(self, dict objects) except -1:
+        """Replace them by a result of `held`."""
+        return 0
 
     # --- predictions --------------------------------------------------------------------------------------------
 

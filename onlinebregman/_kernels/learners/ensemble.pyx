@@ -67,9 +67,19 @@ cdef class Ensemble(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef AtomicLearner learner
+        cdef Py_ssize_t begun = 0
         AtomicLearner.begin(self, rows, complete)
-        for learner in self.changing:
-            learner.begin(rows, complete)
+        try:
+            for learner in self.changing:
+                learner.begin(rows, complete)
+                begun += 1
+        except BaseException:
+            for learner in self.changing[:begun]:
+                if learner.former is not None:
+                    learner.undo(rows)
+            for learner in self.changing:
+                learner.next_settings = None
+            raise
         return 0
 
     cdef void prepare(self) noexcept:
@@ -82,6 +92,7 @@ cdef class Ensemble(AtomicLearner):
         AtomicLearner.undo(self, rows)
         for learner in self.changing:
             learner.undo(rows)
+            learner.next_settings = None
         return 0
 
     cdef void keep(self, Rows rows) noexcept:

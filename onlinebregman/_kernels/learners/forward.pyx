@@ -32,7 +32,6 @@ from onlinebregman._kernels.learners.factor cimport (
 )
 from onlinebregman._kernels.learners.factor import factored, inverse_root, unpacked
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLOWED
-from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.forward cimport ob_centre, ob_centre_and_count, ob_differs, ob_prior
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
@@ -135,9 +134,9 @@ cdef class RidgeLearner(AtomicLearner):
         self.state.degrees_of_freedom = -1.0 if self.free_intercept else 0.0
         self.fields.vector("factor", self.memory)
         self.fields.add("state", &self.state, sizeof(self.state))
-        self.configured.add("forward", &self.forward, sizeof(self.forward))
-        self.configured.add("residuals", &self.residuals, sizeof(self.residuals))
-        self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
+        self.fields.add("forward", &self.forward, sizeof(self.forward))
+        self.fields.add("residuals", &self.residuals, sizeof(self.residuals))
+        self.fields.add("forgetting", &self.gamma, sizeof(self.gamma))
 
     def with_features(self, n_features, row_map):
         """A learner of more features, which have been 0 in all rows and are at the prior, with this map of rows."""
@@ -417,12 +416,8 @@ cdef class ForwardLearner(RidgeLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    def configure(self, *, bint forward, double forgetting, bint residuals=False):
-        """Set how rows are learned and predicted from the next call on.
-
-        `residuals`: targets are differences from the mean of all targets before, and so are predictions.
-        """
-        check_idle(self.busy)
+    def apply(self, *, bint forward, double forgetting, bint residuals=False):
+        """`residuals`: targets are differences from the mean of all targets before, and so are predictions."""
         self.forward, self.gamma, self.residuals = forward, forgetting, residuals
 
     def predict_fast(self, dict attributes, X, forward=True, forgetting=1.0):

@@ -41,6 +41,7 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef double[::1] held_costs
     cdef double held_cost
 
+    cdef int set_history(self, History history) except -1
     cdef double current_rate(self) noexcept nogil
     cdef double least(self, double rate) noexcept nogil
     cdef void weigh(self, double* weights) noexcept nogil

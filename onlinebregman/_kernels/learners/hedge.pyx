@@ -50,19 +50,11 @@ cdef class History(Stateful):
 
     def get_state(self):
         """See `Stateful`."""
-        self.arguments = self.arguments[0], self.last  # which may have changed
         return {"weights": self.weights, "interval": self.interval}
 
     @property
     def last(self):
         return None if self.size == EVENLY else self.size
-
-    @last.setter
-    def last(self, last):
-        if last != self.last:
-            rows = self.weights
-            with cython.critical_section(self):
-                self.rows, self.n, self.size = rows, len(rows), size_of(last)
 
     @property
     def weights(self):
@@ -174,10 +166,8 @@ cdef class Hedge(Undoable):
             np.asarray(self.neg_log_ratio)[:n_experts] = -np.log(self.ratio[:n_experts])
             self.prior, self.least_prior = prior, prior.min()
             self.neg_log_least = -log(self.least_prior)
-        self.history = History(n_experts) if history is None else history
-        if self.history.rows.shape[1] != n_experts:
-            raise ValueError(f"history must be of {n_experts} experts; got {self.history.rows.shape[1]}")
-        self.arguments = n_experts, rate, share, prior, self.history
+        self.arguments = n_experts, rate, share, prior, None
+        self.set_history(History(n_experts) if history is None else history)
         self.fields.vector("losses", self.losses)
         self.fields.vector("costs", self.costs[:n_experts])
         self.fields.add("totals", &self.totals, sizeof(self.totals))
@@ -240,6 +230,12 @@ cdef class Hedge(Undoable):
         switches = n_switches * (self.neg_log_least - log(self.share)) if n_switches else 0.0
         information = stays + switches - log(self.least_prior if prior is None else prior)
         return information / self.current_rate() + self.totals.gap + self.totals.unlearned
+
+    cdef int set_history(self, History history) except -1:
+        if history.rows.shape[1] != self.n_experts:
+            raise ValueError(f"history must be of {self.n_experts} experts; got {history.rows.shape[1]}")
+        self.history, self.arguments = history, (*self.arguments[:4], history)
+        return 0
 
     cdef double current_rate(self) noexcept nogil:
         if not isnan(self.fixed_rate):

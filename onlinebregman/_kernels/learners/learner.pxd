@@ -1,30 +1,10 @@
-cimport cython
-
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Savepoint
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.descent cimport Descent
-from onlinebregman._kernels.learners.rule cimport GradientRate, RateState, Rule
+from onlinebregman._kernels.learners.rule cimport GradientRate, Rule
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport RunState, Settings
 from onlinebregman._kernels.losses.loss cimport Loss
-
-
-@cython.final
-cdef class LearnerSavepoint(Savepoint):
-    cdef Settings settings
-    cdef RunState run
-    cdef bytes state          # of the geometry
-    cdef tuple origin
-    cdef Rule rule
-    cdef GradientRate limit
-    cdef Rule schedule        # of `limit`, with its state and the length of its history
-    cdef RateState limit_state
-    cdef Py_ssize_t n_falls
-    cdef Loss loss
-    cdef double upper
-    cdef bint averaging
-    cdef double[::1] average_sum, stamp
-    cdef Py_ssize_t per_feature
 
 
 cdef class Learner(AtomicLearner):
@@ -40,6 +20,3 @@ cdef class Learner(AtomicLearner):
     cdef Descent descent      # valid during a call
     cdef Snapshot before      # the backup from the start of a call
 
-    cdef int check_rule(self) except -1
-    cdef double current_intercept(self) noexcept nogil
-    cdef Geometry model(self, bint dense)

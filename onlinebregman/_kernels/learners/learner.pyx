@@ -12,13 +12,15 @@ from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, Savepoint, learn_rows_of, score_rows_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of, score_rows_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.descent cimport Descent, descend, is_descent
-from onlinebregman._kernels.learners.rule cimport GradientRate, PowerLaw, gradient_rate, rule_of
+from onlinebregman._kernels.learners.rule cimport GradientRate, PowerLaw, Rule, gradient_rate, limited, rule_of
 from onlinebregman._kernels.learners.mirror_step cimport mirror_step
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
-from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED
+from onlinebregman._kernels.learners.state cimport (
+    EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED, RunState
+)
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
@@ -32,6 +34,17 @@ cdef int check_loss(Loss loss) except -1:
     """Check that the attribute `loss`, which can be set, is not None."""
     if loss is None:
         raise TypeError("the learner's loss must be a Loss; got None")
+    return 0
+
+
+cdef int check_rule(Learner learner) except -1:
+    """Check that the rules are those of the geometry; a file may contain others."""
+    cdef Rule rule = learner.rule
+    cdef GradientRate limit = learner.limit
+    if rule is None or (isinstance(rule, GradientRate) and rule is not limit):
+        raise ValueError(f"the rule of a learner must be a step-size rule, or its limit; got {rule!r}")
+    if limit is not None and type(limit) is not type(gradient_rate(learner.geometry, rule)):
+        raise ValueError(f"the limit of a learner must be that of its geometry; got {limit!r}")
     return 0
 
 
@@ -93,10 +106,15 @@ cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, cons
     return status
 
 
+cdef inline double intercept_of(const RunState* run) noexcept nogil:
+    """The intercept of predictions."""
+    return run.intercept_sum / run.averaged if run.averaged else run.intercept
+
+
 cdef inline void inline_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
                                   double* scores) noexcept nogil:
     open_workspace(work, row)
-    scores[0] = score_of(<Geometry> scorer, work) + (<Learner> learner).current_intercept()
+    scores[0] = score_of(<Geometry> scorer, work) + intercept_of(&(<Learner> learner).run)
 
 
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
@@ -107,9 +125,50 @@ cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
     return geometry.dot(work)
 
 
-@cython.final
-cdef class LearnerSavepoint(Savepoint):
-    """The state of a learner except for its weights."""
+cdef Geometry prediction_geometry(Learner learner, bint dense):
+    """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
+    cdef bint behind = dense and learner.geometry.lazy.pending > 0
+    cdef Geometry twin
+    if learner.geometry.quadratic or not (learner.run.averaged or learner.geometry.moves_all or behind):
+        return learner.geometry
+    with cython.critical_section(learner):  # without the interpreter lock, other threads may replace it
+        known = learner.prediction_model
+    if known is None or known[0] != learner.run.t or known[1] is None:
+        if behind and learner.geometry.adaptive:  # the weights depend on values larger than any before
+            twin = copy.copy(learner.geometry)
+            twin.lazy.catch_up_all(twin)
+        else:
+            twin = EuclideanGeometry(learner.coef)
+        known = learner.run.t, twin
+        with cython.critical_section(learner):
+            learner.prediction_model = known
+    return known[1]
+
+
+cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
+    """Begin a call with its settings."""
+    cdef Shape shape = shape_of(learner.row_map, rows)
+    cdef Geometry geometry = learner.geometry
+    if learner.settings.track_regret and geometry.adaptive and not geometry.tracks:
+        raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
+    geometry.lazy.eager = geometry.lazy.active and (
+        shape.dense
+        or learner.settings.track_regret
+        or not geometry.lazy.composes(geometry)
+        or (geometry.average.active and not geometry.lazy.averages(geometry))
+    )
+    if geometry.moves_all or geometry.lazy.eager or shape.dense or shape.stored >= geometry.n_features:
+        complete = True
+    learner.looks_ahead = geometry.looks_ahead or rows.indices != NULL
+    learner.rule.begin(learner.run.t + 1.0, rows.n_rows)
+    complete = complete or geometry.needs_projection()
+    learner.before.begin(geometry, rows.n_rows, shape.stored, complete, learner.former is not None)
+    geometry.failure = learner.loss.interrupt = None
+    learner.descends = is_descent(geometry, learner.loss, learner.rule, &learner.settings)
+    learner.descent = Descent(
+        &learner.run, &learner.settings, <void*> learner.rule, &geometry.weights[0], learner.loss.logistic
+    )
+    return 0
 
 
 cdef class Learner(AtomicLearner):
@@ -122,16 +181,15 @@ cdef class Learner(AtomicLearner):
     """
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
-        self.geometry, self.loss, self.rule = geometry, self.given.pop("loss", loss), PowerLaw(0.0, 0.0)
+        self.geometry, self.loss, self.rule = geometry, loss, PowerLaw(0.0, 0.0)
         self.run.largest_weight = 1.0
         self.before = Snapshot()
         self.fields.add("run", &self.run, sizeof(self.run), tuple(self.run))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         self.dense = isinstance(geometry, MatrixGeometry)
         if self.given:
-            self.settings = self.given.pop("settings")
-            self.rule, self.limit, self.origin = [self.given.pop(name) for name in ("rule", "limit", "origin")]
-            self.check_rule()
+            self.set_objects({name: self.given.pop(name) for name in self.objects()})
+            check_rule(self)
             if self.run.averaged != 0 and not geometry.average.active:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
             if self.settings.average_from < INFINITY and not geometry.average.active:
@@ -141,16 +199,7 @@ cdef class Learner(AtomicLearner):
 
     def get_state(self):
         """See `Stateful`."""
-        objects = {"loss": self.loss, "rule": self.rule, "limit": self.limit, "origin": self.origin}
-        return {**AtomicLearner.get_state(self), **objects, "settings": self.settings}
-
-    cdef int check_rule(self) except -1:
-        """Check that the rules are those of this geometry; a file may contain others."""
-        if self.rule is None or (isinstance(self.rule, GradientRate) and self.rule is not self.limit):
-            raise ValueError(f"the rule of a learner must be a step-size rule, or its limit; got {self.rule!r}")
-        if self.limit is not None and type(self.limit) is not type(gradient_rate(self.geometry, self.rule)):
-            raise ValueError(f"the limit of a learner must be that of its geometry; got {self.limit!r}")
-        return 0
+        return {**AtomicLearner.get_state(self), **self.objects()}
 
     @property
     def t(self):
@@ -216,12 +265,7 @@ cdef class Learner(AtomicLearner):
 
     @property
     def intercept(self):
-        return self.current_intercept()
-
-    cdef inline double current_intercept(self) noexcept nogil:
-        """The intercept of predictions."""
-        cdef double averaged = self.run.averaged
-        return self.run.intercept_sum / averaged if averaged else self.run.intercept
+        return intercept_of(&self.run)
 
     @property
     def coef(self):
@@ -241,12 +285,13 @@ cdef class Learner(AtomicLearner):
         self.run.intercept += by
         self.run.intercept_sum += by * self.run.averaged
 
-    def configure(self, *, update, schedule, fit_intercept=False, average=False, track_regret=False,
-                  intercept_scaling=1.0):
-        """Set how rows are learned from the next call on.
+    def apply(self, *, loss=None, update=None, schedule=None, fit_intercept=False, average=False, track_regret=False,
+              intercept_scaling=1.0, upper=None, sum_bound=0.0):
+        """Apply settings: a loss, or an update and all that goes with it, or both.
 
         Parameters
         ----------
+        loss : Loss
         update : {"implicit", "explicit", "importance", "gradient"}
             "gradient": explicit steps at the rates of JKD07, which the schedule limits.
         schedule : Schedule
@@ -257,35 +302,40 @@ cdef class Learner(AtomicLearner):
             Accumulate the sums of the regret certificate, starting at the current weights.
         intercept_scaling : float
             The intercept's feature.
+        upper : float
+            The largest weight; None: as before.
+        sum_bound : float
+            See `GradientRate`.
         """
-        self.claim()
-        try:
-            self.settings.update = UPDATES[update]
-            self.rule = rule_of(schedule)
-            if update == "gradient":
-                self.limit = self.limit or gradient_rate(self.geometry, self.rule)
-                self.limit.schedule, self.rule = self.rule, self.limit
-            self.settings.fit_intercept = fit_intercept * intercept_scaling**2
-            self.settings.average_from = float(average) if average else INFINITY
-            if self.geometry.average.active and self.run.t < self.settings.average_from:  # it begins later
-                self.geometry.stop_averaging()
-                self.run.averaged = self.run.intercept_sum = 0.0
-            if average:
-                self.geometry.start_averaging()
-            self.settings.track_regret = track_regret
-            if track_regret and self.origin is None:
-                self.origin = self.position
-                if self.geometry.adaptive:
-                    self.geometry.start_tracking()
-            elif not track_regret:
-                self.origin = None
-                if self.geometry.adaptive:
-                    self.geometry.stop_tracking()
-                self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
-                self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
-                self.run.rate_rose = 0.0
-        finally:
-            self.release()
+        cdef Rule rule = None if update is None else rule_of(schedule)
+        if update == "gradient":
+            rule = limited(self.geometry, self.limit, rule, sum_bound)
+        self.before.hold(self.geometry)
+        self.loss = self.loss if loss is None else loss
+        if update is None:
+            return
+        self.rule, self.settings.update = rule, UPDATES[update]
+        self.limit = rule if update == "gradient" else self.limit
+        self.geometry.upper = self.geometry.upper if upper is None else upper
+        self.settings.fit_intercept = fit_intercept * intercept_scaling**2
+        self.settings.average_from = float(average) if average else INFINITY
+        if self.geometry.average.active and self.run.t < self.settings.average_from:  # it begins later
+            self.geometry.stop_averaging()
+            self.run.averaged = self.run.intercept_sum = 0.0
+        if average:
+            self.geometry.start_averaging()
+        self.settings.track_regret = track_regret
+        if track_regret and self.origin is None:
+            self.origin = self.position
+            if self.geometry.adaptive:
+                self.geometry.start_tracking()
+        elif not track_regret:
+            self.origin = None
+            if self.geometry.adaptive:
+                self.geometry.stop_tracking()
+            self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
+            self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
+            self.run.rate_rose = 0.0
 
     # --- entry points -------------------------------------------------------------------------------------------
 
@@ -299,7 +349,7 @@ cdef class Learner(AtomicLearner):
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
 
     cdef object scorer(self, Rows rows):
-        return averaged_view(self, rows) or self.model(shape_of(self.row_map, rows).dense)
+        return averaged_view(self, rows) or prediction_geometry(self, shape_of(self.row_map, rows).dense)
 
     cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
         return score_rows_of(self, rows, scorer, work, linked and not self.loss.linear, out, inline_score_row)
@@ -313,25 +363,6 @@ cdef class Learner(AtomicLearner):
     cdef object link_error(self):
         error, self.loss.interrupt = self.loss.interrupt, None
         return error
-
-    cdef Geometry model(self, bint dense):
-        """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
-        cdef bint behind = dense and self.geometry.lazy.pending > 0
-        cdef Geometry twin
-        if self.geometry.quadratic or not (self.run.averaged or self.geometry.moves_all or behind):
-            return self.geometry
-        with cython.critical_section(self):  # without the interpreter lock, other threads may replace it
-            known = self.prediction_model
-        if known is None or known[0] != self.run.t or known[1] is None:
-            if behind and self.geometry.adaptive:  # the weights depend on values larger than any before
-                twin = copy.copy(self.geometry)
-                twin.lazy.catch_up_all(twin)
-            else:
-                twin = EuclideanGeometry(self.coef)
-            known = self.run.t, twin
-            with cython.critical_section(self):
-                self.prediction_model = known
-        return known[1]
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -350,27 +381,13 @@ cdef class Learner(AtomicLearner):
         return check_rows(self, rows)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Shape shape = shape_of(self.row_map, rows)
         AtomicLearner.begin(self, rows, complete)
-        if self.settings.track_regret and self.geometry.adaptive and not self.geometry.tracks:
-            raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
-        self.geometry.lazy.eager = self.geometry.lazy.active and (
-            shape.dense
-            or self.settings.track_regret
-            or not self.geometry.lazy.composes(self.geometry)
-            or (self.geometry.average.active and not self.geometry.lazy.averages(self.geometry))
-        )
-        complete = complete or self.geometry.moves_all or self.geometry.lazy.eager
-        complete = complete or shape.dense or shape.stored >= self.geometry.n_features
-        self.looks_ahead = self.geometry.looks_ahead or rows.indices != NULL
-        self.rule.begin(self.run.t + 1.0, rows.n_rows)
-        self.before.begin(self.geometry, rows.n_rows, shape.stored, complete or self.geometry.needs_projection())
-        self.geometry.state.save()
-        self.geometry.failure = self.loss.interrupt = None
-        self.descends = is_descent(self.geometry, self.loss, self.rule, &self.settings)
-        self.descent = Descent(
-            &self.run, &self.settings, <void*> self.rule, &self.geometry.weights[0], self.loss.logistic
-        )
+        try:
+            begin_steps(self, rows, complete)
+        except BaseException:  # such as of a schedule of the user's own
+            if self.former is not None:
+                self.undo(rows)
+            raise
         return 0
 
     cdef void prepare(self) noexcept:
@@ -380,12 +397,11 @@ cdef class Learner(AtomicLearner):
             self.geometry.project_all()
 
     cdef int undo(self, Rows rows) except -1:
+        self.rule.undo()
         AtomicLearner.undo(self, rows)
-        self.geometry.state.restore()
         self.before.restore(self.geometry)
         with cython.critical_section(self):
             self.prediction_model = None
-        self.rule.undo()
         return 0
 
     cdef object interruption(self):
@@ -425,7 +441,7 @@ cdef class Learner(AtomicLearner):
         open_workspace(work, row)
         if self.run.averaged or self.geometry.moves_all:
             with gil:
-                scores[0] = score_of(self.model(row.index == NULL), work) + self.intercept
+                scores[0] = score_of(prediction_geometry(self, row.index == NULL), work) + intercept_of(&self.run)
         else:
             scores[0] = score_of(self.geometry, work) + self.run.intercept
 
@@ -436,32 +452,12 @@ cdef class Learner(AtomicLearner):
             return OVERFLOWED
         return OVERFLOWED if self.before.complete and not self.before.finite(self.geometry, NULL) else LEARNED
 
-    # --- undoing a call that has returned -----------------------------------------------------------------------
+    cdef dict objects(self):
+        return {
+            "settings": self.settings, "rule": self.rule, "limit": self.limit, "origin": self.origin, "loss": self.loss
+        }
 
-    cdef Savepoint make_savepoint(self):
-        cdef LearnerSavepoint savepoint = LearnerSavepoint()
-        savepoint.settings, savepoint.run, savepoint.state = self.settings, self.run, self.geometry.state.packed()
-        savepoint.rule, savepoint.limit = self.rule, self.limit
-        if self.limit is not None:
-            savepoint.schedule = self.limit.schedule
-            savepoint.limit_state, savepoint.n_falls = self.limit.state, len(self.limit.history)
-        savepoint.origin, savepoint.loss = self.origin, self.loss
-        savepoint.upper, savepoint.averaging = self.geometry.upper, self.geometry.average.active
-        savepoint.average_sum, savepoint.stamp = self.geometry.average.total, self.geometry.average.stamp
-        savepoint.per_feature = self.geometry.per_feature
-        return savepoint
-
-    cdef int return_to(self, Savepoint saved) except -1:
-        cdef LearnerSavepoint savepoint = saved
-        self.settings, self.run = savepoint.settings, savepoint.run
-        self.geometry.state.unpack(savepoint.state)
-        self.rule, self.limit = savepoint.rule, savepoint.limit
-        if self.limit is not None:
-            self.limit.schedule = savepoint.schedule
-            self.limit.return_to(savepoint.limit_state, savepoint.n_falls)
-        self.origin, self.loss = savepoint.origin, savepoint.loss
-        self.geometry.upper, self.geometry.average.active = savepoint.upper, savepoint.averaging
-        self.geometry.average.total, self.geometry.average.stamp = savepoint.average_sum, savepoint.stamp
-        if self.geometry.adaptive:
-            (<AdaptiveGeometry> self.geometry).arrange(savepoint.per_feature)
+    cdef int set_objects(self, dict objects) except -1:
+        self.settings, self.rule, self.limit = objects["settings"], objects["rule"], objects["limit"]
+        self.origin, self.loss = objects["origin"], objects["loss"]
         return 0

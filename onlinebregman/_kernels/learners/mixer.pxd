@@ -11,7 +11,7 @@ cdef enum Phase:              # of a call
 
 
 cdef class Mixer(AtomicLearner):
-    cdef public bint delayed            # whether the rows of a call were predicted together
+    cdef readonly bint delayed          # whether the rows of a call were predicted together
     cdef Phase phase
     cdef readonly Hedge hedge           # the weights of the experts
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None

@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.atomic import check_columns
-from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.hedge cimport Hedge, History
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Undoable
@@ -35,16 +35,34 @@ cdef class Mixer(AtomicLearner):
         self.undoable = ()
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
-        cdef Py_ssize_t lanes = hedge.lanes, size = hedge.history.size
+        cdef Py_ssize_t lanes = hedge.lanes
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
         self.undoable = tuple([part for part in (hedge, self.stack, self.tracker) if part is not None])
         self.memory = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
         self.work = &self.memory[3 * lanes]
-        self.configured.add("history", &hedge.history.size, sizeof(hedge.history.size))
-        if hedge.history.size != size:
-            raise ValueError(f"history must be {size}, that of the weights; got {hedge.history.size}")
         return 0
+
+    def apply(self, *, bint delayed, history=None):
+        """Apply settings.
+
+        Parameters
+        ----------
+        delayed : bool
+            Whether the rows of a call were predicted together.
+        history : int, default=None
+            How many of the last weights are recorded; None: as before.
+        """
+        self.delayed = delayed
+        if history is not None and history != self.hedge.history.last:
+            self.hedge.set_history(History(self.hedge.n_experts, history, self.hedge.history.get_state()))
+
+    cdef dict objects(self):
+        return {"delayed": bool(self.delayed), "history": None if self.hedge is None else self.hedge.history}
+
+    cdef int set_objects(self, dict objects) except -1:
+        self.delayed = objects["delayed"]
+        return 0 if self.hedge is None else self.hedge.set_history(objects["history"])
 
     @property
     def mixer(self):

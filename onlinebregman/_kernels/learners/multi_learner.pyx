@@ -118,10 +118,14 @@ cdef class MultiLearner(Team):
         of_each = zip(self.learners, *[each.learners for each in learners], strict=True)
         return type(self)([first.joined(others, row_map) for first, *others in of_each])
 
-    def configure(self, **settings):
-        """The same for all learners; see `Learner.configure`."""
+    def apply(self, **settings):
+        """The same for all learners; those of a call apply them when they begin, after their backups."""
+        cdef AtomicLearner learner
         for learner in self.learners:
-            learner.configure(**settings)
+            if self.former is None:
+                learner.apply(**settings)
+            else:
+                learner.next_settings = settings
 
     cdef object predict_rows(self, Rows rows, bint linked):
         """Predictions of all learners side by side, shape (n_rows, n_learners * n_outputs); None if one has none."""
@@ -146,17 +150,6 @@ cdef class MultiLearner(Team):
     cdef bint takes(self, Py_ssize_t n_targets) noexcept:
         """One target for all learners, or one for each."""
         return n_targets == 1 or n_targets == self.n_targets
-
-    def savepoint(self):
-        return [learner.savepoint() for learner in self.learners]
-
-    def rollback(self, list savepoints):
-        for learner, savepoint in zip(self.learners, savepoints, strict=True):
-            learner.rollback(savepoint)
-
-    def commit(self):
-        for learner in self.learners:
-            learner.commit()
 
     cdef bint scores_predict(self) noexcept:
         cdef AtomicLearner learner

@@ -46,12 +46,12 @@ cdef struct RateState:
 
 cdef class GradientRate(Rule):
     cdef Rule schedule        # an upper bound on the rates
-    cdef RateState state, before
+    cdef RateState state
     cdef list history         # (row number, rate) whenever the rate had fallen by a tenth
     cdef Py_ssize_t n_before
 
     cdef double cap(self, Geometry geometry, Workspace* work, double residual, double intercept_xSx) noexcept nogil
-    cdef void return_to(self, RateState state, Py_ssize_t n) noexcept
 
 
 cdef GradientRate gradient_rate(Geometry geometry, Rule schedule)
+cdef GradientRate limited(Geometry geometry, GradientRate limit, Rule schedule, double sum_bound)

@@ -161,6 +161,15 @@ cdef GradientRate gradient_rate(Geometry geometry, Rule schedule):
     raise ValueError(f"update='gradient' is for the geometries of JKD07; got a {type(geometry).__name__}")
 
 
+cdef GradientRate limited(Geometry geometry, GradientRate limit, Rule schedule, double sum_bound):
+    """The same, with what the one before, if there was one, has seen."""
+    cdef GradientRate rule = gradient_rate(geometry, schedule)
+    if limit is not None:
+        rule.state, rule.history = limit.state, list(limit.history)
+    rule.state.sum_bound = sum_bound
+    return rule
+
+
 cdef class GradientRate(Rule):
     """The rates of the Burg gradient (JKD07), for explicit steps on the squared loss: they never increase.
 
@@ -174,22 +183,13 @@ cdef class GradientRate(Rule):
     """
 
     def __cinit__(self, Rule schedule not None, dict state=None):
-        self.schedule, self.history = self.given.pop("schedule", schedule), list(self.given.pop("history", ()))
-        self.sees_rows, self.state.rate, self.state.noted = True, INFINITY, INFINITY
+        self.schedule, self.history = schedule, list(self.given.pop("history", ()))
+        self.sees_rows, self.state.rate, self.state.noted, self.n_before = True, INFINITY, INFINITY, -1
         self.fields.add("rates", &self.state, sizeof(self.state), tuple(self.state))
 
     def get_state(self):
         """See `Stateful`."""
-        return {**self.fields.values(), "schedule": self.schedule, "history": list(self.history)}
-
-    @property
-    def sum_bound(self):
-        """A lower bound on what the rate takes for the sum of the weights."""
-        return self.state.sum_bound
-
-    @sum_bound.setter
-    def sum_bound(self, double bound):
-        self.state.sum_bound = bound
+        return {**self.fields.values(), "history": list(self.history)}
 
     @property
     def range(self):
@@ -207,17 +207,14 @@ cdef class GradientRate(Rule):
     cdef int begin(self, double t, Py_ssize_t n) except -1:
         Rule.begin(self, t, n)
         self.schedule.begin(t, n)
-        self.before, self.n_before = self.state, len(self.history)
-        return 0
+        self.n_before = len(self.history)
+        return self.fields.save()
 
     cdef void undo(self) noexcept:
-        self.schedule.undo()
-        self.return_to(self.before, self.n_before)
-
-    cdef void return_to(self, RateState state, Py_ssize_t n) noexcept:
-        """Return to an earlier state, when the history had n entries."""
-        self.state = state
-        del self.history[n:]
+        if self.n_before >= 0:  # the call has begun
+            self.schedule.undo()
+            self.fields.restore()
+            del self.history[self.n_before:]
 
     cdef double cap(self, Geometry geometry, Workspace* work, double residual, double intercept_xSx) noexcept nogil:
         """The largest rate of a row of residual a - y; -1 where the step is not defined.

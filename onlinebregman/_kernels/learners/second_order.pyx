@@ -52,7 +52,6 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.solver cimport line_step
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NEEDS_BACKUP, OVERFLOWED
-from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
@@ -130,7 +129,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.fields.vector("memory", self.memory)
         self.state.prior = 1.0
         self.fields.add("state", &self.state, sizeof(self.state))
-        self.configured.add("forgetting", &self.gamma, sizeof(self.gamma))
+        self.fields.add("forgetting", &self.gamma, sizeof(self.gamma))
         self.n_counted, self.slope = n_counted if self.fit_intercept else 0, 1.0
         self.tally = np.zeros(self.n_counted + self.m)
         if self.n_counted:
@@ -373,9 +372,8 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    def configure(self, *, double forgetting):
-        """Set the forgetting factor of the rows from the next call on."""
-        check_idle(self.busy)
+    def apply(self, *, double forgetting):
+        """Set the forgetting factor of the rows."""
         self.gamma = forgetting
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------

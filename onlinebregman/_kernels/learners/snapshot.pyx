@@ -7,6 +7,7 @@ weights before it is learned, undone from its end, so that the cost does not dep
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport Geometry, gather_row, scatter_row
 from onlinebregman._kernels.ops.row cimport ob_sparse_nonfinite
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
@@ -20,12 +21,23 @@ cdef class Snapshot:
         free(self.saved)
         free(self.columns)
 
-    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete) except -1:
-        """Start a backup for rows of this number of values in all."""
+    cdef int hold(self, Geometry geometry) except -1:
+        """Before settings change the geometry: save its numbers, and what they may replace, but no weights yet."""
+        self.complete, self.used, self.logged = False, 0, 0
+        average = geometry.average
+        self.held = geometry.upper, average.active, average.total, average.stamp, geometry.per_feature
+        return geometry.state.save()
+
+    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete,
+                   bint held) except -1:
+        """Start a backup for rows of this number of values in all; `held`: whether `hold` was called just before."""
         cdef Py_ssize_t start = geometry.first_mutable(n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else n_values * geometry.per_feature
         cdef double* saved
         cdef Py_ssize_t* columns
+        if not held:
+            self.held = None
+            geometry.state.save()
         self.n_vectors = geometry.moved_vectors(self.vectors)
         size *= self.n_vectors
         if size > self.capacity:
@@ -52,9 +64,10 @@ cdef class Snapshot:
         self.columns[self.logged] = row.n
         self.logged += 1
 
-    cdef void restore(self, Geometry geometry) noexcept nogil:
-        """Restore all saved weights."""
+    cdef int restore(self, Geometry geometry) except -1:
+        """Restore all that is saved."""
         cdef Row row
+        geometry.state.restore()
         self.n_vectors = geometry.moved_vectors(self.vectors)
         if self.complete:
             self.move(geometry, NULL, False)
@@ -63,6 +76,12 @@ cdef class Snapshot:
             self.logged -= 1 + row.n
             row.index = &self.columns[self.logged]
             self.move(geometry, &row, False)
+        if self.held is not None:
+            average = geometry.average
+            geometry.upper, average.active, average.total, average.stamp, per_feature = self.held
+            if geometry.adaptive:
+                (<AdaptiveGeometry> geometry).arrange(per_feature)
+        return 0
 
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil:
         """Save all weights, or a row's, with the other vectors that steps change; or restore those saved last."""

@@ -11,7 +11,7 @@ from libc.float cimport DBL_MIN
 from libc.math cimport fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.learners.atomic cimport Block
+from onlinebregman._kernels.learners.atomic cimport Block, learn_block
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -32,9 +32,9 @@ cdef struct Chosen:              # the instances to learn
 cdef struct Statistics:          # of the instances learned
     double spread                # the largest spread
     double largest_weight        # of an instance, and at least 1
-    Py_ssize_t reweighted        # number of instances whose weight is not 1
+    double reweighted            # number of instances whose weight is not 1
     double loss                  # the sum of weight times loss, each taken before the instance was learned
-    Py_ssize_t n_collapsed       # number of multiples of the identity, which are left out
+    double n_collapsed           # number of multiples of the identity, which are left out
 
 
 cdef class SpreadLearner(Learner):
@@ -43,11 +43,8 @@ cdef class SpreadLearner(Learner):
     cdef public Statistics statistics
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
-        self.statistics = self.given.pop("statistics", Statistics(0.0, 1.0, 0, 0.0, 0))
-
-    def get_state(self):
-        """See `Stateful`."""
-        return {**Learner.get_state(self), "statistics": self.statistics}
+        self.statistics.largest_weight = 1.0
+        self.fields.add("statistics", &self.statistics, sizeof(self.statistics), tuple(self.statistics))
 
     @property
     def spread(self):
@@ -70,7 +67,7 @@ cdef class SpreadLearner(Learner):
     @property
     def n_collapsed(self):
         """Number of multiples of the identity among the instances."""
-        return self.statistics.n_collapsed
+        return int(self.statistics.n_collapsed)
 
     def learn_instances_fast(self, dict attributes, instances, y, bint scaled):
         """Learn dense rows of weight 1 as `learn_fast` does; False if that is not safe."""
@@ -98,15 +95,6 @@ cdef class SpreadLearner(Learner):
         """
         return learn(self, instances, None, instances.extremes, y, weights, order, scaled)
 
-    # the statistics change after the loop, so that a call that fails leaves them as they were
-
-    def savepoint(self):
-        return Learner.savepoint(self), self.statistics
-
-    def rollback(self, tuple savepoint not None):
-        Learner.rollback(self, savepoint[0])
-        self.statistics = savepoint[1]
-
 
 cdef object learn(SpreadLearner learner, instances, Rows rows, extremes, y, weights, order, bint scaled):
     """See `learn_instances`; with the rows of the instances, or None, and their extreme eigenvalues."""
@@ -124,20 +112,21 @@ cdef object learn(SpreadLearner learner, instances, Rows rows, extremes, y, weig
     )
     if chosen.too_large >= 0:
         return "too large", chosen.too_large, chosen.spread
-    if chosen.n:
-        if not chosen.in_order:
-            chosen_rows = chosen_rows[:chosen.n]
-            rows, chosen_targets = open_rows(instances.data[chosen_rows]), y[chosen_rows]
-        elif rows is None:
-            rows = open_rows(instances.data)
-        instances.configure(learner.geometry)
-        block.y, block.n_targets = &chosen_targets[0], 1
-        block.sample_weight, block.scores = &numbers[0, 0], &numbers[1, 0]
-        if learner.learn_block(rows, &block) != LEARNED:
-            return "overflowed", index[block.failed], chosen.spread
-        known.spread, known.largest_weight = chosen.spread, max(known.largest_weight, chosen.largest_weight)
-        known.reweighted += chosen.reweighted
-        known.loss = added_losses(known.loss, numbers[1], targets, weight, index, chosen.n)
+    if chosen.n == 0:  # a call, too: undoing it undoes what follows
+        rows = open_rows(np.zeros((0, learner.n_features)))
+    elif not chosen.in_order:
+        chosen_rows = chosen_rows[:chosen.n]
+        rows, chosen_targets = open_rows(instances.data[chosen_rows]), y[chosen_rows]
+    elif rows is None:
+        rows = open_rows(instances.data)
+    instances.configure(learner.geometry)
+    block.y, block.n_targets = &chosen_targets[0], 1
+    block.sample_weight, block.scores = &numbers[0, 0], &numbers[1, 0]
+    if learn_block(learner, rows, &block) != LEARNED:
+        return "overflowed", index[block.failed], chosen.spread
+    known.spread, known.largest_weight = chosen.spread, max(known.largest_weight, chosen.largest_weight)
+    known.reweighted += chosen.reweighted
+    known.loss = added_losses(known.loss, numbers[1], targets, weight, index, chosen.n)
     known.n_collapsed += chosen.n_collapsed
     return None
 

@@ -135,6 +135,7 @@ cdef class Reservoir(AtomicLearner):
         return 0
 
     cdef int undo(self, Rows rows) except -1:
+        AtomicLearner.undo(self, rows)
         if self.backed_up:
             self.spare, self.kept, self.kept_before, self.backed_up = self.kept, self.kept_before, None, False
         if self.replaced >= 0:

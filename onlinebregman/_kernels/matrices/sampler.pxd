@@ -7,7 +7,7 @@ from onlinebregman._kernels.rows.rows cimport Rows
 cdef class Sampler(Reservoir):
     cdef readonly Percentiles bounds, margins
     cdef readonly Py_ssize_t n_rows  # learned
-    cdef public Py_ssize_t n_collapsed  # instances without information on the metric
+    cdef readonly Py_ssize_t n_collapsed  # instances without information on the metric
     cdef const double[:, ::1] prior  # metric of the distances; None for the identity
     cdef Py_ssize_t per_row          # instances of each row
     cdef Learner metric              # the learner of rows that come without validation

@@ -5,7 +5,7 @@ import numpy as np
 cimport cython
 from libc.math cimport fabs
 
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, Savepoint, reason
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_block, reason
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -75,8 +75,8 @@ cdef class Sampler(Reservoir):
     def _state(self):
         return ()
 
-    def configure(self, Loss loss not None, bint one_sided, bint scaled, Learner metric=None):
-        """Set the loss, whether targets are bounds and rates scaled, and the learner of plain rows, for later calls."""
+    def apply(self, *, Loss loss not None, bint one_sided, bint scaled, Learner metric=None):
+        """Set the loss, whether targets are bounds and rates scaled, and the learner of plain rows."""
         self.metric, self.loss, self.one_sided, self.scaled = metric, loss, one_sided, scaled
 
     # --- entry points -------------------------------------------------------------------------------------------
@@ -99,7 +99,8 @@ cdef class Sampler(Reservoir):
         """
         cdef Rows rows = open_rows(X)
         cdef Block block
-        if not numbers.shape[0] == sample_weight.shape[0] == rows.n_rows or self.loss is None:
+        cdef bint configured = self.loss is not None or self.next_settings is not None
+        if not (configured and numbers.shape[0] == sample_weight.shape[0] == rows.n_rows):
             raise ValueError(
                 f"numbers and sample_weight must have one entry for each of {rows.n_rows} rows, and the loss must be "
                 f"set; got {numbers.shape[0]} and {sample_weight.shape[0]} entries, and the loss {self.loss!r}"
@@ -107,7 +108,7 @@ cdef class Sampler(Reservoir):
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
         check_idle(self.busy)
         self.waiting, self.again, self.sums_rates = learner, again, True
-        status = self.learn_block(rows, &block)
+        status = learn_block(self, rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
     def measured(self, const double[:, ::1] z, const double[::1] sample_weight, bint triplets, bint again):
@@ -195,9 +196,15 @@ cdef class Sampler(Reservoir):
         self.made = self.n_parts = 0
         self.recorded_rates, self.rate_sum = [], 0.0
         self.instance_rows.n_rows = rows.n_rows * self.per_row  # at most
-        self.learner.loss = self.loss
+        if self.learner.loss is not self.loss:
+            self.learner.next_settings = {**(self.learner.next_settings or {}), "loss": self.loss}
         self.learner.check(self.instance_rows)
-        self.learner.begin(self.instance_rows, complete)
+        try:
+            self.learner.begin(self.instance_rows, complete)
+        except BaseException:
+            if self.former is not None:
+                self.set_objects(self.former)
+            raise
         return 0
 
     cdef void prepare(self) noexcept:
@@ -216,13 +223,11 @@ cdef class Sampler(Reservoir):
         Reservoir.keep(self, rows)
         self.learner.keep(self.instance_rows)
 
-    cdef Savepoint make_savepoint(self):
-        cdef Savepoint savepoint = Savepoint()
-        savepoint.settings = self.metric, self.loss, self.one_sided, self.scaled, self.n_collapsed
-        return savepoint
+    cdef dict objects(self):
+        return {"metric": self.metric, "loss": self.loss, "senses": (self.one_sided, self.scaled)}
 
-    cdef int return_to(self, Savepoint savepoint) except -1:
-        self.metric, self.loss, self.one_sided, self.scaled, self.n_collapsed = savepoint.settings
+    cdef int set_objects(self, dict objects) except -1:
+        self.metric, self.loss, (self.one_sided, self.scaled) = objects["metric"], objects["loss"], objects["senses"]
         return 0
 
     cdef object interruption(self):

@@ -19,8 +19,6 @@ cdef class State:
     cdef int save(self) except -1
     cdef int allocate(self) except -1
     cdef void restore(self) noexcept nogil
-    cdef bytes packed(self)
-    cdef int unpack(self, bytes packed) except -1
     cdef dict values(self)
     cdef int continue_from(self, dict given) except -1
 

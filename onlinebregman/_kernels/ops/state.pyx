@@ -118,19 +118,6 @@ cdef class State:
         for k in range(self.n):
             memcpy(self.each[k].at, self.each[k].before, self.each[k].changing)
 
-    cdef bytes packed(self):
-        """All bytes."""
-        return b"".join([self.each[k].at[:self.each[k].size] for k in range(self.n)])
-
-    cdef int unpack(self, bytes packed) except -1:
-        """Set them."""
-        cdef Py_ssize_t k
-        cdef const char* source = packed
-        for k in range(self.n):
-            memcpy(self.each[k].at, source, self.each[k].size)
-            source += self.each[k].size
-        return 0
-
     cdef dict values(self):
         """Copies of the fields by name: numbers, arrays, and dicts of the numbers of structs whose names are known."""
         cdef Py_ssize_t k, start, size

@@ -1,15 +1,20 @@
 """The loop over rows: calls learn all rows or none, in any layout and order; the fast path of gradient descent."""
 
+import contextlib
+import copy
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
 from scipy import sparse
 
@@ -271,6 +276,29 @@ def test_predictions_after_a_rollback_are_of_the_rows_learned_since():
     for before in undone:
         assert_array_equal(learner.predict(X), other.predict(X))
         assert np.abs(learner.predict(X) - before).max() > 1e-3
+
+
+@pytest.mark.parametrize("geometry", [EuclideanGeometry(np.zeros(4)), AdaGradGeometry(np.zeros(4))])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("end", ["rolled back", "refused", "schedule"])
+def test_settings_are_those_of_their_call_and_undone_with_it(geometry, together, end, state):
+    def refuse(*_):
+        raise ArithmeticError("no rates")
+
+    broken = SimpleNamespace(sees_norm=False, offset=0, sees_loss=False, is_power_law=False, rates=refuse)
+    X, y = np.abs(stream(9, 20, 4, density=1.0)[0]), np.ones((20, 2) if together else 20)
+    learners = [learner_of(copy.copy(geometry), d=4, average=3, track_regret=True) for _ in range(2)]
+    learner = MultiLearner(learners) if together else learners[0]
+    assert learner.learn(X[:10], y[:10]) is None
+    before, savepoint = state(learner), learner.savepoint()
+    learner.configure(update="explicit", schedule=broken if end == "schedule" else Constant(0.001), fit_intercept=True)
+    assert state(learner) == before
+    y[-1] = np.nan if end == "refused" else 1.0
+    with contextlib.suppress(ArithmeticError):
+        assert learner.learn(X[10:], y[10:]) == (("bad target", 9) if end == "refused" else None)
+    assert (state(learner) == before) == (end != "rolled back")
+    learner.rollback(savepoint)
+    assert state(learner) == before
 
 
 def test_rates_that_are_tracked_again_are_those_since_then():
