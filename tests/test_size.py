@@ -187,7 +187,7 @@ def test_what_is_counted():
     cython = '"""A\ndocstring."""\n# c\ncdef int f():  # d\n    r"""e"""\n    pass\n'
     assert code_of_cython(cython) == ["cdef int f():", "    pass"]
     assert code_lines_of_c("/* a\n b */\n\nint c; // d\n// e\n") == 1
-    assert {"learn_row", "check_rule"} <= methods("Learner") and "adaptive" in flags("Geometry")
+    assert {"learn_row", "begin"} <= methods("Learner") and "adaptive" in flags("Geometry")
     assert calls_of(lambda: None) == (0, 0) != calls_of(onlinebregman.MirrorDescentRegressor()._get_doc_link)
 
 

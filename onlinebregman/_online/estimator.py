@@ -122,7 +122,6 @@ class LifeCycleMixin(DocumentedMixin):
     }
     _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
     _warm_start: Any = False  # whether `fit` continues
-    get_params: Any
     _started_with: dict[str, Any]  # the values of the others when learning started
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -138,7 +137,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _validate_params(self) -> None:
         """As scikit-learn does, but without the parameters that are the very defaults."""
-        defaults, own = type(self).__init__.__kwdefaults__ or {}, self.get_params(deep=False)
+        defaults, own = type(self).__init__.__kwdefaults__ or {}, BaseEstimator.get_params(self, deep=False)
         given = {name: value for name, value in own.items() if name not in defaults or value is not defaults[name]}
         validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
 
@@ -188,7 +187,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     def __copy__(self) -> Self:
         """An independent model: it shares the parameters, but no object that learning changes in place."""
-        attributes, names = vars(self), self.get_params(deep=False)
+        attributes, names = vars(self), BaseEstimator.get_params(self, deep=False)
         shared = {id(value): value for name, value in attributes.items() if name in names or name == "_skl_callbacks"}
         copied = type(self).__new__(type(self))
         vars(copied).update(copy.deepcopy(dict(attributes), shared))

@@ -170,7 +170,6 @@ class MirrorEstimator(OnlineEstimator):
     _learned_penalty: Any = property(attrgetter("_spec.penalty"))
     learning_rate: Any
     eta0: float
-    get_params: Any
     _learner_type: type[Learner] = Learner
     # Settings that are parameters of some estimators; the others have no public attribute of this name
     _update, _power_t = by_parameter("update"), by_parameter("power_t")

@@ -293,7 +293,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
             for k in learners:
                 _check_takes_weights(self.estimators_[k])
         rows = np.flatnonzero(weights) if order is None else order[weights[order] != 0]
-        together = self._learner.delayed
+        together = self._together
         if not self._ready and len(rows):
             first, rows = (rows, rows[:0]) if together else (rows[:1], rows[1:])
             for k in learners:

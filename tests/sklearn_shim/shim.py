@@ -99,7 +99,8 @@ class _SGD(_Runs):
     def _set(self, parameters: dict) -> None:
         vars(self).update({**SAME, **parameters})
 
-    def _loss(self) -> Loss:
+    @property
+    def _loss_parameter(self) -> Loss:
         if self.loss in WITH_EPSILON:
             return WITH_EPSILON[self.loss](self.epsilon)
         return SquaredLoss() if self.loss == "squared_error" else resolve_loss(self.loss)
@@ -153,7 +154,8 @@ class _PassiveAggressive:
     eta0 = property(lambda self: self.C)
     learning_rate = property(lambda self: "pa2" if self.loss.startswith("squared") else "pa1")
 
-    def _loss(self) -> Loss:
+    @property
+    def _loss_parameter(self) -> Loss:
         name = self.loss.removeprefix("squared_")
         return WITH_EPSILON[name](self.epsilon) if name in WITH_EPSILON else resolve_loss(name)
 
