@@ -59,10 +59,10 @@ def _against_weights(model, X, y, coef, intercept, best_kw, n_points: int) -> di
     intercept = 0.0 if intercept is None else intercept
     rates = _rates_of(last, X, y) if rated else np.ones((len(y), 1))
     constant = bool((rates == rates[0, 0]).all())
-    lost, bound, best_bound = [], [], []
+    lost, bound, best_bound, weighted = [], [], [], {"weighted": True} if rated else {}
     for run in _runs(model, X, y, ends):
         lost.append(np.sum(run.weighted_loss_ if rated else run.cumulative_loss_))
-        bound.append(np.sum(run.regret_bound(coef, intercept, **({"weighted": True} if rated else {}))))
+        bound.append(np.sum(run.regret_bound(coef, intercept, **weighted)))
         best_bound.append(0.0 if best_kw is None else np.sum(run.regret_bound(**{"weighted": not constant} | best_kw)))
     losses = _losses_of(last, X, y, coef, intercept)
     best = np.cumsum((rates[:, : losses.shape[1]] * losses).sum(axis=1))[ends - 1]

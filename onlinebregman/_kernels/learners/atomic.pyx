@@ -459,7 +459,7 @@ cdef class AtomicLearner(Stateful):
         return {}
 
     cdef int set_objects(self, dict objects) except -1:
-        """Replace them by a result of `held`."""
+        """Replace them by a result of `objects`."""
         return 0
 
     # --- predictions --------------------------------------------------------------------------------------------
