@@ -73,8 +73,13 @@ class Schedule(ParametricObject):
     offset: float = 0.0
     sees_loss = False  # whether the rates also depend on the losses of rows, as those of `LossSchedule` do
     sees_norm = False  # whether the rates also depend on the norms of rows
+    is_power_law = True  # whether they are scale / t^power, and not those of a subclass's own `__call__`
     scale: float
     power: float
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.is_power_law = cls.is_power_law and cls.__call__ is Schedule.__call__
 
     def __init__(self, scale: float, power: float = 0.0) -> None:
         self.scale = check_parameter(scale, "scale", positive=True)
@@ -91,11 +96,6 @@ class Schedule(ParametricObject):
             raise ValueError(f"t must be a row number >= 1; got {t[~(t >= 1)].flat[0]:g}.")
         eta = self.scale / np.power(t + self.offset, self.power)
         return float(eta) if np.ndim(eta) == 0 else eta
-
-    @property
-    def is_power_law(self) -> bool:
-        """Whether the rates are scale / t^power, and not those of a subclass's own `__call__`."""
-        return type(self).__call__ is Schedule.__call__ and self.offset == 0
 
     def rates(self, first: int, n: int) -> NDArray[np.float64]:
         """The rates of the rows first, ..., first + n - 1, shape (n,); ValueError if one is not positive and finite."""
@@ -172,10 +172,6 @@ class LossSchedule(Schedule):
 
     def __init__(self) -> None:
         pass
-
-    @property
-    def is_power_law(self) -> bool:
-        return False
 
     def rate(self, t: float, loss: float) -> float:
         """The rate of row t = 1, 2, ..., which has this loss before it is learned.
@@ -347,6 +343,8 @@ class Optimal(Schedule):
     >>> Optimal(0.0001)([1, 1001]).round(1).tolist()
     [10.0, 5.0]
     """
+
+    is_power_law = False
 
     def __init__(self, alpha: float = 0.0001) -> None:
         self.alpha: float = check_parameter(alpha, "alpha", positive=True)

@@ -268,7 +268,6 @@ def learned():
             "loss_curve_",
             "validation_scores_",
             "_started_with",
-            "_learned_under",
             *without,
         }
         return State({key: value for key, value in vars(estimator).items() if key not in skip})

@@ -52,18 +52,11 @@ _GEOMETRIES: dict[tuple[type, type], Callable[..., Geometry | None]] = {
 }
 
 
-def _by_deviation(divergence: NormalizedAdaGrad | DiagonalNewton, loss: Loss) -> int:
-    """By which deviation of the targets rates are: the robust one, 2, for losses of bounded slope."""
-    return divergence.by_deviation(loss) * (2 if loss.lipschitz < np.inf else 1)
-
-
-# Compiled geometry of an adaptive divergence, given the largest weight and the loss; there is no NumPy alternative.
-_ADAPTIVE: dict[type, Callable[..., Geometry]] = {
-    AdaGrad: lambda w, upper, F, L: AdaGradGeometry(w, upper),
-    NormalizedAdaGrad: lambda w, upper, F, L: NormalisedAdaGradGeometry(w, upper, L.degree > 0, _by_deviation(F, L)),
-    DiagonalNewton: lambda w, upper, F, L: DiagonalNewtonGeometry(
-        w, upper, L.degree > 0, _by_deviation(F, L), F.curvature_of(L), L.flat, L.sigmoid
-    ),
+# Compiled geometry of an adaptive divergence; there is no NumPy alternative.
+_ADAPTIVE: dict[type, type[Geometry]] = {
+    AdaGrad: AdaGradGeometry,
+    NormalizedAdaGrad: NormalisedAdaGradGeometry,
+    DiagonalNewton: DiagonalNewtonGeometry,
 }
 # Pairs of a divergence and a penalty whose proximal step is compiled, with parameters `l1` and `l2`.
 _PENALTIES: set[tuple[type, type]] = {
@@ -71,21 +64,22 @@ _PENALTIES: set[tuple[type, type]] = {
     (PNorm, L1),
     (SquaredEuclidean, ExplicitElasticNet),
 }
-_LOSSES: dict[type, Callable[..., compiled.Loss]] = {
-    losses.SquaredLoss: lambda loss: compiled.SquaredLoss(),
-    losses.LogisticLoss: lambda loss: compiled.LogisticLoss(),
-    losses.PoissonLoss: lambda loss: compiled.PoissonLoss(),
-    losses.TweedieLoss: lambda loss: compiled.TweedieLoss(loss.power),
-    losses.HingeLoss: lambda loss: compiled.HingeLoss(loss.margin),
-    OneClassLoss: lambda loss: compiled.HingeLoss(loss.margin, loss.nu),
-    losses.SquaredHingeLoss: lambda loss: compiled.SquaredHingeLoss(),
-    losses.ModifiedHuberLoss: lambda loss: compiled.ModifiedHuberLoss(),
-    losses.AbsoluteLoss: lambda loss: compiled.EpsilonInsensitiveLoss(0.0),
-    losses.EpsilonInsensitiveLoss: lambda loss: compiled.EpsilonInsensitiveLoss(loss.epsilon),
-    losses.SquaredEpsilonInsensitiveLoss: lambda loss: compiled.SquaredEpsilonInsensitiveLoss(loss.epsilon),
-    losses.QuantileLoss: lambda loss: compiled.QuantileLoss(loss.quantile),
-    losses.HuberLoss: lambda loss: compiled.HuberLoss(loss.epsilon),
-    losses.BoundLoss: lambda loss: compiled.BoundLoss(),
+# Compiled losses, and the attributes that are their parameters
+_LOSSES: dict[type, tuple] = {
+    losses.SquaredLoss: (compiled.SquaredLoss,),
+    losses.LogisticLoss: (compiled.LogisticLoss,),
+    losses.PoissonLoss: (compiled.PoissonLoss,),
+    losses.TweedieLoss: (compiled.TweedieLoss, "power"),
+    losses.HingeLoss: (compiled.HingeLoss, "margin"),
+    OneClassLoss: (compiled.HingeLoss, "margin", "nu"),
+    losses.SquaredHingeLoss: (compiled.SquaredHingeLoss,),
+    losses.ModifiedHuberLoss: (compiled.ModifiedHuberLoss,),
+    losses.AbsoluteLoss: (compiled.EpsilonInsensitiveLoss,),
+    losses.EpsilonInsensitiveLoss: (compiled.EpsilonInsensitiveLoss, "epsilon"),
+    losses.SquaredEpsilonInsensitiveLoss: (compiled.SquaredEpsilonInsensitiveLoss, "epsilon"),
+    losses.QuantileLoss: (compiled.QuantileLoss, "quantile"),
+    losses.HuberLoss: (compiled.HuberLoss, "epsilon"),
+    losses.BoundLoss: (compiled.BoundLoss,),
 }
 
 
@@ -153,7 +147,13 @@ def _make_adaptive(
     upper: float | np.ndarray = np.inf
     if isinstance(constraint, UpperBound) and np.ndim(constraint.bound) == 0:
         upper, constraint = constraint.bound, None
-    geometry = _ADAPTIVE[type(divergence)](weights, upper, divergence, loss or SquaredLoss())
+    arguments, loss = [weights, upper], loss or SquaredLoss()
+    if isinstance(divergence, NormalizedAdaGrad | DiagonalNewton):
+        deviation = 2 if loss.lipschitz < np.inf else 1  # the robust one, for losses of bounded slope
+        arguments += [loss.degree > 0, divergence.by_deviation(loss) * deviation]
+    if isinstance(divergence, DiagonalNewton):
+        arguments += [divergence.curvature_of(loss), loss.flat, loss.sigmoid]
+    geometry = _ADAPTIVE[type(divergence)](*arguments)
     if constraint is not None:
         low, high = constraint.lower, constraint.upper
         geometry.confine(np.broadcast_to(low, weights.shape), np.broadcast_to(high, weights.shape))
@@ -166,5 +166,5 @@ def make_loss(loss: Loss) -> compiled.Loss:
     """The compiled counterpart of `loss`, or one that calls its methods."""
     if len(loss.parts) > 1:
         raise ValueError(f"The loss must be one of a single output here; got {loss!r}. Use MirrorDescentRegressor.")
-    make = _LOSSES.get(type(loss))
-    return NumPyLoss(loss) if make is None else make(loss)
+    kind, *parameters = _LOSSES.get(type(loss), (None,))
+    return NumPyLoss(loss) if kind is None else kind(*[getattr(loss, name) for name in parameters])

@@ -122,7 +122,7 @@ class LifeCycleMixin(DocumentedMixin):
     }
     _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
     _warm_start: Any = False  # whether `fit` continues
-    _started_with: dict[str, Any]  # the values of the others when learning started
+    _started_with: dict[str, Any]  # the values of all when learning started
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -160,28 +160,29 @@ class LifeCycleMixin(DocumentedMixin):
         changing = getattr(cls, "_read_at_each_call", own)
         return tuple(name for name in own if name in changing or name not in OF_FIT)
 
-    def _read_at_start(self) -> dict[str, Any]:
-        """What is read when learning starts: the values of parameters, or what follows from several."""
-        names = self._parameters_of_calls()
-        changing = getattr(self, "_read_at_each_call", names)
-        return {name: getattr(self, name) for name in names if name not in changing}
-
     def _keep_parameters(self) -> None:
-        self._started_with = {  # with copies of what may change in place: components and what holds them
+        """A run begins: keep its parameters, and copies of those that may change in place."""
+        given = {name: getattr(self, name) for name in self._parameters_of_calls()}
+        self._started_with = {
             name: clone(now, safe=False) if isinstance(now, list | tuple | dict) or hasattr(now, "get_params") else now
-            for name, now in self._read_at_start().items()
+            for name, now in given.items()
         }
+        self._unbounded = None
 
     def _check_kept(self) -> None:
         """ValueError if a parameter has changed that is only read when learning starts."""
-        before = vars(self).get("_started_with", {})
-        for name, now in self._read_at_start().items():
-            if name in before and not same(now, before[name]):
-                raise ValueError(
-                    f"{name}={now!r} cannot take effect in mid-stream: this {type(self).__name__} started to learn "
-                    f"with {name}={before[name]!r}. Set it back, or learn anew by "
-                    f"fit{' with warm_start=False' * bool(self._warm_start)}."
-                )
+        changing = getattr(self, "_read_at_each_call", self._started_with)
+        for name, before in self._started_with.items():
+            if name not in changing:
+                self._check_same(name, getattr(self, name), before)
+
+    def _check_same(self, name: str, now: Any, before: Any) -> None:
+        if not same(now, before):
+            raise ValueError(
+                f"{name}={now!r} cannot take effect in mid-stream: this {type(self).__name__} started to learn with "
+                f"{name}={before!r}. Set it back, or learn anew by "
+                f"fit{' with warm_start=False' * bool(self._warm_start)}."
+            )
 
     # --- the calls ---------------------------------------------------------------------------------------------------
 
@@ -326,6 +327,7 @@ class LifeCycleMixin(DocumentedMixin):
         """A copy of this model as it was before its first row."""
         model = copy.deepcopy(self)
         model._begin(self._like_first_rows(), **start)
+        model._keep_parameters()
         model._configure()
         return model
 

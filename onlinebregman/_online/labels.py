@@ -26,6 +26,7 @@ class GrowsClasses(LifeCycleMixin):
     """What learns numbers of classes: its targets for them, and classes that are added between rows."""
 
     classes_: np.ndarray
+    _multilabel = False  # whether rows have several labels, the columns of an indicator matrix
 
     if TYPE_CHECKING:
 
@@ -92,8 +93,12 @@ class GrowsClasses(LifeCycleMixin):
         return self._targets_of_classes[codes]  # `take` would copy the whole table
 
     def _make_targets_of_classes(self) -> np.ndarray:
-        """The learner's target for each class, one row per class; by default the number of the class."""
-        return np.arange(len(self.classes_), dtype=np.float64)
+        """The learner's target for each class, one row per class; by default the number of the class.
+
+        For several labels their targets, by default their indicators: where they are absent, and where present.
+        """
+        n = len(self.classes_)
+        return np.eye(2)[:, [1] * n] if self._multilabel else np.arange(n, dtype=np.float64)
 
     def _store_targets_of_classes(self, table: np.ndarray | None = None) -> None:
         """Store the targets of each class, and a dict from labels to them."""
@@ -154,8 +159,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     _fewest_classes = 2
     handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
     _class_weight: Any = None
-    _takes_indicators = False  # whether rows may have several labels, the columns of an indicator matrix
-    _multilabel = False  # whether they have
+    _takes_indicators = False  # whether rows may have several labels
     classes_: np.ndarray
 
     def predict(self, X: MatrixLike) -> np.ndarray:
@@ -238,10 +242,6 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         if self._multilabel:  # of indicators
             return np.where(codes, *self._targets_of_classes[::-1])
         return super()._class_targets(codes)
-
-    def _make_targets_of_classes(self) -> np.ndarray:
-        """For several labels, whose targets are by default their indicators: where they are absent, and present."""
-        return np.eye(2)[:, [1] * len(self.classes_)] if self._multilabel else super()._make_targets_of_classes()
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:

@@ -179,7 +179,6 @@ class MirrorEstimator(OnlineEstimator):
     _intercept_scaling: float = 1.0
     _loss_parameter: Any = "squared_error"
     _slowdown = 1.0  # of learning_rate="adaptive": eta0 by its present rate
-    _learned_under: dict[str, Any]  # the values of `_CONSTANT` when the run began
 
     def _specify(self, n_features: int | None) -> Spec:
         """What a run is made of, for a number of features; None before they are known."""
@@ -216,9 +215,7 @@ class MirrorEstimator(OnlineEstimator):
 
     def _configure(self, schedule: Schedule | None = None, **more: Any) -> None:
         """Tell the learner how rows are learned from the next call on; see its `apply`."""
-        if self._learner.t == 0:  # a run begins
-            self._learned_under, self._unbounded = self._constants(), None
-        else:
+        if self._learner.t > 0:
             self._unbounded = self._why_unbounded()
         self._learner.configure(
             update=self._update,
@@ -370,15 +367,10 @@ class MirrorEstimator(OnlineEstimator):
 
     _certificate_type: type[Certificate] = Certificate
 
-    def _constants(self) -> dict[str, Any]:
-        """The present values of `_CONSTANT`, with copies of those that may change in place."""
-        values = {name: getattr(self, name) for name in self._get_param_names() if name in _CONSTANT}
-        return {name: dict(value) if isinstance(value, dict) else value for name, value in values.items()}
-
     def _why_unbounded(self) -> str | None:
         if self._unbounded is None:
-            for name, now in self._constants().items():
-                if not same(now, before := self._learned_under[name]):
+            for name, before in self._started_with.items():
+                if name in _CONSTANT and not same(now := getattr(self, name), before):
                     return (
                         f"Bounds hold for a run under constant parameters, but {name} was changed from {before!r} to "
                         f"{now!r} after row {self._learner.t}; call fit, or clone, to begin a new run."

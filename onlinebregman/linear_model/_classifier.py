@@ -19,7 +19,6 @@ from .._online.validation import finite
 from .._sklearn_compat import StrOptions, available_if
 from ..losses import Loss, resolve_loss
 from ..losses._base import loss_names
-from ..schedules import Schedule
 from ._base import OnlineLinearModel
 
 BOTH = np.array([-1.0, 1.0])  # the factors from the score of two classes to the scores of each
@@ -182,20 +181,6 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
             return len(self.classes_), MultinomialLearner
         return self._targets_of_classes.shape[1], MultiLearner
 
-    def _configure(self, schedule: Schedule | None = None) -> None:
-        if self._multi_class == "multinomial" and not self._learned_loss.sigmoid:
-            raise ValueError(
-                "multi_class='multinomial' requires loss='log_loss', of the softmax of all scores; got "
-                f"{self._learned_loss!r}. Use multi_class='ovr'."
-            )
-        if self._joint and (self._update == "importance" or self._rate()[0] == "theory"):
-            what, instead = ("update", "implicit") if self._update == "importance" else ("learning_rate", "auto")
-            raise ValueError(
-                f"multi_class='multinomial' has no {what}={getattr(self, what)!r}, which is for losses of one score; "
-                f"use {what}={instead!r}, or multi_class='ovr'."
-            )
-        super()._configure(schedule)
-
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
         return self._check_labels(call, X, y, sample_weight, classes)
 
@@ -232,15 +217,20 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         That is the positive label for a learner's own class; a joint loss takes the number of the class. For several
         labels the rows are the targets where they are absent, and where they are present.
         """
-        labels = resolve_loss(self._loss_parameter).labels
+        loss = resolve_loss(self._loss_parameter)
+        if self._multi_class == "multinomial" and not loss.sigmoid:
+            raise ValueError(
+                "multi_class='multinomial' requires loss='log_loss', of the softmax of all scores; got "
+                f"{loss!r}. Use multi_class='ovr'."
+            )
         if self._multilabel:
             if self._multi_class == "multinomial":
                 raise ValueError(
                     "y should be 1d with multi_class='multinomial', one loss of classes that exclude each other; use "
                     "'ovr' for an indicator matrix of several labels."
                 )
-            return np.repeat(np.array([labels], dtype=np.float64).T, len(self.classes_), axis=1)
+            return np.repeat(np.array([loss.labels], dtype=np.float64).T, len(self.classes_), axis=1)
         if self._joint:
             return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
-        book = one_against_rest(len(self.classes_), *labels)
+        book = one_against_rest(len(self.classes_), *loss.labels)
         return book if self._separate or len(book) > 2 else book[:, 1:].copy()

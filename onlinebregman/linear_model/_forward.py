@@ -13,7 +13,6 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from .._kernels.rows.fourier import FourierFeatures
-from .._kernels.rows.standardizer import Standardizer
 from .._online.estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
@@ -87,10 +86,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
 
     @property
     def _standardizes(self) -> bool:
-        return self.standardize is True or self._centred
-
-    def _make_standardizer(self, n_features: int, centred: bool) -> Standardizer | None:
-        return None if self.standardize == "auto" else super()._make_standardizer(n_features, centred)
+        return self.standardize is True
 
     def _standardizer(self) -> Any:
         learner = self._fitted_learner()

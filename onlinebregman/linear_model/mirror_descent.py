@@ -117,6 +117,7 @@ class ParametricMirrorMixin(MirrorEstimator):
     track_regret: bool
     coef_: np.ndarray
     _given_start: bool
+    _joint: bool
     standardize: bool | Literal["auto"]
     init: Any
     _falling_rate: float  # default eta0 of a decreasing rate
@@ -141,12 +142,19 @@ class ParametricMirrorMixin(MirrorEstimator):
         divergence, loss = resolve_divergence(self.divergence, n_features), resolve_loss(self._loss_parameter)
         return Spec(divergence, loss, self._penalty(), self.constraint, self.signed)
 
-    def _read_at_start(self) -> dict[str, Any]:
-        return super()._read_at_start() | {"penalty": self._penalty()}  # by `penalty`, `alpha` and `l1_ratio`
+    def _check_kept(self) -> None:
+        super()._check_kept()
+        self._check_same("penalty", self._penalty(), self._learned_penalty)  # by `penalty`, `alpha` and `l1_ratio`
 
     def _configure(self, schedule: Schedule | None = None) -> None:
         if self._track_regret or self.learning_rate == "theory" or self._intercept_scaling != 1:
             self._check_certified()
+        if self._joint and (self._update == "importance" or self.learning_rate == "theory"):
+            what, instead = ("update", "implicit") if self._update == "importance" else ("learning_rate", "auto")
+            raise ValueError(
+                f"multi_class='multinomial' has no {what}={getattr(self, what)!r}, which is for losses of one score; "
+                f"use {what}={instead!r}, or multi_class='ovr'."
+            )
         schedule = self._schedule()
         if schedule.sees_norm:
             self._check_aggressive()

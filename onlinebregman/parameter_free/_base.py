@@ -190,7 +190,9 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         if self.members is None:
             return self.standardize
         return all(
-            getattr(member, "_standardizes", False) or getattr(member, "_thresholds", None) is not None
+            getattr(member, "_standardizes", False)
+            or getattr(member, "_centred", False)
+            or getattr(member, "_thresholds", None) is not None
             for member in self.members
         )
 

@@ -68,7 +68,7 @@ def converts(estimator):
 
 def reads_sparse(estimator):
     """Whether its counterpart in scikit-learn does, too, which centres dense rows alone."""
-    if hasattr(estimator, "forgetting") and estimator._standardizes:
+    if hasattr(estimator, "forgetting") and (estimator._standardizes or estimator._centred):
         return False
     return converts(estimator) and get_tags(estimator).input_tags.sparse and not hasattr(estimator, "metric_learner")
 
