@@ -264,7 +264,9 @@ def test_with_a_penalty_it_is_about_the_penalised_objective(penalty, divergence)
         u *= rng.choice([0.1, 1.0]) / np.linalg.norm(u, 1)
         penalised = ((X @ u - y) ** 2).sum() / 2 + 200 * model._learned_penalty.value(u)
         assert model.cumulative_loss_ - penalised <= gap
-        assert model.regret_bound(u) - 200 * model._learned_penalty.value(u) <= gap + 1e-9
+        bounds = [model.regret_bound(v) - 200 * model._learned_penalty.value(v) for v in (u, -u, 0 * u)]
+        assert bounds[0] <= gap + 1e-9
+        assert_allclose(bounds[0] + bounds[1], 2 * bounds[2], rtol=1e-7, atol=1e-7)  # affine in u
 
 
 def test_classifiers_have_one_for_each_loss():
