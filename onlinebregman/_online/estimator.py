@@ -40,6 +40,8 @@ OF_FIT = frozenset(
     {"max_iter", "tol", "n_iter_no_change", "validation_fraction", "shuffle", "random_state", "warm_start", "verbose"}
 )
 
+SCORES = (False,)  # the argument `linked` of a learner's `predict`: scores are wanted, not the link of them
+
 
 def by_parameter(name: str) -> Any:
     """A setting that is the parameter of this name; classes without the parameter have a value of their own for it."""
@@ -237,6 +239,7 @@ class LifeCycleMixin(DocumentedMixin):
         if learner is not None and classes is None:
             convert = self._plain_targets
             targets = y if convert is None else convert(y)
+            # compiled: `AtomicLearner.learn_fast`, then `learn_block`, `loop` and, for each row, `learn_row`
             if learner.learn_fast(own, self._plain_rows(X), targets, sample_weight, scores):
                 return self
         given = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
@@ -276,9 +279,13 @@ class LifeCycleMixin(DocumentedMixin):
         return self
 
     def _predict(self, X, settings: tuple = (), by: str = "_learner") -> Any:
-        """What the learner `by` predicts: of plain numbers straight away, all else is validated first."""
+        """What the learner `by` predicts: of plain numbers straight away, all else is validated first.
+
+        `settings` are the arguments of its `predict`, such as SCORES.
+        """
         own = self.__dict__
         learner = own.get(by)
+        # compiled: `AtomicLearner.predict_rows`, which calls `score_row` and `link_row` for each row
         predictions = None if learner is None else learner.predict_fast(own, self._plain_rows(X), *settings)
         if predictions is not None:
             return predictions
@@ -288,7 +295,7 @@ class LifeCycleMixin(DocumentedMixin):
         """Arrays and sparse rows as they are, other rows as the learner reads them, or None if they need validation."""
         return X if type(X) is np.ndarray or issparse(X) else validation.opened(self, X)
 
-    def _predict_validated(self, X, settings: tuple) -> Any:
+    def _predict_validated(self, X, settings: tuple = ()) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
         predict = self._learner.predict
         predictions = predict(X, *settings)
@@ -385,6 +392,7 @@ class LifeCycleMixin(DocumentedMixin):
 
         `scores`, if given, receives the scores of each row before it was learned.
         """
+        # compiled: `AtomicLearner.learn`, which learns all rows or none, as `learn_fast` does
         refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
             self._refuse_row(data, *refused)

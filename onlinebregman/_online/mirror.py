@@ -84,6 +84,13 @@ _CONSTANT = frozenset(
 )
 
 
+class Rate(NamedTuple):
+    """What the parameters `learning_rate` and `eta0` stand for."""
+
+    learning_rate: Any  # a name or a schedule
+    eta0: float
+
+
 class Spec(NamedTuple):
     """What a run is made of, by the parameters when it starts and by what the class of the estimator fixes."""
 
@@ -201,6 +208,8 @@ class MirrorEstimator(OnlineEstimator):
     def _make_learner(self, start: Any, spec: Spec | None = None) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""
         self._spec = self._specify(None) if spec is None else spec
+        # Compiled: `Learner.learn_row` calls `mirror_step`, which predicts the row, finds c with f(w') = f(w) - c x by
+        # the loss, the rate and the update, and has the geometry step there.
         return self._learner_type(self._make_geometry(start), make_loss(self._spec.loss))
 
     def _make_geometry(self, start: Any) -> Geometry:
@@ -400,9 +409,8 @@ class MirrorEstimator(OnlineEstimator):
         """The strength of the penalty, for learning_rate="optimal"."""
         raise NotImplementedError
 
-    def _rate(self) -> tuple[Any, float]:
-        """The schedule's name or object, and its initial rate, from the parameters `learning_rate` and `eta0`."""
-        return self.learning_rate, self.eta0
+    def _rate(self) -> Rate:
+        return Rate(self.learning_rate, self.eta0)
 
     def _learn(
         self,

@@ -100,6 +100,7 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
                 for row_map in shared.values():
                     learner.row_map.share(row_map)
                 learner.map_by(shared.setdefault(learner.row_map.key(), learner.row_map))
+        # compiled: in `Team.learn_chunk` each learner learns some rows, and the mixer combines the scores before that
         self._learner = MixtureLearner(learners, mixer, self._targets_by_class())
 
     def _configure(self) -> None:

@@ -229,7 +229,7 @@ class OnlineExponentialFamily(OnlineDensity):
         """
         return self._predict(X)
 
-    def _predict_validated(self, X: Any, settings: tuple) -> np.ndarray:
+    def _predict_validated(self, X: Any, settings: tuple = ()) -> np.ndarray:
         """Log-densities, -inf for impossible rows."""
         scores = self._learner.predict(X)
         if scores is None:

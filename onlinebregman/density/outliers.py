@@ -192,7 +192,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         super()._learn_in_epochs(learn, data, X, y)
         if self.t_ <= UNSCORED:
             return
-        scores = self._score(data.X) if self._others else self._predict_validated(data.X, ())
+        scores = self._score(data.X) if self._others else self._predict_validated(data.X)
         order = scores.argsort()
         counts = np.cumsum(np.ones(len(order)) if data.weights is None else data.weights[order])
         self._quantile.offset = scores[order[counts.searchsorted(self.nu * counts[-1], side="right")]]

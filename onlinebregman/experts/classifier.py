@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import BrierMixer, LogMixer
-from .._online.estimator import Call, by_parameter
+from .._online.estimator import SCORES, Call, by_parameter
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights, dense
@@ -58,14 +58,14 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         probabilities : ndarray of shape (n_samples, n_classes)
             One column for each of `classes_`.
         """
-        forecasts = self._predict(X, (False,), "_experts_learner")
+        forecasts = self._predict(X, SCORES, "_experts_learner")
         forecasts = forecasts.reshape(len(forecasts), -1, len(self.classes_))
         weights = self._learner.hedge.weights
         # np.tensordot(forecasts, weights, (1, 0)) to the digit, which takes longer than all else for one row
         by_class = forecasts.transpose(0, 2, 1).reshape(-1, len(weights))
         return by_class.dot(weights[:, np.newaxis]).reshape(len(forecasts), -1)
 
-    def _predict_validated(self, X, settings: tuple) -> Array:
+    def _predict_validated(self, X, settings: tuple = ()) -> Array:
         """The probabilities by all experts, shape (n_samples, n_experts, n_classes)."""
         check_finite(X)
         if not self.estimators_:

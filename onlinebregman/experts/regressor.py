@@ -179,10 +179,10 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         y : ndarray of shape (n_samples,)
             Forecasts.
         """
-        return self._predict(X, (True,), "_experts_learner").ravel()
+        return self._predict(X, by="_experts_learner").ravel()
 
     @finite("prediction")
-    def _predict_validated(self, X, settings: tuple) -> Array:
+    def _predict_validated(self, X, settings: tuple = ()) -> Array:
         check_finite(X)
         return self._learner.predict(self._forecasts(X))[:, 0]
 

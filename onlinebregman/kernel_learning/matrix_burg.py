@@ -164,7 +164,7 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
         y : ndarray of shape (n_samples,)
             Predictions, from 0 to z'z.
         """
-        return self._predict_validated(dense(check_query(self, X)), ())
+        return self._predict_validated(dense(check_query(self, X)))
 
     @read_only
     def kernel_(self) -> np.ndarray:

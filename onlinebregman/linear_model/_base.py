@@ -306,7 +306,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         return self._fit(X, y, sample_weight, begin=begin)
 
     def _lower_rate(self) -> bool:
-        if self._rate()[0] != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
+        if self._rate().learning_rate != "adaptive" or self._schedule().scale <= _LOWEST_RATE:
             return False
         self._slowdown *= _SLOWDOWN
         self._configure()
@@ -567,7 +567,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
         return float(self.tol * unit) if unit < np.inf else self.tol
 
     def _held_out_score(self, data: Examples) -> float:
-        scores = self._predict_validated(data.X, (True,))
+        scores = self._predict_validated(data.X)
         y, scores = (data.y[:, 0], np.sort(scores)) if self._sorted else (data.y, scores)
         return self._quality(y, scores, data.weights)
 
@@ -620,7 +620,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
             and the divergences "normalized_adagrad" and "diagonal_newton" rescale the weights, and, with `standardize`,
             values beyond five deviations, which count as five.
         """
-        predictions = self._predict(X, (True,))
+        predictions = self._predict(X)
         return np.sort(predictions, axis=1) if self._sorted else predictions
 
 

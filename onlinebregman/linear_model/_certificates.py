@@ -46,7 +46,7 @@ class RegretBoundsMixin(OnlineLinearModel):
         Of several outputs or classes each has its own comparator and bound; this is the sum of the bounds.
         """
         learner = self._fitted_learner()
-        if self._rate()[0] != "theory":
+        if self._rate().learning_rate != "theory":
             raise AttributeError("theory_bound_ requires learning_rate='theory' with its data_bounds")
         self._check_one_run()
         if self._average:

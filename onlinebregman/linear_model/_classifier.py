@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
-from .._online.estimator import Call, Examples, by_parameter
+from .._online.estimator import SCORES, Call, Examples, by_parameter
 from .._online.examples import LearnsLabels
 from .._online.labels import one_against_rest
 from .._online.types import MatrixLike
@@ -47,7 +47,7 @@ def decision_function(self: Any, X: MatrixLike) -> np.ndarray:
     ValueError
         If a score overflows.
     """
-    scores = self._predict(X, (False,))
+    scores = self._predict(X, SCORES)
     if self._multilabel or len(self.classes_) != 2:
         return scores
     return scores[:, 0] if scores.shape[1] == 1 else _difference(scores)
@@ -102,7 +102,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
     decision_function = decision_function
 
     def _class_scores(self, X) -> np.ndarray:
-        return self._predict(X, (False,))
+        return self._predict(X, SCORES)
 
     @available_if(lambda self: self._predicts_probabilities())
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
@@ -119,7 +119,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
             "modified_huber". For more classes the one-vs-rest probabilities divided by their sum, or the softmax of the
             scores with multi_class="multinomial". For several labels the probability of each, which need not sum to 1.
         """
-        return self._probabilities(self._predict(X, (False,)))
+        return self._probabilities(self._predict(X, SCORES))
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if self._joint:
@@ -145,7 +145,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         logarithms : ndarray of shape (n_samples, n_classes)
             For "log_loss" also finite where a probability underflows.
         """
-        scores = self._predict(X, (False,))
+        scores = self._predict(X, SCORES)
         if self._joint:
             return log_softmax(scores, axis=1)
         if self._multilabel:
@@ -204,7 +204,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         return self._learner.with_classes(len(self.classes_), numbers, self._prior)
 
     def _held_out_score(self, data: Examples) -> float:
-        scores = self._predict_validated(data.X, (False,))
+        scores = self._predict_validated(data.X, SCORES)
         if self._multilabel:
             right = (self._class_targets(scores > 0) == data.y).all(axis=1)
         else:

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.softmax import AioliLearner, SoftmaxLearner
-from .._online.estimator import Call, Examples, NoBound
+from .._online.estimator import SCORES, Call, Examples, NoBound
 from .._online.examples import LearnsLabels
 from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState
@@ -190,7 +190,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
     decision_function = decision_function
 
     def _class_scores(self, X) -> np.ndarray:
-        return self._predict(X, (False,))
+        return self._predict(X, SCORES)
 
     def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the classes: the softmax of the scores.
@@ -203,7 +203,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         -------
         {probabilities}
         """
-        return self._of_labels(self._predict(X, (True,)))
+        return self._of_labels(self._predict(X))
 
     def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of `predict_proba`.
@@ -217,7 +217,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         logarithms : ndarray of shape (n_samples, n_classes)
             The log-softmax of the scores, also finite where a probability underflows to 0.
         """
-        scores = self._predict(X, (False,))
+        scores = self._predict(X, SCORES)
         if self._multilabel:
             return log_expit(scores)
         halved = scores.shape[1] < len(self.classes_)  # two classes with the difference of their scores

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._kernels.learners.multi_learner import MultiLearner
 from .._online.estimator import by_parameter
-from .._online.mirror import MirrorEstimator, Spec
+from .._online.mirror import MirrorEstimator, Rate, Spec
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
@@ -210,7 +210,7 @@ class ParametricMirrorMixin(MirrorEstimator):
             )
         return self.alpha
 
-    def _rate(self) -> tuple[Any, float]:
+    def _rate(self) -> Rate:
         divergence = self._divergence if "_spec" in vars(self) else self.divergence
         constant = (DIVERGENCES[divergence] if isinstance(divergence, str) else divergence).constant_rate
         learning_rate, eta0 = self.learning_rate, self.eta0
@@ -218,7 +218,7 @@ class ParametricMirrorMixin(MirrorEstimator):
             learning_rate = "invscaling" if constant is None else "constant"
         if eta0 is None:
             eta0 = self._falling_rate if constant is None else constant
-        return learning_rate, eta0
+        return Rate(learning_rate, eta0)
 
     @read_only
     def metric_(self) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from .._online.mirror import starting_weights
+from .._online.mirror import Rate, starting_weights
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import a_number, check_rows, read_only
 from ._classifier import OnlineLinearClassifier
@@ -28,8 +28,8 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     _loss_parameter = "perceptron"
     _update, _power_t, _track_regret = "explicit", 0.5, False
 
-    def _rate(self) -> tuple[str, float]:
-        return "constant", self.eta0
+    def _rate(self) -> Rate:
+        return Rate("constant", self.eta0)
 
     @read_only
     def n_mistakes_(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._online.estimator import Call, Examples
+from .._online.estimator import SCORES, Call, Examples
 from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_rows, check_weights
@@ -198,7 +198,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         scores : ndarray of shape (n_samples,)
             X @ coef_ - offset_.
         """
-        return self._predict(X, (False,))
+        return self._predict(X, SCORES)
 
     def score_samples(self, X: MatrixLike) -> np.ndarray:
         """Scores of rows: w.x.
@@ -235,7 +235,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         super()._learn_in_epochs(learn, data, X, y)
         if self.tol is not None:  # the best offset for these weights: the nu-quantile of the scores
-            scores = self._predict_validated(data.X, (False,))
+            scores = self._predict_validated(data.X, SCORES)
             order = scores.argsort()
             counts = np.cumsum(np.ones(len(order)) if data.weights is None else data.weights[order])
             place = min(counts.searchsorted(self.nu * counts[-1]), len(order) - 1)

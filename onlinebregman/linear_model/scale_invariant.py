@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._online.estimator import by_parameter
-from .._online.mirror import MirrorEstimator, Spec
+from .._online.mirror import MirrorEstimator, Rate, Spec
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
 from ..divergences import SquaredEuclidean
@@ -42,8 +42,8 @@ class ScaleInvariantMixin(MirrorEstimator):
 
     loss: str | Loss
 
-    def _rate(self) -> tuple[str, float]:
-        return "constant", 1.0
+    def _rate(self) -> Rate:
+        return Rate("constant", 1.0)
 
     def _specify(self, n_features: int | None) -> Spec:
         return Spec(SquaredEuclidean(), resolve_loss(self.loss))

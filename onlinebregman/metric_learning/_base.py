@@ -467,6 +467,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
             numbers, taken = np.zeros(len(data)), data.weights > 0
             numbers[taken], self._labels = numbers_of(data.y[taken], self._labels)
         before = self._learner.cumulative_loss
+        # compiled: `learn_labelled` makes instances z = x_i - x_j of each row, and `flush` has the learner learn them
         refused = sampler.learn_by(self._learner, data.X, numbers, data.weights, again)
         if refused is not None:
             reason, which = refused

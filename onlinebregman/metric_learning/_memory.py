@@ -45,7 +45,7 @@ def known_numbers(y: np.ndarray | list, labels: dict) -> np.ndarray | None:
 class RemembersRows(LifeCycleMixin):
     """A metric learner whose `_sampler` stores labelled rows; their classes need not be known in advance."""
 
-    _fast_learner = "_sampler"
+    _fast_learner = "_sampler"  # draws pairs or triplets of rows, each of which is a row for `_learner`
     _labels: dict[Any, int]  # label -> class number, in order of appearance
 
     def _plain_targets(self, y) -> np.ndarray | None:

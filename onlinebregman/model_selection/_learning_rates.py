@@ -158,7 +158,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         """The rates in increasing order; by default powers of two times that of the estimator."""
         if isinstance(self.eta0s, Integral):
             middle = self.eta0s // 2
-            return [self._base()._rate()[1] * 2.0 ** (k - middle) for k in range(self.eta0s)]
+            return [self._base()._rate().eta0 * 2.0 ** (k - middle) for k in range(self.eta0s)]
         rates = np.unique(np.asarray(self.eta0s, dtype=np.float64))
         if rates.size < 2 or not (rates > 0).all() or not np.isfinite(rates).all():
             raise ValueError(f"eta0s must be at least two different positive learning rates; got {self.eta0s!r}.")

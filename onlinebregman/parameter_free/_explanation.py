@@ -69,7 +69,7 @@ class ExplainedMixin(DocumentedMixin):
 
         def _query(self, X) -> Any: ...
 
-        def _predict_validated(self, X, settings: tuple) -> Any: ...
+        def _predict_validated(self, X, settings: tuple = ()) -> Any: ...
 
         def _fitted_models(self) -> list[Any]: ...
 
@@ -118,7 +118,7 @@ class ExplainedMixin(DocumentedMixin):
     @np.errstate(over="ignore")  # squares of numbers far beyond those that were learned
     def _explain_rows(self, rows: Array) -> Bunch:
         """`explain`, of rows that were read."""
-        predicted, terms = self._predict_validated(rows, ()), Terms(self)
+        predicted, terms = self._predict_validated(rows), Terms(self)
         if is_classifier(self):
             logs = _log(predicted)
             scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
@@ -470,12 +470,12 @@ def importances(model: Any, n_rows: int = SAMPLE) -> Array:
             "thresholds=True, or with standardize=True and without categories."
         )
     X, others = (np.column_stack([rng.permutation(draw(j, n_rows)) for j in range(d)]) for _ in range(2))
-    predicted = model._predict_validated(X, ())
+    predicted = model._predict_validated(X)
     changes = np.empty(d)
     for j in range(d):
         rows = X.copy()
         rows[:, j] = others[:, j]
-        changes[j] = np.linalg.norm(model._predict_validated(rows, ()) - predicted)
+        changes[j] = np.linalg.norm(model._predict_validated(rows) - predicted)
     largest = changes.max()
     shares = (changes / largest) ** 2 if largest > 0 else changes
     return shares / max(shares.sum(), 1.0)
