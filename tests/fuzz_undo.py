@@ -25,6 +25,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
+from sparse_rows import csr
 
 from onlinebregman import (
     EGRegressor,
@@ -59,15 +60,10 @@ LAYOUTS = {
     "float32": lambda X: X.astype(np.float32),
     "CSR": sparse.csr_array,
     "CSR of float32": lambda X: sparse.csr_matrix(X.astype(np.float32)),
-    "CSR of 64 bits": lambda X: with_indices(sparse.csr_array(X), np.int64),
+    "CSR of 64 bits": lambda X: csr(X, np.int64, X.dtype),
     "CSR out of order": lambda X: out_of_order(sparse.csr_array(X)),
     "CSC": sparse.csc_array,
 }
-
-
-def with_indices(X, dtype):
-    X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
-    return X
 
 
 def out_of_order(X):

@@ -87,7 +87,7 @@ def linear(model: Any, dtype: str) -> Any:
     if is_classifier(model):
         links = {"sigmoid": sigmoid, "clip": _clipped}
         several = model._multilabel
-        link = ("sigmoid" if several else "softmax") if model._is_softmax else link_of(model._learned_loss)
+        link = ("sigmoid" if several else "softmax") if model._link == "softmax" else link_of(model._learned_loss)
         of_two = len(form.coef) < len(model.classes_)  # one score for two classes
         probabilities = _softmax(graph, tensor, of_two) if link == "softmax" else None
         if link in links:

@@ -109,13 +109,13 @@ def _linear_regressor(model: Any, coef: np.ndarray, intercept: np.ndarray) -> Ba
 def _linear_classifier(model: Any, coef: np.ndarray, intercept: np.ndarray) -> BaseEstimator:
     classifier: Any = LogisticRegression()
     if not model._multilabel and len(model.classes_) == len(coef) <= 2:
-        if len(coef) == 1 or (model._learned_loss.probabilistic and not model._is_softmax):
+        if len(coef) == 1 or (model._learned_loss.probabilistic and model._link != "softmax"):
             raise ValueError(
                 "scikit-learn has no linear classifier of one class, nor one with probabilities of two classes from a "
                 "score for each; set handle_unknown='error'."
             )
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    if not model._is_softmax:
+    if model._link != "softmax":
         loss = model._learned_loss
         name = next((name for name, known in LOSSES.items() if known == loss), None)
         if name is None and loss.probabilistic:

@@ -161,11 +161,6 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         """How scores are mapped to probabilities in a mixture of classifiers."""
         return "softmax" if self._joint else "logistic" if self._learned_loss.sigmoid else "calibrated"
 
-    @property
-    def _is_softmax(self) -> bool:
-        """Whether probabilities are the softmax of all scores."""
-        return self._joint
-
     def _predicts_probabilities(self) -> bool:
         started = "_spec" in vars(self)  # the parameter may have changed since then
         loss = self._learned_loss if started else resolve_loss(self._loss_parameter)

@@ -69,6 +69,7 @@ def test_signed_comparators_are_split_within_the_constraint(divergence, constrai
     point = split(u, divergence, constraint)
     np.testing.assert_allclose(point[:n] - point[n:], u, atol=1e-12)
     assert (point >= 0).all() and (total is None or abs(point.sum() - total) < 1e-9)
+    np.testing.assert_allclose(split(np.array([0.9]), BinaryEntropy(), None), [1.0, 0.1])  # within the domain
     assert constraint is None or constraint.contains(point)
     model = MirrorDescentRegressor(
         divergence=divergence,

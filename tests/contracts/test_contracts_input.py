@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
+from sparse_rows import csr
 
 from onlinebregman._online.side_by_side import SideBySideMixin
 
@@ -153,16 +154,11 @@ SPARSE = {
     "csr array": sparse.csr_array,
     "csc": sparse.csc_array,
     "coo": sparse.coo_array,
-    "64-bit indices": lambda X: with_indices(sparse.csr_array(X), np.int64),
+    "64-bit indices": lambda X: csr(X, np.int64, X.dtype),
     "unsorted": lambda X: unsorted(sparse.csr_array(X)),
     "explicit zeros": lambda X: stored_everywhere(X),
     "duplicates": lambda X: doubled(sparse.csr_array(X)),
 }
-
-
-def with_indices(X, dtype):
-    X.indices, X.indptr = X.indices.astype(dtype), X.indptr.astype(dtype)
-    return X
 
 
 def unsorted(X):

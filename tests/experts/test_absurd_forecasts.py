@@ -64,6 +64,11 @@ def test_the_forecast_of_a_row_does_not_follow_an_absurd_expert():
     assert abs(model.predict([[1e6, X[0, 1], X[0, 2]]])[0] - expected) < 6.0
 
 
+def test_an_expert_that_errs_where_most_are_exact_loses_its_weight():
+    model = ExpertMixtureRegressor().partial_fit([[0.0, 0.0, 5.0]], [0.0])
+    assert model.weights_[2] < 1e-3
+
+
 def test_an_absurd_target_does_not_move_the_weights():
     X, y = stream()
     _, clean = run(X, y)

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from classifiers import some_rows
 from numpy.testing import assert_array_equal
 from raw import MirrorDescentClassifier
 from scipy import sparse
@@ -20,12 +21,6 @@ CLASSIFIERS = [
     WinnowClassifier(weights="simplex"),
 ]
 every = pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
-
-
-def some_rows(n=60, n_classes=3, d=4, seed=0):
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    return rng.normal(size=(n, d)) + 1.5 * np.eye(n_classes, d)[y], y
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
 from scipy import sparse
+from sparse_rows import csr
 
 from onlinebregman._kernels.geometries import entropy as entropies
 from onlinebregman.schedules import Constant, InverseScaling
@@ -46,12 +47,6 @@ def stream(seed, rows, d=D, density=0.1):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, d)) * (rng.uniform(size=(rows, d)) < density)
     return X, rng.normal(size=rows)
-
-
-def csr(X, index=np.int32, values=np.float64):
-    X = sparse.csr_array(X, dtype=values)
-    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    return X
 
 
 def same(one, other):

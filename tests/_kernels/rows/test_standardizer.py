@@ -12,6 +12,7 @@ from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.rows.standardizer import Standardizer
 from scipy import sparse
+from sparse_rows import csr
 from standardizer_replica import Replica
 
 from onlinebregman.schedules import Constant
@@ -31,12 +32,6 @@ def stream(rows=50, d=D, density=0.2, seed=0):
     X = rng.normal(size=(rows, d)) * (rng.uniform(size=(rows, d)) < density)
     X[3] = 0.0  # an empty row
     return X, rng.normal(size=rows)
-
-
-def csr(X, index=np.int32, values=np.float64):
-    X = sparse.csr_array(X, dtype=values)
-    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
-    return X
 
 
 def in_any_order(X, parts=1):
