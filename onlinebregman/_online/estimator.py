@@ -3,7 +3,7 @@
 A public method, such as those of `examples.py`, passes its arguments to `_fit`, `_partial_fit` or `_predict`. These
 alone decide whether rows need validation. An estimator implements
 
-    _check(call, *given) -> data            validate the arguments,
+    _check(call, *arguments) -> data            validate the arguments,
     _begin(data)                            bind a new model,
     _go_on(data, call)                      prepare a fitted model to learn more,
     _configure()                            pass the parameters to the learner,
@@ -140,8 +140,8 @@ class LifeCycleMixin(DocumentedMixin):
     def _validate_params(self) -> None:
         """As scikit-learn does, but without the parameters that are the very defaults."""
         defaults, own = type(self).__init__.__kwdefaults__ or {}, BaseEstimator.get_params(self, deep=False)
-        given = {name: value for name, value in own.items() if name not in defaults or value is not defaults[name]}
-        validate_parameter_constraints(self._parameter_constraints, given, caller_name=type(self).__name__)
+        changed = {name: value for name, value in own.items() if name not in defaults or value is not defaults[name]}
+        validate_parameter_constraints(self._parameter_constraints, changed, caller_name=type(self).__name__)
 
     @classmethod
     @cache
@@ -164,10 +164,10 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _keep_parameters(self) -> None:
         """A run begins: keep its parameters, and copies of those that may change in place."""
-        given = {name: getattr(self, name) for name in self._parameters_of_calls()}
+        values = {name: getattr(self, name) for name in self._parameters_of_calls()}
         self._started_with = {
             name: clone(now, safe=False) if isinstance(now, list | tuple | dict) or hasattr(now, "get_params") else now
-            for name, now in given.items()
+            for name, now in values.items()
         }
         self._unbounded = None
 
@@ -208,7 +208,7 @@ class LifeCycleMixin(DocumentedMixin):
         return fitted(self, vars(self).get("_learner"))
 
     def _fit(
-        self, *given, check: Callable | None = None, begin: Callable | None = None, learn: Callable | None = None
+        self, *arguments, check: Callable | None = None, begin: Callable | None = None, learn: Callable | None = None
     ) -> Self:
         """The body of `fit` and similar methods, whose decorator has validated the parameters.
 
@@ -219,10 +219,10 @@ class LifeCycleMixin(DocumentedMixin):
             call = Call(first=not warm, partial=False)
             if warm:
                 self._check_kept()
-                given = (self._by_name(given[0], True), *given[1:])
-            data = (check or self._check)(call, *given)
+                arguments = (self._by_name(arguments[0], True), *arguments[1:])
+            data = (check or self._check)(call, *arguments)
             self._prepare(data, call, begin=begin)
-            self._learn_in_epochs(learn or self._learn, data, *(given[:2] if check is None else (data.X, data.y)))
+            self._learn_in_epochs(learn or self._learn, data, *(arguments[:2] if check is None else (data.X, data.y)))
         return self
 
     def _partial_fit(self, X, y=None, sample_weight=None, classes=None, scores=None) -> Self:
@@ -233,8 +233,8 @@ class LifeCycleMixin(DocumentedMixin):
         own = self.__dict__  # in less time than by `vars`
         learner = own.get(self._fast_learner)
         if classes is not None and "classes_" in own and learner is not None and type(classes) in (list, np.ndarray):
-            given = classes if type(classes) is list else classes.tolist()
-            if {*map(type, given)} <= {int, str} and given == own["classes_"].tolist():  # as at every call of a stream
+            labels = classes if type(classes) is list else classes.tolist()
+            if {*map(type, labels)} <= {int, str} and labels == own["classes_"].tolist():  # as in each call of a stream
                 classes = None
         if learner is not None and classes is None:
             convert = self._plain_targets
@@ -242,9 +242,9 @@ class LifeCycleMixin(DocumentedMixin):
             # compiled: `AtomicLearner.learn_fast`, then `learn_block`, `loop` and, for each row, `learn_row`
             if learner.learn_fast(own, self._plain_rows(X), targets, sample_weight, scores):
                 return self
-        given = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
+        arguments = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
         learn: Any = self._learn
-        return self._validate_and_learn(*given, learn=learn if scores is None else partial(learn, scores=scores))
+        return self._validate_and_learn(*arguments, learn=learn if scores is None else partial(learn, scores=scores))
 
     def _progressive_scores(self, X, y, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Learn rows in one pass, and return the scores of each before it was learned.
@@ -260,7 +260,7 @@ class LifeCycleMixin(DocumentedMixin):
             return None
         return scores
 
-    def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+    def _validate_and_learn(self, *arguments, check: Callable | None = None, learn: Callable | None = None) -> Self:
         """Learn more examples of any kind, in one transaction."""
         with all_or_nothing(self) as transaction:
             call = Call(first=not self.__sklearn_is_fitted__(), partial=True)
@@ -270,8 +270,8 @@ class LifeCycleMixin(DocumentedMixin):
                 self._validate_params()
             if not call.first:
                 self._check_kept() if changed else None
-                given = (self._by_name(given[0], True), *given[1:])
-            data = (check or self._check)(call, *given)
+                arguments = (self._by_name(arguments[0], True), *arguments[1:])
+            data = (check or self._check)(call, *arguments)
             if not call.first:
                 transaction.add(*self._learning_in_place(data))
             self._prepare(data, call, changed)
@@ -448,25 +448,25 @@ class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
         Returns the number of tasks that were run. `current()` is what callbacks need to evaluate the current model, by
         default `_reconstruction_attributes`.
         """
-        context, given, current = self._begin_tasks(n, X, y, current)
+        context, about, current = self._begin_tasks(n, X, y, current)
         for i in range(n):
             subcontext = context.subcontext(task_name=task)
-            subcontext.call_on_fit_task_begin(**given)
+            subcontext.call_on_fit_task_begin(**about)
             done = body(i)
-            stop = subcontext.call_on_fit_task_end(**given, reconstruction_attributes=current)
+            stop = subcontext.call_on_fit_task_end(**about, reconstruction_attributes=current)
             if done or stop:
                 break
-        context.call_on_fit_task_end(**given, reconstruction_attributes=current)
+        context.call_on_fit_task_end(**about, reconstruction_attributes=current)
         return i + 1
 
     def _begin_tasks(self, n: int, X, y, current: Callable | None = None) -> tuple[Any, dict[str, Any], Callable]:
         """The context of `fit` with at most n tasks for callbacks, what they are given, and what returns the model."""
-        context, given = (
+        context, about = (
             self._init_callback_context(max_subtasks=n),
             {"estimator": self, "X": X, "y": y, "metadata": {}},
         )
-        context.call_on_fit_task_begin(**given)
-        return context, given, current or self._reconstruction_attributes
+        context.call_on_fit_task_begin(**about)
+        return context, about, current or self._reconstruction_attributes
 
     def _reconstruction_attributes(self) -> dict[str, Any]:
         """Copies of the fitted attributes that change in place, for callbacks that evaluate the current model."""

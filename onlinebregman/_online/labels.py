@@ -197,10 +197,10 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         if call.first:
             self._set_classes(y, classes, call.partial)
         elif classes is not None:
-            given = check_classes(classes)
-            if not np.array_equal(given, self.classes_):
+            labels = check_classes(classes)
+            if not np.array_equal(labels, self.classes_):
                 raise ValueError(
-                    f"classes = {given.tolist()} is not the same as on the first call to partial_fit, "
+                    f"classes = {labels.tolist()} is not the same as on the first call to partial_fit, "
                     f"{self.classes_.tolist()}; omit it."
                 )
         return self._known_codes(

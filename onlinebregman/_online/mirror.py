@@ -238,14 +238,14 @@ class MirrorEstimator(OnlineEstimator):
 
     # --- epochs ----------------------------------------------------------------------------------------------------
 
-    def _validate_and_learn(self, *given, check: Callable | None = None, learn: Callable | None = None) -> Self:
+    def _validate_and_learn(self, *arguments, check: Callable | None = None, learn: Callable | None = None) -> Self:
         if self._early_stopping:
             self._validate_params()
             raise ValueError(
                 "early_stopping should be False with partial_fit, which learns all rows, once; got "
                 f"{self._early_stopping!r}."
             )
-        return super()._validate_and_learn(*given, check=check, learn=learn)
+        return super()._validate_and_learn(*arguments, check=check, learn=learn)
 
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
@@ -260,10 +260,10 @@ class MirrorEstimator(OnlineEstimator):
             self.validation_scores_ = None if held_out is None else scores
         tol = self.tol if held_out is not None else self._tolerance(data)
         best, stale, kept = np.inf, 0, None
-        context, given, current = self._begin_tasks(self.max_iter, X, y)
+        context, about, current = self._begin_tasks(self.max_iter, X, y)
         for i in range(self.max_iter):
             task = context.subcontext(task_name="epoch")
-            task.call_on_fit_task_begin(**given)
+            task.call_on_fit_task_begin(**about)
             try:
                 loss = learn(data, next(orders), again=i > 0)
                 if held_out is not None:
@@ -287,10 +287,10 @@ class MirrorEstimator(OnlineEstimator):
             best = min(best, loss)
             if stale >= self.n_iter_no_change and self._lower_rate():
                 stale = 0
-            stop = task.call_on_fit_task_end(**given, reconstruction_attributes=current)
+            stop = task.call_on_fit_task_end(**about, reconstruction_attributes=current)
             if stale >= self.n_iter_no_change or stop:
                 break
-        context.call_on_fit_task_end(**given, reconstruction_attributes=current)
+        context.call_on_fit_task_end(**about, reconstruction_attributes=current)
         self.n_iter_: int = i + 1
         if kept is not None:
             self._learner = kept

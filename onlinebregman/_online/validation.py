@@ -197,11 +197,11 @@ def check_dense_rows(estimator, X, *, reset: bool) -> np.ndarray:
     return check_rows(estimator, X, reset=reset).astype(np.float64, copy=False)
 
 
-def _validated(estimator, X, *given, **options):
+def _validated(estimator, X, *targets, **options):
     """scikit-learn's `validate_data`, with an error that names text by row and column."""
     try:
         with _finite_floats(X, "X"):
-            return validate_data(estimator, X, *given, **options)
+            return validate_data(estimator, X, *targets, **options)
     except (TypeError, ValueError):
         check_no_text(X)
         raise
@@ -293,18 +293,18 @@ def check_rows(
         "ensure_all_finite": False,
     }
     X = readable(X)
-    given: tuple = ()
+    targets: tuple = ()
     if y is not _NO_Y:
-        given = (check_targets_readable(y, labels=not numeric, multi_output=multi_output),)
+        targets = (check_targets_readable(y, labels=not numeric, multi_output=multi_output),)
         kwargs |= {"y_numeric": numeric, "multi_output": multi_output}
     columns = columns_of_numbers(X) if any_layout else None
     if columns is None:
-        X = _validated(estimator, X, *given, reset=reset, **kwargs)
-        X, y = X if given else (X, y)
+        X = _validated(estimator, X, *targets, reset=reset, **kwargs)
+        X, y = X if targets else (X, y)
     else:
-        validate_data(estimator, X, *given, reset=reset, skip_check_array=True)
-        if given:
-            _, y = check_X_y(columns.columns[0].reshape(-1, 1), *given, estimator=estimator, **kwargs)
+        validate_data(estimator, X, *targets, reset=reset, skip_check_array=True)
+        if targets:
+            _, y = check_X_y(columns.columns[0].reshape(-1, 1), *targets, estimator=estimator, **kwargs)
         X = columns
     if not sparse.issparse(X):
         X = X if columns is not None else np.require(X, requirements="A" if any_layout else ["C", "A"])

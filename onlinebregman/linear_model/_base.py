@@ -301,8 +301,8 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         ------
         {ValueError}
         """
-        given = coef_init is not None or intercept_init is not None
-        begin = partial(self._begin, coef=coef_init, intercept=intercept_init) if given else None
+        elsewhere = coef_init is not None or intercept_init is not None
+        begin = partial(self._begin, coef=coef_init, intercept=intercept_init) if elsewhere else None
         return self._fit(X, y, sample_weight, begin=begin)
 
     def _lower_rate(self) -> bool:
@@ -350,12 +350,12 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
     def _make_learners(self, n_weights: int, data: Examples, coef: ArrayLike | None) -> Learner | MultiLearner:
         """A new learner, or one for each output, which start from the rows of `coef`, if given, instead of `init`."""
         n, kind = self._outputs(data)
-        given: dict[str, Any] = {}
+        start: dict[str, Any] = {}
         if coef is not None:
-            given = {"source": "coef_init", "coef": check_start(coef, "coef_init", (n, n_weights))}
+            start = {"source": "coef_init", "coef": check_start(coef, "coef_init", (n, n_weights))}
         elif self._init is not None:
-            given = {"init": np.array(self._init, dtype=np.float64)}
-        spec = self._specify(n_weights)._replace(**given)
+            start = {"init": np.array(self._init, dtype=np.float64)}
+        spec = self._specify(n_weights)._replace(**start)
         losses, inits = spec.loss.parts, [spec.init] * n if spec.coef is None else spec.coef
         self._sorted = len(losses) > 1
         learners = [

@@ -180,8 +180,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         -------
         {self}
         """
-        given = X, pairs, targets, labels, sample_weight
-        return self._fit(*given, check=self._check_pairs, learn=self._learn_pairs)
+        arguments = X, pairs, targets, labels, sample_weight
+        return self._fit(*arguments, check=self._check_pairs, learn=self._learn_pairs)
 
     def partial_fit_pairs(
         self,
@@ -202,8 +202,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         -------
         {self}
         """
-        given = X, pairs, targets, labels, sample_weight
-        return self._validate_and_learn(*given, check=self._check_pairs, learn=self._learn_pairs)
+        arguments = X, pairs, targets, labels, sample_weight
+        return self._validate_and_learn(*arguments, check=self._check_pairs, learn=self._learn_pairs)
 
     # --- comparisons ----------------------------------------------------------------------------------------------
 
@@ -245,8 +245,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         -------
         {self}
         """
-        given = X, triplets, sample_weight
-        return self._validate_and_learn(*given, check=self._check_triplets, learn=self._learn_comparisons)
+        arguments = X, triplets, sample_weight
+        return self._validate_and_learn(*arguments, check=self._check_triplets, learn=self._learn_comparisons)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit_quadruplets(
@@ -286,8 +286,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         -------
         {self}
         """
-        given = X, quadruplets, sample_weight
-        return self._validate_and_learn(*given, check=self._check_quadruplets, learn=self._learn_comparisons)
+        arguments = X, quadruplets, sample_weight
+        return self._validate_and_learn(*arguments, check=self._check_quadruplets, learn=self._learn_comparisons)
 
     # --- results --------------------------------------------------------------------------------------------------
 
@@ -497,15 +497,15 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         margins = self._sampler.measured(similar, weights, True, again)[:, 0]
         return self._learn_block(Block(rows, margins, np.full(len(rows), -1.0), weights, margins), order, weights)
 
-    def _learn_block(self, block: Block, order: np.ndarray | None, given: np.ndarray) -> float:
-        """Learn the instances that are not collapsed, and count the others whose given weight is positive.
+    def _learn_block(self, block: Block, order: np.ndarray | None, weights: np.ndarray) -> float:
+        """Learn the instances that are not collapsed, and count the others of positive `weights`.
 
         Returns the weighted mean loss before each was learned.
         """
         d, before = self.n_features_in_, self._learner.cumulative_loss
         one_sided = block.rows.shape[1] > d or self.loss == "one_sided"
         targets, rates, collapsed = targets_and_rates(*block, d, one_sided, self.scale_eta)
-        self._n_collapsed += int(np.count_nonzero(given[collapsed]))
+        self._n_collapsed += int(np.count_nonzero(weights[collapsed]))
         self._learner.configure(loss=make_loss(BoundLoss() if one_sided else SquaredLoss()))
         refused = self._learner.learn(block.rows, targets, rates)
         if refused is not None:
