@@ -262,14 +262,8 @@ def learned():
     """The same for the learned state of an estimator, without its parameters and attributes that only `fit` sets."""
 
     def learned(estimator, *, without=()):
-        skip = {
-            *estimator.get_params(deep=False),
-            "n_iter_",
-            "loss_curve_",
-            "validation_scores_",
-            "_started_with",
-            *without,
-        }
+        of_fit = {"n_iter_", "loss_curve_", "validation_scores_", "_started_with"}
+        skip = of_fit.union(estimator.get_params(deep=False), without)
         return State({key: value for key, value in vars(estimator).items() if key not in skip})
 
     return learned

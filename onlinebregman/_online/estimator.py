@@ -461,10 +461,8 @@ class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
 
     def _begin_tasks(self, n: int, X, y, current: Callable | None = None) -> tuple[Any, dict[str, Any], Callable]:
         """The context of `fit` with at most n tasks for callbacks, what they are given, and what returns the model."""
-        context, about = (
-            self._init_callback_context(max_subtasks=n),
-            {"estimator": self, "X": X, "y": y, "metadata": {}},
-        )
+        context: Any = self._init_callback_context(max_subtasks=n)
+        about = {"estimator": self, "X": X, "y": y, "metadata": {}}
         context.call_on_fit_task_begin(**about)
         return context, about, current or self._reconstruction_attributes
 

@@ -226,6 +226,8 @@ class MirrorEstimator(OnlineEstimator):
         """Tell the learner how rows are learned from the next call on; see its `apply`."""
         if self._learner.t > 0:
             self._unbounded = self._why_unbounded()
+        elif "_validated" in vars(self):  # no row of the calls before counts: the run begins with this one
+            self._keep_parameters()
         self._learner.configure(
             update=self._update,
             schedule=self._schedule() if schedule is None else schedule,

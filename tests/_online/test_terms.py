@@ -12,6 +12,7 @@ from sklearn.base import clone
 from onlinebregman import (
     BurgRegressor,
     EGRegressor,
+    ForwardRegressor,
     ImplicitGDRegressor,
     LearningRatePath,
     LogDetMetricLearner,
@@ -145,6 +146,8 @@ def test_after_new_columns_there_is_no_bound():
         model.partial_fit(frame.assign(d=1.0), y)
         with pytest.raises(NoBound, match="with the same features, but some were added"):
             model.regret_bound(np.full(4, 0.1))
+    ridge = ForwardRegressor(handle_new_features="add").partial_fit(frame, y).partial_fit(frame.assign(d=1.0), y)
+    assert not hasattr(ridge, "regret_bound_") and ridge.fit(frame, y).regret_bound_ > 0  # of a new run
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
