@@ -64,10 +64,10 @@ def lines_of(folder, counts):
 
 
 def declarations(name):
-    """The lines that declare a compiled class or struct and what it inherits from."""
+    """The lines that declare a compiled class, struct or enum and what it inherits from."""
     for path in (PACKAGE / "_kernels").rglob("*.pxd"):
         text = "\n".join(code_of_cython(path.read_text(encoding="utf-8")))
-        found = re.search(rf"^cdef (?:class|struct) {name}(?:\((\w+)\))?:\n((?: .*\n?)*)", text, re.M)
+        found = re.search(rf"^cdef (?:class|struct|enum) {name}(?:\((\w+)\))?:\n((?: .*\n?)*)", text, re.M)
         if found:
             return found[2].splitlines() + (declarations(found[1]) if found[1] else [])
     raise LookupError(f"no compiled {name} in {PACKAGE}: tell test_size.py what took its place")
@@ -83,6 +83,11 @@ def flags(name):
     """The names of its attributes that are true or false: each of them is a mode."""
     found = [re.match(r" +(?:cdef )?(?:readonly |public )?bint ([\w, ]+)$", line) for line in declarations(name)]
     return {flag for match in found if match for flag in match[1].split(", ")}
+
+
+def traits():
+    """What is true of a geometry or a learner whatever its rows are: members of one set, but modes as well."""
+    return [line.strip() for line in declarations("Trait") if "=" in line]
 
 
 def loops_over_rows():
@@ -156,6 +161,7 @@ def counts_of_texts():
         "learner_methods": len(methods("Learner")),
         "geometry_methods": len(methods("Geometry")),
         "mode_flags": sum(len(flags(name)) for name in contracts),
+        "traits": len(traits()),
         "loops_over_rows": len(loops_over_rows()),
         "classes_of_an_estimator": longest_ancestry(),
     }
@@ -187,7 +193,7 @@ def test_what_is_counted():
     cython = '"""A\ndocstring."""\n# c\ncdef int f():  # d\n    r"""e"""\n    pass\n'
     assert code_of_cython(cython) == ["cdef int f():", "    pass"]
     assert code_lines_of_c("/* a\n b */\n\nint c; // d\n// e\n") == 1
-    assert {"learn_row", "begin"} <= methods("Learner") and "adaptive" in flags("Geometry")
+    assert {"learn_row", "begin"} <= methods("Learner") and "track_regret" in flags("Settings") and "LINEAR = 2" in traits()
     assert calls_of(lambda: None) == (0, 0) != calls_of(onlinebregman.MirrorDescentRegressor()._get_doc_link)
 
 

@@ -21,7 +21,7 @@ cimport cython
 from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, fabs, sqrt
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Lazy, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, LINEAR, Geometry, Lazy, Workspace, scratch
 from onlinebregman._kernels.ops.adaptive cimport (
     OB_UNSEEN, ob_adapt, ob_adapt_normalised, ob_adapt_second_order, ob_flow, ob_normalised_dot, ob_reciprocal,
     ob_rescale_row, ob_shrink, ob_update_largest
@@ -64,7 +64,7 @@ cdef class AdaptiveGeometry(Geometry):
     """
 
     def __cinit__(self):
-        self.linear = self.adaptive = True
+        self.traits |= LINEAR | ADAPTIVE
         self.declare("intercept_sum", &self.intercept_sum, True)
         self.declare("pulled", &self.pulled)
         self.declare("gained", &self.gained)

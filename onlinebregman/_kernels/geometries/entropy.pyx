@@ -12,7 +12,9 @@ cimport cython
 from libc.math cimport INFINITY, NAN, exp, fabs, frexp, hypot, isfinite, isnan, ldexp, log, log1p, sqrt
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport (
+    COMPLETE, HAS_POLES, MISSED, SIGNED, Geometry, Workspace, scratch
+)
 from onlinebregman._kernels.ops.entropy cimport (
     OB_SHORT_REACH, ob_binary_moved, ob_binary_ratios, ob_binary_sums, ob_burg_log, ob_burg_ratios,
     ob_burg_ratios_near_end, ob_burg_step, ob_burg_sums, ob_dot_square, ob_entropy_moments, ob_entropy_move,
@@ -108,7 +110,7 @@ cdef class EntropyGeometry(Geometry):
     cdef double dot(self, Workspace* work) noexcept nogil:
         cdef Path* path = <Path*> work.notes
         cdef double square
-        return ob_entropy_sums(work.w, work.x, work.n, self.is_signed, &square, &path.largest)
+        return ob_entropy_sums(work.w, work.x, work.n, self.traits & SIGNED, &square, &path.largest)
 
     cdef void sums(self, Workspace* work, double c, double* sums) noexcept nogil:
         """Sums of v, v x and v x^2 for v = exp(-shift) w(c): by the series about the centre, or at a new centre."""
@@ -119,7 +121,7 @@ cdef class EntropyGeometry(Geometry):
             if path.radius == 0 or fabs(t) * path.largest > SERIES_RADIUS:
                 self.move(work, c, scratch(work, 1))
                 t = 0.0
-            ob_entropy_moments(path.v, work.x, work.n, self.is_signed, m)
+            ob_entropy_moments(path.v, work.x, work.n, self.traits & SIGNED, m)
             path.radius = SERIES_RADIUS / path.largest if isfinite(m[4] + m[5]) else 0.0
         if t == 0:
             sums[0], sums[1], sums[2] = m[0], m[1], m[2]
@@ -151,7 +153,7 @@ cdef class EntropyGeometry(Geometry):
             self.reset_path(work)
         exponent = fabs(c - path.centre) * path.largest
         if exponent <= OB_SHORT_REACH:
-            path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.is_signed)
+            path.moment[0] = ob_entropy_move(v, path.v, work.x, c - path.centre, exponent, work.n, self.traits & SIGNED)
             if self.deep:
                 path.moment[0] += self.raise_deep(work, c, v)
         elif self.deep:
@@ -177,7 +179,7 @@ cdef class EntropyGeometry(Geometry):
         """The values that go with the weights: x, or (x, -x)."""
         cdef double* values = scratch(work, 3)
         cdef Py_ssize_t i
-        if not self.is_signed:
+        if not self.traits & SIGNED:
             return work.x
         for i in range(work.n):
             values[i] = work.x[i]
@@ -188,7 +190,7 @@ cdef class EntropyGeometry(Geometry):
         cdef Path* path = <Path*> work.notes
         cdef double[3] sums
         if c == 0:
-            value[0] = ob_entropy_sums(work.w, work.x, work.n, self.is_signed, slope, &path.largest)
+            value[0] = ob_entropy_sums(work.w, work.x, work.n, self.traits & SIGNED, slope, &path.largest)
             return
         self.sums(work, c, sums)
         value[0], slope[0] = sums[1], sums[2]
@@ -210,7 +212,7 @@ cdef class EntropyGeometry(Geometry):
         decrease = 2.0 * fabs(c) * path.largest
         self.least -= decrease
         if not self.least > MAY_SINK and self.may_sink(decrease):
-            if self.needs_backup:
+            if self.backup == MISSED:
                 return
             start = scratch(work, 4)
             memcpy(start, work.w, size)
@@ -245,12 +247,12 @@ cdef class EntropyGeometry(Geometry):
         self.least = least - decrease
         if least > NEAR_FLOOR and self.least > MAY_SINK:
             return False
-        if self.backed_up:
+        if self.backup == COMPLETE:
             with gil:
                 self.depth = np.zeros(self.weights.shape[0])
             self.least, self.deep = -INFINITY, 1.0
         else:
-            self.needs_backup = True
+            self.backup = MISSED
         return True
 
     cdef inline Py_ssize_t place(self, Workspace* work, Py_ssize_t k) noexcept nogil:
@@ -430,7 +432,7 @@ cdef class SimplexGeometry(EntropyGeometry):
         cdef double[3] sums
         cdef double total = self.total, dot
         if c == 0:
-            sums[1] = ob_entropy_sums(work.w, work.x, work.n, self.is_signed, &sums[2], &path.largest)
+            sums[1] = ob_entropy_sums(work.w, work.x, work.n, self.traits & SIGNED, &sums[2], &path.largest)
         else:
             self.sums(work, c, sums)
             total = sums[0] + self.outside(work)
@@ -457,7 +459,7 @@ cdef class SimplexGeometry(EntropyGeometry):
             if path.shift != 0:
                 self.reset_path(work)
         EntropyGeometry.step(self, work, c)
-        if self.needs_backup:
+        if self.backup == MISSED:
             return
         if work.row.index != NULL and path.shift != 0:
             if not self.may_move_all():
@@ -481,8 +483,8 @@ cdef class SimplexGeometry(EntropyGeometry):
         if in_range and self.total > 0.1 * self.summed:
             if self.steps < max(self.weights.shape[0], 1024):
                 return
-        if not self.backed_up:
-            self.needs_backup = True
+        if self.backup != COMPLETE:
+            self.backup = MISSED
             return
         if not in_range:
             if self.average.active:
@@ -525,7 +527,7 @@ cdef class BinaryEntropyGeometry(Geometry):
             ob_exp(v, work.x, c, 0.0, work.n)
             ob_binary_moved(v, work.w, v, work.n)
         ob_binary_sums(v, work.x, work.n, value, slope)
-        if self.is_signed and c == 0:
+        if self.traits & SIGNED and c == 0:
             value[0] = self.dot(work)
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
@@ -569,7 +571,7 @@ cdef class BurgGeometry(Geometry):
     cdef double confined_to   # the upper bound that all weights are known to satisfy
 
     def __cinit__(self):
-        self.has_poles = True
+        self.traits |= HAS_POLES
         self.lazy.proximal, self.lazy.distance = burg_proximal, burg_distance
         self.declare("confined_to", &self.confined_to)
 
@@ -591,7 +593,7 @@ cdef class BurgGeometry(Geometry):
         cdef double* v
         if work.origin == 0:
             ob_burg_sums(work.w, work.x, c, work.n, value, slope)
-            if self.is_signed and c == 0:
+            if self.traits & SIGNED and c == 0:
                 value[0] = self.dot(work)
             return
         v = scratch(work, 1)

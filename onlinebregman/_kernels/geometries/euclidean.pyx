@@ -3,7 +3,7 @@
 cimport cython
 from libc.math cimport INFINITY, isfinite, ldexp, sqrt
 
-from onlinebregman._kernels.geometries.geometry cimport Average, Geometry, Lazy, Workspace
+from onlinebregman._kernels.geometries.geometry cimport LINEAR, SIGNED, Average, Geometry, Lazy, Workspace
 from onlinebregman._kernels.ops.penalty cimport (
     ob_soft_threshold, ob_soft_threshold_row, ob_soft_thresholds, ob_soft_thresholds_and_ridge
 )
@@ -66,7 +66,7 @@ cdef class EuclideanGeometry(Geometry):
         super().__init__(weights, is_signed, upper, state)
 
     def __cinit__(self):
-        self.linear = True
+        self.traits |= LINEAR
         self.lazy = EuclideanLazy()
         self.lazy.proximal, self.lazy.distance = euclidean_proximal, euclidean_distance
 
@@ -74,7 +74,7 @@ cdef class EuclideanGeometry(Geometry):
         return super()._arguments() + (self.radius,)
 
     cdef void fetch_weights(self, Workspace* work) noexcept nogil:
-        if work.row.index == NULL or self.is_signed or self.upper < INFINITY or self.lazy.active:
+        if work.row.index == NULL or self.traits & SIGNED or self.upper < INFINITY or self.lazy.active:
             Geometry.fetch_weights(self, work)
         else:
             work.w = &self.weights[0]  # a sparse row is learned in place
@@ -93,7 +93,7 @@ cdef class EuclideanGeometry(Geometry):
             value[0], slope[0] = ob_sparse_dot(work.w, work.row.index, work.x, work.n), ob_dot(work.x, work.x, work.n)
         else:
             ob_dot_norm(work.w, work.x, work.n, value, slope)
-            if self.is_signed:
+            if self.traits & SIGNED:
                 value[0] = Geometry.dot(self, work)
 
     cdef void step(self, Workspace* work, double c) noexcept nogil:
@@ -140,7 +140,8 @@ cdef class AveragedGeometry(Geometry):
     def __init__(self, Geometry source not None, double average_over):
         cdef Average own = self.average, average = source.average
         self.weights, own.total, own.stamp, own.clock = source.weights, average.total, average.stamp, average.clock
-        self.n_features, self.per_feature, self.is_signed = source.n_features, source.per_feature, source.is_signed
+        self.n_features, self.per_feature = source.n_features, source.per_feature
+        self.traits = source.traits & SIGNED
         self.average_over = average_over
         own.active = own.total is not None and own.stamp is not None  # another thread may discard them
 
@@ -159,7 +160,7 @@ cdef class AveragedGeometry(Geometry):
         for i in range(work.n):
             j = i if work.row.index == NULL else work.row.index[i]
             work.w[i] = self.mean(j)
-            if self.is_signed:
+            if self.traits & SIGNED:
                 work.w[i] -= self.mean(self.n_features + j)
 
     cdef double dot(self, Workspace* work) noexcept nogil:

@@ -8,12 +8,30 @@ cdef enum:
     MOVED = 5                 # most vectors that steps change, see `Geometry.moved_vectors`
 
 
+cdef enum Trait:              # what is true of a geometry, or of a learner, whatever its rows are
+    SIGNED = 1                # weights w+ and w- of each feature, learned on the row (x, -x)
+    LINEAR = 2                # w(c).x is linear in c: one Newton step solves the implicit equation
+    ADAPTIVE = 4              # S depends on past rows: `adapt` updates it with each row
+    HAS_POLES = 8             # c near an end of its `domain` is measured from there, see `count_from`
+    MOVES_ALL = 16            # every step moves all weights, even on a sparse row
+    QUADRATIC = 32            # the weights are a symmetric matrix W that predicts z'Wz, not w.x
+    LOOKS_AHEAD = 64          # `begin_block` announces dense rows before they are learned
+    DENSE = 128               # of a learner: rows must be dense
+    CHUNKWISE = 256           # of a learner: it has a matrix and does not call Python, and learns a chunk at once
+
+
+cdef enum Backup:             # of the weights before a call
+    PARTIAL                   # of those that rows have values for
+    COMPLETE
+    MISSED                    # not of all those a step had to move: it did not, and the call is repeated with all
+
+
 cdef struct Workspace:        # intermediate results about a row; it belongs to the caller
     const Row* row
     double* w                 # the row's weights: the state itself, or a gathered copy (sparse)
     const double* x           # the values that go with them: the row's, or (x, -x) for signed weights
     Py_ssize_t n              # the number of values
-    double origin             # c is measured from here: 0, or an end of the domain (see `has_poles`)
+    double origin             # c is measured from here: 0, or an end of the domain (see `HAS_POLES`)
     bint in_block             # whether the row is one of those announced by `begin_block`
     const Workspace* twin     # of the same row, by a geometry with the same metric that is updated before, or NULL
     void* notes               # a struct defined by the geometry
@@ -92,22 +110,14 @@ cdef class Geometry:
     cdef readonly Py_ssize_t n_features
     cdef readonly Py_ssize_t per_feature  # weights per feature: 2 for w+ and w-, n_features for a matrix
     cdef Py_ssize_t weight_blocks    # the first of these blocks are weights; the others are the state of a metric
-    cdef readonly bint is_signed       # weights w+ and w- per feature, learned on the row (x, -x); per_feature is 2
-    cdef readonly bint linear        # whether w(c).x is linear in c: one Newton step solves the implicit equation
-    cdef readonly bint adaptive      # whether S depends on past rows: `adapt` updates it with each row
-    cdef readonly bint looks_ahead   # whether `begin_block` announces dense rows before they are learned
-    cdef readonly bint has_poles     # whether c near an end of its `domain` is measured from there, see `count_from`
-    cdef readonly bint moves_all     # whether every step moves all weights, even on a sparse row
-    cdef readonly bint quadratic     # whether the weights are a symmetric matrix W that predicts z'Wz, not w.x
+    cdef int traits                  # a set of `Trait`
     cdef public double upper         # largest weight allowed
     cdef readonly object failure     # the exception raised by a geometry in Python
     cdef double[::1] weights
     cdef Py_ssize_t spare            # by how much all vectors of this length can grow in place
     cdef State state                # the numbers that steps change in addition to the weights, see `declare`
     cdef readonly tuple row_sums     # the names of those which are sums over rows
-    # If not all weights are backed up, a step that would move all of them sets `needs_backup` instead; the caller
-    # backs up all weights and repeats the call.
-    cdef bint backed_up, needs_backup
+    cdef Backup backup
     cdef readonly Average average
     cdef readonly Lazy lazy           # the penalty
 

@@ -111,7 +111,7 @@ cdef class Average:
         cdef const double* weights = &geometry.weights[0]
         cdef double clock = self.clock
         cdef bint computed = self.computed
-        if row.index == NULL or geometry.lazy.eager or geometry.moves_all:
+        if row.index == NULL or geometry.lazy.eager or geometry.traits & MOVES_ALL:
             self.add_all(geometry)
             return
         for b in range(geometry.weight_blocks):
@@ -135,7 +135,7 @@ cdef class Average:
     cdef double dot(self, Geometry geometry, const Row* row) noexcept nogil:
         """The score of a row by the sum; the row need not be loaded."""
         cdef double dot = self.dot_from(geometry, row, self.first)
-        return dot - self.dot_from(geometry, row, geometry.n_features) if geometry.is_signed else dot
+        return dot - self.dot_from(geometry, row, geometry.n_features) if geometry.traits & SIGNED else dot
 
     @cython.final
     cdef double dot_from(self, Geometry geometry, const Row* row, Py_ssize_t start) noexcept nogil:
@@ -238,8 +238,8 @@ cdef class Lazy:
         cdef double limit = 16.0 if geometry.average.active else 1e100  # the clock of averaging is a sum of 1 / growth
         cdef Py_ssize_t b, i
         if self.pending >= max(geometry.weights.shape[0], 1024) or self.growth * (1.0 + l2) > limit:
-            if self.pending and not geometry.backed_up:
-                geometry.needs_backup = True
+            if self.pending and geometry.backup != COMPLETE:
+                geometry.backup = MISSED
                 return
             self.catch_up_all(geometry)
         self.advance(l1, l2)
@@ -289,9 +289,9 @@ cdef class Geometry:
 
     def __init__(self, weights, is_signed=False, upper=INFINITY, state=None):
         self.weights = aligned(np.asarray(weights, dtype=np.float64).ravel())
-        self.is_signed = is_signed
+        self.traits |= SIGNED if is_signed else 0
         self.per_feature = max(self.per_feature, 2 if is_signed else 1)
-        self.weight_blocks = 1 if self.adaptive else self.per_feature
+        self.weight_blocks = 1 if self.traits & ADAPTIVE else self.per_feature
         self.n_features = self.weights.shape[0] // self.per_feature if self.per_feature else 0
         if self.n_features == 0 or self.weights.shape[0] != self.n_features * self.per_feature:
             raise ValueError(
@@ -325,6 +325,19 @@ cdef class Geometry:
     def _arguments(self):
         """The constructor's arguments before `state`, to rebuild this geometry."""
         return np.asarray(self.weights).copy(), self.is_signed, self.upper
+
+    @property
+    def is_signed(self):
+        """Whether there are weights w+ and w- of each feature; see `Trait`."""
+        return self.traits & SIGNED != 0
+
+    @property
+    def linear(self):
+        return self.traits & LINEAR != 0
+
+    @property
+    def adaptive(self):
+        return self.traits & ADAPTIVE != 0
 
     @property
     def state_weights(self):
@@ -408,7 +421,7 @@ cdef class Geometry:
         return self._to_coef(self._now() * self.scale())
 
     def _to_coef(self, weights):
-        return weights[:self.n_features] - weights[self.n_features:] if self.is_signed else weights
+        return weights[:self.n_features] - weights[self.n_features:] if self.traits & SIGNED else weights
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil:
         """The length that the vectors of a workspace must have for rows of at most n values."""
@@ -436,7 +449,7 @@ cdef class Geometry:
         """Prepare the workspace for its row."""
         cdef double* both
         cdef Py_ssize_t i, n = work.n
-        if self.is_signed:
+        if self.traits & SIGNED:
             both = scratch(work, 3)
             for i in range(n):
                 both[i] = work.x[i]
@@ -470,21 +483,21 @@ cdef class Geometry:
     @cython.final
     cdef bint may_move_all(self) noexcept nogil:
         """Before all weights move in a step: whether they are backed up, otherwise it is repeated when they are."""
-        if not self.backed_up:
-            self.needs_backup = True
+        if self.backup != COMPLETE:
+            self.backup = MISSED
         elif self.average.active:
             self.average.add_all(self)
-        return self.backed_up
+        return self.backup == COMPLETE
 
     cdef double dot(self, Workspace* work) noexcept nogil:
         """w.x"""
         cdef Py_ssize_t half = work.n // 2
-        if self.is_signed:
+        if self.traits & SIGNED:
             return ob_dot_signed(work.w, work.w + half, work.x, half)
         return ob_dot(work.w, work.x, work.n)
 
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
-        """w(c).x and x'Sx at w(c), without moving; if `linear`, only c = 0 occurs."""
+        """w(c).x and x'Sx at w(c), without moving; if `LINEAR`, only c = 0 occurs."""
 
     cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
         """The open interval of c on which w(c) is defined.
@@ -496,7 +509,7 @@ cdef class Geometry:
 
     cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
                       double* intercept_xSx) noexcept nogil:
-        """If `adaptive`: update the metric with a row that was predicted, g being the derivative of its loss.
+        """If `ADAPTIVE`: update the metric with a row that was predicted, g being the derivative of its loss.
 
         Sets `slope` to x'Sx and `intercept_xSx`, which is not 0 on entry if there is an intercept, to 1 / h of the
         intercept; returns a factor of the rate. `exact`: whether the step is implicit or importance-invariant.
@@ -504,7 +517,7 @@ cdef class Geometry:
         return 1.0
 
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil:
-        """If `adaptive`: add D(u, w) - D(u, w(c)) = gain - c (u.x), the intercept included, to the tracked sums."""
+        """If `ADAPTIVE`: add D(u, w) - D(u, w(c)) = gain - c (u.x), the intercept included, to the tracked sums."""
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         """A bound on the relative rate at which x'Sx, now `slope`, changes with c; after evaluate(work, 0)."""

@@ -5,7 +5,7 @@ import numpy as np
 cimport cython
 from libc.math cimport INFINITY, NAN, isfinite
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Lazy, Workspace
+from onlinebregman._kernels.geometries.geometry cimport MOVES_ALL, SIGNED, Geometry, Lazy, Workspace
 
 
 cdef class NumPyGeometry(Geometry):
@@ -29,7 +29,7 @@ cdef class NumPyGeometry(Geometry):
     def __init__(self, weights, is_signed, divergence, constraint=None, penalty=None, state=None):
         self.lazy = NumPyLazy()
         super().__init__(weights, is_signed, state=state)
-        self.moves_all = True
+        self.traits |= MOVES_ALL
         self.divergence = divergence
         self.constraint = constraint
         self.penalty = penalty
@@ -50,7 +50,7 @@ cdef class NumPyGeometry(Geometry):
                 x = values
                 for i in range(work.n):
                     x[i if work.row.index == NULL else work.row.index[i]] = work.x[i]
-                self.x = np.concatenate([values, -values]) if self.is_signed else values
+                self.x = np.concatenate([values, -values]) if self.traits & SIGNED else values
                 self.w = np.array(self.weights)
                 x = self.x
                 work.x, work.n = &x[0], x.shape[0]
@@ -71,7 +71,7 @@ cdef class NumPyGeometry(Geometry):
 
     cdef double score(self, w, x):
         """w.x, for signed weights as (w+ - w-).x: exactly 0 where they are equal."""
-        return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.is_signed else w @ x
+        return (w[:self.n_features] - w[self.n_features:]) @ x[:self.n_features] if self.traits & SIGNED else w @ x
 
     cdef double dot(self, Workspace* work) noexcept nogil:
         with gil, np.errstate(all="ignore"):  # the learner refuses predictions that are not finite

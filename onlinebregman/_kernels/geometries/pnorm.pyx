@@ -6,7 +6,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, exp2, frexp, isfinite, ldexp
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Lazy, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport LINEAR, Geometry, Lazy, Workspace, scratch
 from onlinebregman._kernels.ops.penalty cimport ob_soft_thresholds
 from onlinebregman._kernels.ops.pnorm cimport ob_pow, ob_power, ob_power_sums, ob_power_total
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_norm, ob_range
@@ -99,7 +99,7 @@ cdef class PNormGeometry(Geometry):
             theta = mirror(theta, p)
         super().__init__(np.concatenate([theta, np.zeros_like(theta)]))
         self.p, self.average.first = p, self.n_features
-        self.linear = p == 2
+        self.traits |= LINEAR if p == 2 else 0
         self.least, self.most = exp2(-p), exp2(p) * self.n_features
         self.unit = power_of_two(largest(&self.weights[0], self.n_features))
         self.raise_powers()
@@ -224,7 +224,7 @@ cdef class PNormGeometry(Geometry):
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil:
         cdef double* theta = work.w
         cdef double unit = self.unit, total = self.total, dot, square, factor
-        if self.linear:
+        if self.traits & LINEAR:
             ob_dot_norm(work.w, work.x, work.n, value, slope)
             return
         if c != 0:
@@ -244,7 +244,7 @@ cdef class PNormGeometry(Geometry):
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         """No bound is known: S is not smooth where a weight is 0. At w = 0, w(c) is linear in c."""
-        return 0.0 if self.linear or self.total == 0 else INFINITY
+        return 0.0 if self.traits & LINEAR or self.total == 0 else INFINITY
 
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil:
         cdef double unit, total

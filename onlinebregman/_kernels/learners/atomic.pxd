@@ -1,4 +1,4 @@
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport LOOKS_AHEAD, Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
@@ -32,9 +32,7 @@ cdef class AtomicLearner(Stateful):
     cdef Py_ssize_t work_left  # numbers that may be processed before the next look at the clock
     cdef double checked_at    # when signals were checked for, in seconds
     cdef object interrupt     # the exception by which a signal ended the loop
-    cdef bint dense           # whether rows must be dense
-    cdef bint looks_ahead     # whether `look_ahead` is called
-    cdef bint chunkwise       # whether it has a matrix and does not call Python: a chunk of rows is learned at once
+    cdef int traits           # a set of `Trait`
     cdef readonly RowMap row_map  # whose images of rows are learned; None: rows are learned as they come
     cdef tuple maps           # of the learner, or of the learners that it consists of
 
@@ -106,6 +104,7 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Le
     """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
     cdef Py_ssize_t k, i, effort = learner.effort(shape_of(learner.row_map, rows).widest)
     cdef int status
+    cdef bint ahead = rows.indices != NULL or learner.traits & LOOKS_AHEAD
     cdef Row row
     for k in range(rows.n_rows):
         i = block.failed = row_number(rows, k)
@@ -113,7 +112,7 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Le
             rows.prefetch_coming(k)
             if block.n_targets == 1 and k + rows.lead < rows.n_rows:
                 OB_PREFETCH(block.y + rows.order[k + rows.lead])
-        if learner.looks_ahead:
+        if ahead:
             learner.look_ahead(rows, block, k)
         if interrupted(learner, effort):
             return INTERRUPTED

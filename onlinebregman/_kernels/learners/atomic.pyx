@@ -15,7 +15,7 @@ import numpy as np
 
 from libc.math cimport fabs, isfinite
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.learners.state cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
@@ -303,7 +303,7 @@ cdef class AtomicLearner(Stateful):
         cdef Rows rows = X if isinstance(X, Rows) else try_rows(X) if unnamed(attributes) else None
         if rows is None or rows.n_rows == 0 or rows.n_columns != row_width(self):
             return None
-        return None if self.dense and rows.indices != NULL else rows
+        return None if self.traits & DENSE and rows.indices != NULL else rows
 
     # --- a call -------------------------------------------------------------------------------------------------
 
@@ -334,7 +334,7 @@ cdef class AtomicLearner(Stateful):
             check_columns(rows.n_columns, width)
         if self.row_map is not None and self.row_map.n_outputs != self.n_features:
             raise ValueError(f"rows must be mapped to {self.n_features} columns; got {self.row_map.n_outputs}")
-        if self.dense and rows.indices != NULL:
+        if self.traits & DENSE and rows.indices != NULL:
             raise ValueError("X must be a dense array; got a sparse matrix")
         return 0
 
@@ -360,7 +360,7 @@ cdef class AtomicLearner(Stateful):
     # The parts of the loop, also for loops over several learners:
 
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
-        """Called before the k-th row is fetched, if `looks_ahead` is set: prepare for it and the next ones."""
+        """Called before the k-th row is fetched, if rows are sparse or it `LOOKS_AHEAD`: prepare for the next ones."""
         if k + 1 < rows.n_rows:
             self.prefetch(rows, row_number(rows, k + 1))
 

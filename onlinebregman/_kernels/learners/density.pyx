@@ -16,7 +16,7 @@ from libc.math cimport INFINITY, NAN, exp, floor, isfinite, isnan, log, log1p, p
 from libc.string cimport memcpy
 from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, score_rows_of
 from onlinebregman._kernels.learners.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
@@ -41,7 +41,7 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int allocate(self, mean, Py_ssize_t more) except -1:
         self.mean = np.array(mean, dtype=np.float64)
-        self.n_features, self.n_scores, self.dense = self.mean.shape[0], 1, True
+        self.n_features, self.n_scores, self.traits = self.mean.shape[0], 1, DENSE
         if self.n_features == 0:
             raise ValueError("mean must have 1 feature or more; got an empty array")
         self.memory, self.state.unweighted = np.zeros(2 * self.n_features + more), 1.0

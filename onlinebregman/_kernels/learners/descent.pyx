@@ -8,7 +8,7 @@ short row itself.
 from libc.math cimport INFINITY
 
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
-from onlinebregman._kernels.geometries.geometry cimport Geometry
+from onlinebregman._kernels.geometries.geometry cimport SIGNED, Geometry
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, LEARNED, Settings
 from onlinebregman._kernels.learners.solver cimport logistic_step
@@ -29,7 +29,7 @@ cdef bint is_descent(Geometry geometry, Loss loss, Rule rule, Settings* settings
         return False
     euclidean = geometry
     return not (
-        euclidean.is_signed
+        euclidean.traits & SIGNED
         or euclidean.average.active
         or euclidean.lazy.active
         or euclidean.upper < INFINITY

@@ -1,5 +1,6 @@
 """Learners of the same rows as one learner."""
 
+from onlinebregman._kernels.geometries.geometry cimport DENSE
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, row_width
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.rows.rows cimport Rows
@@ -20,8 +21,8 @@ cdef class Ensemble(AtomicLearner):
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
         self.n_features = row_width(self.learners[0])
-        self.dense = any([(<AtomicLearner> learner).dense for learner in self.learners])
         for learner in self.learners:
+            self.traits |= (<AtomicLearner> learner).traits & DENSE
             check_columns(row_width(learner), self.n_features)
 
     @property

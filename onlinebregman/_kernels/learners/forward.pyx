@@ -24,7 +24,7 @@ cimport cython
 from libc.math cimport NAN, fabs, isfinite
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
+from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace, free_workspace, make_workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.factor cimport (
@@ -118,7 +118,7 @@ cdef class RidgeLearner(AtomicLearner):
             check_columns(features.n_features, self.n_features)
         if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
             raise ValueError(f"numbers of features and targets must be in [1, 2^30); got {self.n_inputs}, {self.m}")
-        self.n_targets, self.n_scores, self.chunkwise = self.m, self.m, True
+        self.n_targets, self.n_scores, self.traits = self.m, self.m, CHUNKWISE
         self.target_ndim = 1 + len(target_shape)
         self.length = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
         self.size = self.length + (1 + 3 * self.d + self.m if centred else 0)

@@ -16,7 +16,6 @@ cdef class Learner(AtomicLearner):
     cdef Rule rule
     cdef readonly GradientRate limit  # the rule of update="gradient", kept with all it has seen; None before
     cdef object prediction_model
-    cdef bint descends        # whether it makes gradient descent steps, see `is_descent`
-    cdef Descent descent      # valid during a call
+    cdef Descent descent      # during a call; without a `run` unless its steps are gradient descent, see `is_descent`
     cdef Snapshot before      # the backup from the start of a call
 

@@ -11,7 +11,9 @@ from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, Normal
 from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
+from onlinebregman._kernels.geometries.geometry cimport (
+    ADAPTIVE, DENSE, LOOKS_AHEAD, MOVES_ALL, QUADRATIC, Geometry, Workspace, open_workspace
+)
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of, score_rows_of
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.descent cimport Descent, descend, is_descent
@@ -51,7 +53,7 @@ cdef int check_rule(Learner learner) except -1:
 cdef int check_rows(Learner learner, Rows rows) except -1:
     """See `check_columns`; a row for a matrix may consist of several parts of its size."""
     cdef Py_ssize_t n = learner.n_features
-    cdef bint matrix = learner.geometry.quadratic or isinstance(learner.geometry, MatrixGeometry)
+    cdef bint matrix = learner.geometry.traits & QUADRATIC or isinstance(learner.geometry, MatrixGeometry)
     if learner.row_map is not None:
         return AtomicLearner.check(learner, rows)
     if rows.n_columns != n and not (matrix and rows.n_columns and rows.n_columns % n == 0):
@@ -74,7 +76,7 @@ cdef Geometry averaged_view(Learner learner, Rows rows):
             if known is not None and known[0] == learner.run.t:
                 return None
             learner.prediction_model = learner.run.t, None
-    if not (geometry.moves_all or geometry.quadratic or geometry.average.first or geometry.average.computed):
+    if not (geometry.traits & (MOVES_ALL | QUADRATIC) or geometry.average.first or geometry.average.computed):
         view = AveragedGeometry(geometry, learner.run.averaged)
     return view if view is not None and view.average.active else None
 
@@ -94,7 +96,7 @@ cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, cons
         return LEARNED
     if not self.before.complete:
         self.before.log(self.geometry, row)
-    if self.descends:
+    if self.descent.run != NULL:
         status = descend(&self.descent, row, y[0], weight, prior_score)
     else:
         open_workspace(work, row)
@@ -129,12 +131,13 @@ cdef Geometry prediction_geometry(Learner learner, bint dense):
     """The geometry to predict rows with: the learning one, or a Euclidean one with the same or averaged weights."""
     cdef bint behind = dense and learner.geometry.lazy.pending > 0
     cdef Geometry twin
-    if learner.geometry.quadratic or not (learner.run.averaged or learner.geometry.moves_all or behind):
+    cdef int traits = learner.geometry.traits
+    if traits & QUADRATIC or not (learner.run.averaged or traits & MOVES_ALL or behind):
         return learner.geometry
     with cython.critical_section(learner):  # without the interpreter lock, other threads may replace it
         known = learner.prediction_model
     if known is None or known[0] != learner.run.t or known[1] is None:
-        if behind and learner.geometry.adaptive:  # the weights depend on values larger than any before
+        if behind and traits & ADAPTIVE:  # the weights depend on values larger than any before
             twin = copy.copy(learner.geometry)
             twin.lazy.catch_up_all(twin)
         else:
@@ -149,7 +152,7 @@ cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
     """Begin a call with its settings."""
     cdef Shape shape = shape_of(learner.row_map, rows)
     cdef Geometry geometry = learner.geometry
-    if learner.settings.track_regret and geometry.adaptive and not geometry.tracks:
+    if learner.settings.track_regret and geometry.traits & ADAPTIVE and not geometry.tracks:
         raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
     geometry.lazy.eager = geometry.lazy.active and (
         shape.dense
@@ -157,17 +160,17 @@ cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
         or not geometry.lazy.composes(geometry)
         or (geometry.average.active and not geometry.lazy.averages(geometry))
     )
-    if geometry.moves_all or geometry.lazy.eager or shape.dense or shape.stored >= geometry.n_features:
+    if geometry.traits & MOVES_ALL or geometry.lazy.eager or shape.dense or shape.stored >= geometry.n_features:
         complete = True
-    learner.looks_ahead = geometry.looks_ahead or rows.indices != NULL
     learner.rule.begin(learner.run.t + 1.0, rows.n_rows)
     complete = complete or geometry.needs_projection()
     learner.before.begin(geometry, rows.n_rows, shape.stored, complete, learner.former is not None)
     geometry.failure = learner.loss.interrupt = None
-    learner.descends = is_descent(geometry, learner.loss, learner.rule, &learner.settings)
     learner.descent = Descent(
         &learner.run, &learner.settings, <void*> learner.rule, &geometry.weights[0], learner.loss.logistic
     )
+    if not is_descent(geometry, learner.loss, learner.rule, &learner.settings):
+        learner.descent.run = NULL
     return 0
 
 
@@ -186,7 +189,7 @@ cdef class Learner(AtomicLearner):
         self.before = Snapshot()
         self.fields.add("run", &self.run, sizeof(self.run), tuple(self.run))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
-        self.dense = isinstance(geometry, MatrixGeometry)
+        self.traits = geometry.traits | (DENSE if isinstance(geometry, MatrixGeometry) else 0)
         if self.given:
             self.set_objects({name: self.given.pop(name) for name in self.objects()})
             check_rule(self)
@@ -327,11 +330,11 @@ cdef class Learner(AtomicLearner):
         self.settings.track_regret = track_regret
         if track_regret and self.origin is None:
             self.origin = self.position
-            if self.geometry.adaptive:
+            if self.geometry.traits & ADAPTIVE:
                 self.geometry.start_tracking()
         elif not track_regret:
             self.origin = None
-            if self.geometry.adaptive:
+            if self.geometry.traits & ADAPTIVE:
                 self.geometry.stop_tracking()
             self.run.weighted_loss = self.run.slack = self.run.rate_sum = 0.0
             self.run.plain_slack = self.run.plain_rows = self.run.first_rate = self.run.last_rate = 0.0
@@ -371,7 +374,7 @@ cdef class Learner(AtomicLearner):
         return self.row_scores_predict() and not isinstance(self.geometry, SimplexGeometry)
 
     cdef bint row_scores_predict(self) noexcept:
-        return not (self.geometry.average.active or self.geometry.moves_all)
+        return not (self.geometry.average.active or self.geometry.traits & MOVES_ALL)
 
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
         return self.geometry.vector_length(widest)
@@ -422,7 +425,7 @@ cdef class Learner(AtomicLearner):
         return n * self.geometry.per_feature
 
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
-        if self.geometry.looks_ahead:
+        if self.traits & LOOKS_AHEAD:
             block.work.in_block = True
             self.geometry.begin_block(rows, k, block.sample_weight)
         AtomicLearner.look_ahead(self, rows, block, k)
@@ -439,7 +442,7 @@ cdef class Learner(AtomicLearner):
 
     cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
         open_workspace(work, row)
-        if self.run.averaged or self.geometry.moves_all:
+        if self.run.averaged or self.geometry.traits & MOVES_ALL:
             with gil:
                 scores[0] = score_of(prediction_geometry(self, row.index == NULL), work) + intercept_of(&self.run)
         else:

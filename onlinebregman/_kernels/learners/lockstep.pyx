@@ -11,7 +11,7 @@ cimport cython
 from libc.math cimport INFINITY, isfinite, isnan
 from libc.stdlib cimport calloc, free
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces, open_workspace
+from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, LINEAR, Workspace, Workspaces, open_workspace
 from onlinebregman._kernels.learners.descent cimport Descent, record_step, squared_step
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport end_step, predict_row
@@ -30,11 +30,10 @@ cdef enum:
 
 cdef bint can_lockstep(Learner learner):
     """Whether it can learn rows in lockstep with others."""
-    if learner.descends:
+    if learner.descent.run != NULL:
         return True
     return (
-        learner.geometry.adaptive
-        and learner.geometry.linear
+        learner.geometry.traits & (ADAPTIVE | LINEAR) == ADAPTIVE | LINEAR
         and (type(learner.loss) is SquaredLoss or learner.loss.logistic)
         and learner.settings.update == IMPLICIT
         and learner.settings.average_from == INFINITY
@@ -99,7 +98,7 @@ cdef class Lockstep:
         for descending in (True, False):
             for k in range(first, end):
                 each = learners[k]
-                if type(each) is Learner and (<Learner> each).descends == descending and can_lockstep(each):
+                if type(each) is Learner and ((<Learner> each).descent.run != NULL) == descending and can_lockstep(each):
                     learner = each
                     self.learners[self.n], self.index[self.n] = <void*> learner, k
                     self.descents[self.n] = learner.descent

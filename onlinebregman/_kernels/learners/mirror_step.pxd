@@ -4,7 +4,9 @@
 
 from libc.math cimport INFINITY, fabs, isfinite, ldexp
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.geometries.geometry cimport (
+    ADAPTIVE, HAS_POLES, LINEAR, MISSED, QUADRATIC, Geometry, Workspace
+)
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.learners.solver cimport (
     Score, find_domain, implicit_step, importance_step, logistic_step_from, size_of_score
@@ -24,7 +26,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
 
     Returns a `Status`.
     """
-    cdef int update = settings.update, status
+    cdef int update = settings.update, traits = geometry.traits, status
     cdef double c, eta, lo, hi, divergence = 0.0, value, predicted, dloss, curvature
     cdef bint settled
     cdef Score score
@@ -42,13 +44,13 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
             return rate_status(rule, eta)
     else:
         eta = scheduled_rate(rule, run.t + 1.0)
-    settled = loss.kinked and (geometry.adaptive or update == EXPLICIT)
+    settled = loss.kinked and (traits & ADAPTIVE or update == EXPLICIT)
     settled = settled and on_kink(geometry, loss, run, work, &score, eta, y)
     value = loss.value(score.a, y)
     # the step c of f(w') = f(w) - c x
     if geometry.average.active:
         geometry.average.add(geometry, work.row)
-    if geometry.adaptive:
+    if traits & ADAPTIVE:
         if loss.logistic:
             ob_logistic_derivatives(score.a, y, &dloss, &curvature)
         elif settled and update != EXPLICIT:
@@ -56,11 +58,11 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
         else:
             dloss = loss.derivative(score.a, y)
         eta *= geometry.adapt(work, dloss, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
-    if update == IMPLICIT and geometry.adaptive and loss.logistic:
+    if update == IMPLICIT and traits & ADAPTIVE and loss.logistic:
         c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, dloss, curvature)
         if not isfinite(c):
             return OVERFLOWED
-    elif update == IMPLICIT and geometry.linear and loss.linear:
+    elif update == IMPLICIT and traits & LINEAR and loss.linear:
         c = linear_step(score.a - y, score.xSx + score.intercept_xSx, weight * eta)
         if not isfinite(c):
             return OVERFLOWED
@@ -117,19 +119,20 @@ cdef inline bint on_kink(Geometry geometry, Loss loss, RunState* run, Workspace*
 
 cdef inline bint averages(Geometry geometry, const RunState* run) noexcept nogil:
     """Whether `predict` uses averaged weights."""
-    return run.averaged > 0 and not geometry.quadratic
+    return run.averaged > 0 and not geometry.traits & QUADRATIC
 
 
 cdef inline int predict_row(Geometry geometry, const Settings* settings, const RunState* run, Workspace* work,
                             Score* score, double* predicted) noexcept nogil:
     """The score of the row of the workspace by the learning weights, and the score that `predict` would use."""
+    cdef int traits = geometry.traits
     if averages(geometry, run):
         predicted[0] = (geometry.average.dot(geometry, work.row) + run.intercept_sum) / run.averaged
     geometry.load(work)
     if geometry.lazy.active:
         geometry.lazy.catch_up(geometry, work)
     score.intercept, score.intercept_xSx = run.intercept, settings.fit_intercept
-    if settings.update != EXPLICIT or geometry.has_poles or (geometry.linear and settings.track_regret):
+    if settings.update != EXPLICIT or traits & HAS_POLES or (traits & LINEAR and settings.track_regret):
         geometry.evaluate(work, 0.0, &score.a, &score.xSx)
     else:
         score.a = geometry.dot(work)
@@ -158,7 +161,7 @@ cdef inline int end_step(Geometry geometry, const Settings* settings, RunState* 
         geometry.project(work)
         geometry.store(work)
     geometry.renormalise(work)
-    if geometry.needs_backup:
+    if geometry.backup == MISSED:
         return NEEDS_BACKUP
     if geometry.failure is not None:
         return FAILED
@@ -201,7 +204,7 @@ cdef inline void penalise(Geometry geometry, const Settings* settings, RunState*
 cdef inline double divergence_to(Geometry geometry, Workspace* work, Score* score, double c) noexcept nogil:
     """D(w, w(c)), the intercept included."""
     cdef double step = work.origin + c
-    if geometry.linear:
+    if geometry.traits & LINEAR:
         return 0.5 * c * c * (score.xSx + score.intercept_xSx)
     return geometry.conjugate(work, c) + step * (score.a - score.intercept) + 0.5 * score.intercept_xSx * step * step
 
@@ -212,12 +215,12 @@ cdef inline void certify(Geometry geometry, Loss loss, int update, RunState* run
     """Add a step to both sides of the certificate; the divergence is D(w, w(c)), and the weights are already w(c)."""
     cdef double a, decrease, eta = weight * rate
     run.weighted_loss += eta * value
-    if geometry.adaptive:
+    if geometry.traits & ADAPTIVE:
         geometry.note_step(work, c, c * score.a - divergence)
     if update == EXPLICIT:
         add_slack(run, divergence, rate)
         return
-    if geometry.linear:
+    if geometry.traits & LINEAR:
         a = score.a - c * (score.xSx + score.intercept_xSx)
     else:
         a = geometry.dot(work) + score.intercept - score.intercept_xSx * c

@@ -12,7 +12,7 @@ from libc.math cimport INFINITY, NAN, exp, isfinite, log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
@@ -31,7 +31,7 @@ cdef class Mixer(AtomicLearner):
     def __cinit__(self, *arguments):
         if type(self) is Mixer:
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
-        self.n_targets = self.target_ndim = self.dense = 1
+        self.n_targets, self.target_ndim, self.traits = 1, 1, DENSE
         self.undoable = ()
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:

@@ -8,7 +8,7 @@ from cpython.pyport cimport PY_SSIZE_T_MAX
 from libc.math cimport isfinite
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, CHUNKWISE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.learner cimport Learner
@@ -35,7 +35,8 @@ cdef class MultiLearner(Team):
         self.share_map()
         if any([learner.n_scores != 1 for learner in self.learners]):
             raise ValueError(f"learners must have one score each; got {[each.n_scores for each in self.learners]}")
-        self.chunkwise = all([(<AtomicLearner> learner).chunkwise for learner in self.learners])
+        if all([(<AtomicLearner> learner).traits & CHUNKWISE for learner in self.learners]):
+            self.traits |= CHUNKWISE
         self.n_targets = self.n_scores = self.n
         self.target_ndim = 2
 
@@ -168,7 +169,6 @@ cdef class MultiLearner(Team):
     cdef int begin(self, Rows rows, bint complete) except -1:
         Ensemble.begin(self, rows, complete)
         self.lockstep.gather(self.learners, 0, self.n, self.vector_length(self.widest(rows)))
-        self.looks_ahead = rows.indices != NULL
         return self.divide(rows, self.vector_length(self.widest(rows)))
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
@@ -234,7 +234,7 @@ cdef class MultiLearner(Team):
         """Learners with a matrix learn all rows, one learner after the other; of refused rows the first one counts."""
         cdef Py_ssize_t i, k, n_rows = n
         cdef int status, first = LEARNED
-        if not self.chunkwise:
+        if not self.traits & CHUNKWISE:
             return AtomicLearner.learn_rows(self, rows, n, work, y, weight, scores, stride, failed)
         for k in range(self.n):
             status = (<AtomicLearner> self.parts[k].learner).learn_rows(
@@ -261,9 +261,11 @@ cdef AtomicLearner sole_learner(AtomicLearner learner):
 cdef bint learns_chunks(AtomicLearner learner):
     """Whether a learner learns a whole chunk at once, so that its matrix, or its many weights, stay in the cache."""
     cdef Learner each
-    if learner.chunkwise or learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
-        return learner.chunkwise
+    if learner.traits & CHUNKWISE:
+        return True
+    if learner.row_map is None or learner.row_map.n_outputs <= learner.row_map.n_features:
+        return False
     for each in learner.learners if isinstance(learner, MultiLearner) else [learner]:
-        if not each.geometry.adaptive or isinstance(each.loss, NumPyLoss):  # others may call Python
+        if not each.traits & ADAPTIVE or isinstance(each.loss, NumPyLoss):  # others may call Python
             return False
     return True

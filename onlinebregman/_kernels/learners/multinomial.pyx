@@ -20,7 +20,7 @@ from libc.math cimport INFINITY, NAN, exp, expm1, fabs, isfinite, isnan, log1p
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.adaptive cimport DiagonalNewtonGeometry
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, open_workspace
+from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, LINEAR, Geometry, Workspace, open_workspace
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport averages, divergence_to, end_step, predict_row, rate_status
 from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
@@ -171,7 +171,7 @@ cdef class MultinomialLearner(MultiLearner):
         self.a[k] = self.scores[k].a
         self.averaged, self.tracked = averages(learner.geometry, &learner.run), learner.settings.track_regret
         self.explicit = learner.settings.update == EXPLICIT
-        self.alike = learner.geometry.linear
+        self.alike = learner.geometry.traits & LINEAR
         return status
 
     cdef int find_rate(self, Learner learner, Py_ssize_t k, const Row* row, double y, double weight,
@@ -189,7 +189,7 @@ cdef class MultinomialLearner(MultiLearner):
         self.eta[k] = weight * eta
         if learner.geometry.average.active:
             learner.geometry.average.add(learner.geometry, row)
-        if learner.geometry.adaptive:
+        if learner.geometry.traits & ADAPTIVE:
             self.eta[k] *= learner.geometry.adapt(
                 &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].xSx,
                 &self.scores[k].intercept_xSx,
@@ -276,11 +276,11 @@ cdef class MultinomialLearner(MultiLearner):
         learner.geometry.step(work, self.c[k])
         c = self.c[k] + work.origin
         if self.tracked:
-            if learner.geometry.linear:
+            if learner.geometry.traits & LINEAR:
                 self.after[k] = score.a - c * (score.xSx + score.intercept_xSx)
             else:
                 self.after[k] = learner.geometry.dot(work) + score.intercept - score.intercept_xSx * c
-            if learner.geometry.adaptive:
+            if learner.geometry.traits & ADAPTIVE:
                 learner.geometry.note_step(work, c, c * score.a - divergence)
             if not self.explicit:
                 divergence -= c * (score.a - self.after[k])

@@ -20,7 +20,7 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interr
 from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit
 from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, row_number
 
@@ -51,7 +51,7 @@ cdef class ScoreQuantile(AtomicLearner):
     cdef ob_robust scale          # of the scores
 
     def __init__(self, double nu, state=None):
-        self.nu, self.n_features, self.dense = nu, 1, True
+        self.nu, self.n_features, self.traits = nu, 1, DENSE
         self.fields.add("state", &self.state, sizeof(self.state))
         self.fields.add("scale", &self.scale, sizeof(self.scale))
 

@@ -47,7 +47,7 @@ from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, NAN, fabs, isfinite, log1p, sqrt
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.solver cimport line_step
@@ -117,7 +117,7 @@ cdef class SecondOrderLearner(AtomicLearner):
             self.centre = Centre(n_features, sqrt(self.alpha), allow_nan)
         self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
         self.padded = (self.d + BATCH - 1) // BATCH * BATCH
-        self.n_targets, self.target_ndim, self.n_scores, self.chunkwise = 1, 1, m, True
+        self.n_targets, self.target_ndim, self.n_scores, self.traits = 1, 1, m, CHUNKWISE
         self.fields.expect("memory", self.vectors() + self.offset(self.padded, 0))
         self.spare = np.zeros(4 * self.vector_stride())
         self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
@@ -541,7 +541,8 @@ cdef class MatchingLearner(SecondOrderLearner):
             n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES, 2 if loss.logistic else 0,
             flags[0] is True, flags[1] is True,
         )
-        self.chunkwise = not isinstance(loss, NumPyLoss)
+        if isinstance(loss, NumPyLoss):
+            self.traits = 0
 
     @property
     def coef(self):

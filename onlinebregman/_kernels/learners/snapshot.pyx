@@ -8,7 +8,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
-from onlinebregman._kernels.geometries.geometry cimport Geometry, gather_row, scatter_row
+from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, COMPLETE, PARTIAL, Geometry, gather_row, scatter_row
 from onlinebregman._kernels.ops.row cimport ob_sparse_nonfinite
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row
@@ -51,7 +51,7 @@ cdef class Snapshot:
                 raise MemoryError()
             self.columns, self.room = columns, n_values + n_rows
         self.complete, self.start, self.used, self.logged = complete, start, 0, 0
-        geometry.backed_up, geometry.needs_backup = complete, False
+        geometry.backup = COMPLETE if complete else PARTIAL
         if complete:
             self.move(geometry, NULL, True)
         return 0
@@ -79,7 +79,7 @@ cdef class Snapshot:
         if self.held is not None:
             average = geometry.average
             geometry.upper, average.active, average.total, average.stamp, per_feature = self.held
-            if geometry.adaptive:
+            if geometry.traits & ADAPTIVE:
                 (<AdaptiveGeometry> geometry).arrange(per_feature)
         return 0
 

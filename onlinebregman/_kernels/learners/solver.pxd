@@ -1,6 +1,6 @@
 from libc.math cimport INFINITY
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace
+from onlinebregman._kernels.geometries.geometry cimport HAS_POLES, LINEAR, Geometry, Workspace
 from onlinebregman._kernels.losses.loss cimport Loss
 
 
@@ -17,7 +17,7 @@ cdef inline void find_domain(Geometry geometry, Workspace* work, Score* score, d
 
     A divergence with poles is a barrier, whose domain contains Dikin's ellipsoid, c^2 x'Sx < 1.
     """
-    if geometry.has_poles and work.origin == 0 and score.xSx > 1e-280 and most * most * score.xSx <= 0.25:
+    if geometry.traits & HAS_POLES and work.origin == 0 and score.xSx > 1e-280 and most * most * score.xSx <= 0.25:
         lo[0], hi[0] = -INFINITY, INFINITY
     else:
         geometry.domain(work, lo, hi)
@@ -26,7 +26,7 @@ cdef inline void find_domain(Geometry geometry, Workspace* work, Score* score, d
 cdef inline void evaluate_score(Geometry geometry, Workspace* work, Score* score, double c, double* a,
                                 double* slope) noexcept nogil:
     """a(c), and x'Sx there."""
-    if geometry.linear:
+    if geometry.traits & LINEAR:
         slope[0] = score.xSx
         a[0] = score.a - c * (slope[0] + score.intercept_xSx)
     else:

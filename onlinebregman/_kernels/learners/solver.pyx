@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, NAN, copysign, exp, expm1, fabs, isfinite, isin
 
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 
-from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, HAS_POLES, LINEAR, Geometry, Workspace, scratch
 from onlinebregman._kernels.losses.loss cimport Edge, Loss, SquaredLoss
 from onlinebregman._kernels.ops.adaptive cimport ob_size_of_terms
 from onlinebregman._kernels.ops.logistic cimport ob_logistic_derivatives, ob_logistic_step
@@ -30,7 +30,8 @@ cdef inline bint converged(Geometry geometry, Loss loss, Workspace* work, Score*
     cdef double error, self_concordance = geometry.self_concordance(work, slope)
     if slope + score.intercept_xSx > 0:
         self_concordance += loss.self_concordance(a) * (slope + score.intercept_xSx)
-    if self_concordance == INFINITY or (slope < 1e-300 and not geometry.linear):  # no bound is known, or it underflowed
+    # no bound is known, or it underflowed
+    if self_concordance == INFINITY or (slope < 1e-300 and not geometry.traits & LINEAR):
         return fabs(step) <= 1e-10 * fabs(c)
     error = self_concordance * fabs(step)
     return error <= 0.1 and error * fabs(step) <= 1e-15 * fabs(c + step)
@@ -58,7 +59,7 @@ cdef double root(Geometry geometry, Loss loss, Workspace* work, Score* score, do
     cdef double psi = -eta * loss.derivative(a, y)
     if psi == 0:
         return 0.0
-    if geometry.linear and loss.linear:
+    if geometry.traits & LINEAR and loss.linear:
         return -psi / (keep + eta * loss.curvature(a, y) * (slope + score.intercept_xSx))
     find_domain(geometry, work, score, fabs(bound), &low_end, &high_end)
     lo, hi = min((1.0 + 1e-15) * bound, 0.0), max((1.0 + 1e-15) * bound, 0.0)  # `bound` itself may be the root
@@ -121,9 +122,9 @@ cdef double logistic_newton(double start, double xSx, double eta, double y) noex
 
 cdef inline bint count_from(Geometry geometry, Workspace* work, double end) noexcept nogil:
     """If the geometry has poles, measure c from this end of its domain from now on; returns whether it does."""
-    if geometry.has_poles:
+    if geometry.traits & HAS_POLES:
         work.origin = end
-    return geometry.has_poles
+    return geometry.traits & HAS_POLES != 0
 
 
 cdef bint near_end(Geometry geometry, Workspace* work, double c, double low_end, double high_end) noexcept nogil:
@@ -200,7 +201,7 @@ cdef double implicit_step(Geometry geometry, Loss loss, Workspace* work, Score* 
     """The root of c = eta L'(a(c)), or the kink at which eta L' jumps over c."""
     cdef Edge edge
     cdef double a, slope, c
-    if geometry.linear and loss.logistic:
+    if geometry.traits & LINEAR and loss.logistic:
         return logistic_step(score.a, score.xSx + score.intercept_xSx, eta, y)
     a, slope = score.a, loss.derivative(score.a, y)
     c = explicit_step(eta, slope)
@@ -319,7 +320,7 @@ cdef double size_of_score(Geometry geometry, Workspace* work, Score* score, doub
     steps of other rows may have been much smaller.
     """
     cdef double size, a, slope
-    if geometry.adaptive:
+    if geometry.traits & ADAPTIVE:
         return ob_size_of_terms(work.w, work.x, work.n) + fabs(score.intercept)
     size = size_of_terms(geometry, work) + fabs(score.intercept)
     geometry.evaluate(work, 0.0, &a, &slope)

@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport fabs, frexp, isfinite, ldexp, sqrt
 from libc.string cimport memset
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport LINEAR, Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport Instance, MatrixGeometry, turn
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_symv, ob_syr
 
@@ -34,7 +34,7 @@ cdef class FrobeniusGeometry(MatrixGeometry):
         self.memory = np.empty((self.n_features + 5) * self.n_features)
 
     def __cinit__(self):
-        self.linear = True
+        self.traits |= LINEAR
         self.declare("largest_trace", &self.largest_trace)
 
     cdef void load(self, Workspace* work) noexcept nogil:

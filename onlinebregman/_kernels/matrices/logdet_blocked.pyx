@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport LOOKS_AHEAD, MISSED, Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
 from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.matrix cimport (
@@ -49,7 +49,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     cdef bint base_unsaved  # whether W_0 is not backed up
 
     def __cinit__(self):
-        self.looks_ahead = True
+        self.traits |= LOOKS_AHEAD
         self.declare("n_updates", &self.n_updates, False, sizeof(int))
 
     def __init__(self, weights, state=None):
@@ -88,7 +88,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
         If they have to be applied after all, the call is repeated with W_0 backed up.
         """
-        self.base_unsaved = self.n_updates + 2 * n_rows < BLOCK and not self.needs_backup
+        self.base_unsaved = self.n_updates + 2 * n_rows < BLOCK and self.backup != MISSED
         return (self.n_features + VECTORS) * self.n_features if self.base_unsaved else 0
 
     cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
@@ -128,14 +128,14 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
 
     cdef double times_again(self, Workspace* work, const double* z, double* v) noexcept nogil:
         self.apply_updates()  # W_0 minus the updates would have lost the same digits as the last part
-        if self.needs_backup:
+        if self.backup == MISSED:
             return 0.0
         ob_times_one(&self.weights[0], z, v, scratch(work, 2), self.n_features)
         return ob_dot(v, z, self.n_features)
 
     cdef void subtract(self, const double* v, double c) noexcept nogil:
         cdef Py_ssize_t d = self.n_features
-        if c == 0 or self.needs_backup:
+        if c == 0 or self.backup == MISSED:
             return
         memcpy(&self.weights[(d + self.n_updates) * d], v, d * sizeof(double))
         self.weights[(d + VECTORS) * d + self.n_updates] = c
@@ -158,7 +158,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         """Apply all updates, W_0 <- W, if W_0 is backed up."""
         cdef Py_ssize_t d = self.n_features, i
         if self.base_unsaved:
-            self.needs_backup = True
+            self.backup = MISSED
             return
         self.update(&self.weights[0])
         self.n_updates = 0
@@ -167,6 +167,6 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
             self.first_diagonal()[i] = self.diagonal()[i] = self.weights[i * (d + 1)]
 
     cdef void renormalise(self, Workspace* work) noexcept nogil:
-        if not self.needs_backup and (self.n_updates >= BLOCK or ob_any_below(
+        if self.backup != MISSED and (self.n_updates >= BLOCK or ob_any_below(
                 self.diagonal(), self.first_diagonal(), LOST, self.n_features)):
             self.apply_updates()

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from libc.math cimport INFINITY, fabs, isfinite, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport HAS_POLES, MISSED, Workspace, scratch
 from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.matrix cimport ob_inverse_diagonal, ob_take_squares
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_symv, ob_syr
@@ -151,7 +151,7 @@ cdef class LogDetGeometry(MatrixGeometry):
     """
 
     def __cinit__(self):
-        self.has_poles = True
+        self.traits |= HAS_POLES
 
     def __init__(self, weights, state=None):
         weights = np.asarray(weights, dtype=np.float64)
@@ -257,7 +257,7 @@ cdef class LogDetGeometry(MatrixGeometry):
             if c * hi > PART:  # W y has lost digits
                 lo = -self.times_again(work, y, work.w + d)
             instance.lo = -self.follow(work, y, work.w + d, -lo, -c, below)
-        if not self.needs_backup:
+        if self.backup != MISSED:
             self.update_inverse_diagonal(x, y if lo < 0 else NULL, c, above, below)
 
     cdef double follow(self, Workspace* work, const double* z, double* v, double square, double c,

@@ -10,7 +10,7 @@ cimport cython
 from libc.math cimport floor
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -46,7 +46,7 @@ cdef class Reservoir(AtomicLearner):
         """Allocate the arrays; stored rows have `width` values."""
         cdef Py_ssize_t j, number
         cdef Py_ssize_t[::1] missing
-        self.dense = True
+        self.traits = DENSE
         self.arguments = ()  # they may hold as many rows as are stored
         if not (0 < n_features <= width and 0 < size):
             raise ValueError(f"n_features and size must be 1 or more; got {n_features} and {size}")

@@ -17,7 +17,7 @@ from libc.math cimport INFINITY, NAN, exp, expm1, fabs, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport (
-    Geometry, Workspace, free_workspace, make_workspace, open_workspace, scratch
+    MOVES_ALL, QUADRATIC, Geometry, Workspace, free_workspace, make_workspace, open_workspace, scratch
 )
 from onlinebregman._kernels.matrices.matrix cimport Instance
 from onlinebregman._kernels.matrices.symmetric import mirrored
@@ -257,7 +257,7 @@ cdef class VonNeumannGeometry(Geometry):
         super().__init__(np.concatenate([np.zeros(2 * d + d * d), np.asarray(log_prior, dtype=np.float64).ravel()]))
         self.trace = 0.0 if trace is None else trace
         self.positive = 1
-        self.moves_all = self.quadratic = True
+        self.traits |= MOVES_ALL | QUADRATIC
         self.secular = Secular(d)
         self.work = np.zeros(3 * d * d + 16 * d + 16)
         self.integers = np.zeros(3 + 5 * d, dtype=np.intc)
