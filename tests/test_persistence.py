@@ -242,8 +242,8 @@ NOT_SAVED = {
     "Stateful",
     "ThreadPool",
 }
-NOT_SAVED |= {"LogLinkLoss", "Pass", "RidgeLearner", "Sampler", "SecondOrderLearner", "Secular", "Snapshot"}
-NOT_SAVED |= {"Centre", "ColumnBlocks", "Columns", "TableView", "Transaction", "Undoable", "Workspaces"}
+NOT_SAVED |= {"Blend", "LogLinkLoss", "Pass", "RidgeLearner", "Sampler", "SecondOrderLearner", "Secular", "Snapshot"}
+NOT_SAVED |= {"Centre", "ColumnBlocks", "Columns", "Query", "TableView", "Transaction", "Undoable", "Workspaces"}
 # Parts of geometries, whose numbers are saved with these.
 NOT_SAVED |= {"Average", "AverageBet", "EuclideanLazy", "Flow", "Lazy", "NumPyLazy", "PNormLazy"}
 

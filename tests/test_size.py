@@ -85,11 +85,6 @@ def flags(name):
     return {flag for match in found if match for flag in match[1].split(", ")}
 
 
-def traits():
-    """What is true of a geometry or a learner whatever its rows are: members of one set, but modes as well."""
-    return [line.strip() for line in declarations("Trait") if "=" in line]
-
-
 def loops_over_rows():
     """The loops of compiled learners whose end is the number of rows of a call."""
     code = [
@@ -153,15 +148,14 @@ def words_of_docs():
 def counts_of_texts():
     python = {".py": code_lines_of_python}
     cython = dict.fromkeys([".pyx", ".pxd"], lambda text: len(code_of_cython(text)))
-    contracts = ("Learner", "Geometry", "Settings", "RunState")
     return {
         "package_lines": lines_of(PACKAGE, {**python, **cython, ".h": code_lines_of_c}),
         "test_lines": lines_of(ROOT / "tests", python),
         "words_of_docs": words_of_docs(),
         "learner_methods": len(methods("Learner")),
         "geometry_methods": len(methods("Geometry")),
-        "mode_flags": sum(len(flags(name)) for name in contracts),
-        "traits": len(traits()),
+        "mode_flags": sum(len(flags(name)) for name in ("Learner", "Geometry", "Settings", "RunState")),
+        "traits": sum("=" in line for line in declarations("Trait")),  # one set, but modes as well
         "loops_over_rows": len(loops_over_rows()),
         "classes_of_an_estimator": longest_ancestry(),
     }
@@ -193,7 +187,7 @@ def test_what_is_counted():
     cython = '"""A\ndocstring."""\n# c\ncdef int f():  # d\n    r"""e"""\n    pass\n'
     assert code_of_cython(cython) == ["cdef int f():", "    pass"]
     assert code_lines_of_c("/* a\n b */\n\nint c; // d\n// e\n") == 1
-    assert {"learn_row", "begin"} <= methods("Learner") and "track_regret" in flags("Settings") and "LINEAR = 2" in traits()
+    assert {"learn_row", "begin"} <= methods("Learner") and "track_regret" in flags("Settings")
     assert calls_of(lambda: None) == (0, 0) != calls_of(onlinebregman.MirrorDescentRegressor()._get_doc_link)
 
 

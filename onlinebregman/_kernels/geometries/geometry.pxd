@@ -18,6 +18,7 @@ cdef enum Trait:              # what is true of a geometry, or of a learner, wha
     LOOKS_AHEAD = 64          # `begin_block` announces dense rows before they are learned
     DENSE = 128               # of a learner: rows must be dense
     CHUNKWISE = 256           # of a learner: it has a matrix and does not call Python, and learns a chunk at once
+    LINKS = 512               # of a learner: predictions are not its scores, but links of them
 
 
 cdef enum Backup:             # of the weights before a call

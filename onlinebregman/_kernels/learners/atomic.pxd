@@ -1,5 +1,6 @@
-from onlinebregman._kernels.geometries.geometry cimport LOOKS_AHEAD, Workspace
+from onlinebregman._kernels.geometries.geometry cimport LINKS, LOOKS_AHEAD, Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, fetch_mapped, fetch_to_learn, row_number, shape_of
@@ -18,17 +19,31 @@ cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
     return 1.0 if block.sample_weight == NULL else block.sample_weight[i]
 
 
+cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
+    """The targets of row i; NULL if there are none."""
+    return NULL if block.y == NULL else block.y + i * block.n_targets
+
+
+cdef enum Foresight:          # which scores equal, bit for bit, those of a prediction just before
+    NONE
+    SCORED                    # those of `score_row`, which does not call Python
+    PROGRESSIVE               # also those of rows while they are learned
+
+
 cdef class AtomicLearner(Stateful):
+    cdef tuple members        # the other learners that its calls change, and those that these consist of
+    cdef public Loss loss     # used by the next call; None: it has no loss of its own
     cdef dict next_settings   # settings that the next call applies after its backup, see `configure`; or None
-    cdef dict former          # the objects that they have replaced in the last call; None if it had no settings
+    cdef dict former          # the objects that they replaced in the last call; None before it is backed up
     cdef readonly Py_ssize_t n_features  # columns of what is learned: of rows, or of their images
-    cdef Py_ssize_t n_targets
+    cdef Py_ssize_t n_targets, other_n_targets  # numbers of targets that a row may have
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
     cdef readonly Py_ssize_t n_scores  # number of scores of a row
+    cdef int output_ndim      # 1: one prediction for each row; 2: `n_outputs`
     cdef long busy            # whether a thread is learning
     cdef Py_ssize_t n_savepoints   # number of savepoints that are not committed yet
     cdef Py_ssize_t n_calls   # number of calls that have learned
-    cdef Rows rows            # rows of the last call, as long as it may have to be undone
+    cdef readonly Py_ssize_t n_changes  # number of calls that have learned or were undone
     cdef Py_ssize_t work_left  # numbers that may be processed before the next look at the clock
     cdef double checked_at    # when signals were checked for, in seconds
     cdef object interrupt     # the exception by which a signal ended the loop
@@ -37,21 +52,13 @@ cdef class AtomicLearner(Stateful):
     cdef tuple maps           # of the learner, or of the learners that it consists of
 
     cpdef bint ready(self, dict attributes)
-    cdef Rows fitting_rows(self, dict attributes, X)
-    cdef bint scores_predict(self) noexcept
-    cdef bint row_scores_predict(self) noexcept
-    cdef bint takes(self, Py_ssize_t n_targets) noexcept
-    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1
-    cdef Py_ssize_t widest(self, Rows rows) noexcept
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept
-    cdef int claim(self) except -1
-    cdef void release(self) noexcept
+    cdef Foresight foresight(self) noexcept
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept
     cdef int check(self, Rows rows) except -1
     cdef int begin(self, Rows rows, bint complete) except -1
-    cdef void prepare(self) noexcept
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil
-    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil
+    cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil
@@ -59,24 +66,25 @@ cdef class AtomicLearner(Stateful):
                         double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil
     cdef int check_all(self) noexcept nogil
     cdef double total_loss(self) noexcept nogil
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef object predict_rows(self, Rows rows, bint linked)
-    cdef object scorer(self, Rows rows)
+    cdef object scorer(self, Rows rows, bint linked)
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil
     cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil
-    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept
-    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil
-    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil
     cdef void link_row(self, double* scores, double* out) noexcept nogil
-    cdef object link_error(self)
-    cdef int undo(self, Rows rows) except -1
-    cdef void keep(self, Rows rows) noexcept
+    cdef int undo(self) except -1
     cdef object interruption(self)
     cdef dict objects(self)
     cdef int set_objects(self, dict objects) except -1
 
 
 cdef object reason(int status)
+cdef tuple with_members(tuple learners)
+cdef int claim(tuple learners) except -1
+cdef void release(tuple learners) noexcept
+cdef Rows fitting_rows(AtomicLearner learner, dict attributes, X)
+cdef Py_ssize_t widest(AtomicLearner learner, Rows rows) noexcept
 cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1
+cdef object predicted(AtomicLearner learner, Rows rows, bint linked, scorer)
 cdef bint signalled(AtomicLearner learner) noexcept nogil
 
 
@@ -100,9 +108,10 @@ cdef inline int call_learn_row(AtomicLearner learner, const Row* row, Workspace*
     return learner.learn_row(row, work, y, weight, scores)
 
 
-cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, LearnRow learn_row) noexcept nogil:
+cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, RowMap row_map,
+                              LearnRow learn_row) noexcept nogil:
     """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
-    cdef Py_ssize_t k, i, effort = learner.effort(shape_of(learner.row_map, rows).widest)
+    cdef Py_ssize_t k, i, effort = learner.effort(shape_of(row_map, rows).widest)
     cdef int status
     cdef bint ahead = rows.indices != NULL or learner.traits & LOOKS_AHEAD
     cdef Row row
@@ -116,39 +125,31 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Le
             learner.look_ahead(rows, block, k)
         if interrupted(learner, effort):
             return INTERRUPTED
-        fetch_to_learn(learner.row_map, rows, i, weight_of(block, i), &row)
+        fetch_to_learn(row_map, rows, i, weight_of(block, i), &row)
         status = learn_row(
-            learner, &row, &block.work, block.y + i * block.n_targets, weight_of(block, i),
+            learner, &row, &block.work, targets_in(block, i), weight_of(block, i),
             NULL if block.scores == NULL else block.scores + i * learner.n_scores,
         )
         if status != LEARNED:
             return status
-    return learner.check_all()
-
-
-ctypedef void (*ScoreRow)(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
-                          double* scores) noexcept nogil
-
-
-cdef inline void call_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
-                                double* scores) noexcept nogil:
-    learner.score_row(row, work, scores)
+    return LEARNED
 
 
 cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, Workspace* work, bint linked,
-                               double* out, ScoreRow score_row) noexcept nogil:
-    """The loop over rows that are predicted: see `AtomicLearner.score_rows`."""
+                               double* out) noexcept nogil:
+    """The loop over rows that are predicted; False if scores of predictions are not finite."""
     cdef Py_ssize_t i, k, n = learner.n_scores, width = learner.n_outputs(linked)
     cdef double total = 0.0
     cdef Row row
+    linked = linked and learner.traits & LINKS and (learner.loss is None or not learner.loss.linear)
     for i in range(rows.n_rows):
         fetch_mapped(learner.row_map, rows, i, &row)
         if rows.indices != NULL and i + 1 < rows.n_rows:
-            learner.prefetch_to_score(rows, scorer, i + 1)
+            learner.prefetch(rows, i + 1, scorer)
         if not linked:
-            score_row(learner, scorer, &row, work, out + i * width)
+            learner.score_row(scorer, &row, work, out + i * width)
             continue
-        score_row(learner, scorer, &row, work, work.vectors)
+        learner.score_row(scorer, &row, work, work.vectors)
         for k in range(n):
             total += 0.0 * work.vectors[k]  # not 0 if one is not finite, whose link may be
         learner.link_row(work.vectors, out + i * width)

@@ -1,8 +1,8 @@
 """Base classes of all learners: a call learns all of its rows or none, in one thread at a time, and can be undone.
 
-A call claims the learner (one thread at a time), backs up its state (`begin`), changes what has to change before the
-rows (`prepare`), learns row after row (`loop`), keeps the result (`keep`) or restores the backup (`undo`), and releases
-the learner. Each kind of learner implements these.
+A call claims the learner and those that it consists of (one thread at a time), backs up their state and changes what
+has to change before the rows (`begin`), learns row after row (`loop`), and keeps the result or restores the backup
+(`undo`): see `learn_block`. Each kind of learner implements these.
 
 Numbers that a learner declares (see `State`) are undone, copied, pickled and written to model files by the base class.
 What is not declared, such as weights of which few change, a learner handles itself. Settings are applied by the call,
@@ -22,6 +22,7 @@ from onlinebregman._kernels.learners.state cimport (
 from onlinebregman._kernels.learners.transaction cimport (
     WORK_BETWEEN_CHECKS, check_idle, parameters_unchanged, signal_raised, under_way, unnamed, work_between_checks
 )
+from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array
@@ -39,6 +40,7 @@ cdef extern from "<time.h>" nogil:
     enum: TIME_UTC
 
 cdef double SECONDS_BETWEEN_CHECKS = 0.01
+cdef dict UNCHANGED = {}      # the former settings of a call without new ones
 
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
@@ -81,54 +83,113 @@ def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
         )
 
 
+cdef tuple with_members(tuple learners):
+    """Learners and all their members."""
+    cdef AtomicLearner learner
+    return tuple([each for learner in learners for each in (learner, *learner.members)])
+
+
+cdef int claim(tuple learners) except -1:
+    """Claim learners for this thread, all or none of them."""
+    cdef Py_ssize_t claimed = 0
+    for learner in learners:
+        if not ob_claim(&(<AtomicLearner> learner).busy):
+            release(learners[:claimed])
+            check_idle(True)
+        claimed += 1
+    return 0
+
+
+cdef void release(tuple learners) noexcept:
+    for learner in learners:
+        ob_release(&(<AtomicLearner> learner).busy)
+
+
+cdef int claim_call(AtomicLearner learner) except -1:
+    """Claim a learner and its members for a call."""
+    claim(learner.members)
+    if not ob_claim(&learner.busy):
+        release(learner.members)
+        check_idle(True)
+    return 0
+
+
+cdef void release_call(AtomicLearner learner) noexcept:
+    ob_release(&learner.busy)
+    release(learner.members)
+
+
+cdef inline void keep(AtomicLearner learner) noexcept:
+    learner.n_calls += 1
+    learner.n_changes += 1
+    learner.next_settings = None
+
+
 cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1:
     """Learn all rows and return LEARNED, or learn none and return the `Status` that says why."""
     cdef int status
     cdef bint complete = False
     cdef RowMap row_map
-    learner.claim()
+    cdef AtomicLearner each
+    claim_call(learner)
     block.work.notes = NULL
     try:
         learner.check(rows)
         for row_map in learner.maps:
             row_map.open(rows)
+        learner.former = None
+        for each in learner.members:
+            each.former = None
         while True:
             for row_map in learner.maps:
                 row_map.begin(rows)
             learner.begin(rows, complete)
             if block.work.notes == NULL:  # settings of the call may change the length
-                make_workspace(&block.work, learner.vector_length(learner.widest(rows)))
-            learner.prepare()
+                make_workspace(&block.work, learner.vector_length(widest(learner, rows), True))
             with nogil:
                 status = learner.loop(rows, block)
+                if status == LEARNED:
+                    status = learner.check_all()
             for row_map in learner.maps:
                 if status == LEARNED and not row_map.bounded():
                     status = TOO_LARGE
             error = learner.interruption()
+            for each in learner.members:
+                own = each.interruption()  # of each, as that forgets it
+                error = own if error is None else error
             if error is None and status == LEARNED:
                 error = signal_raised()  # not after the commit: who is told of an error would learn the rows again
-            if status != LEARNED or error is not None:
-                undo_call(learner, rows)
             if error is not None:
                 if status != LEARNED and isinstance(error, Exception):
                     error.add_note(f"This was at row {block.failed}.")
                 raise error
             if status == LEARNED:
-                learner.keep(rows)
+                keep(learner)
+                for each in learner.members:
+                    keep(each)
+                return status
+            undo_call(learner)
             if status != NEEDS_BACKUP:
                 return status
             complete = True
+    except BaseException:
+        undo_call(learner)
+        raise
     finally:
         free_workspace(&block.work)
-        learner.release()
+        release_call(learner)
 
 
-cdef int undo_call(AtomicLearner learner, Rows rows) except -1:
-    """Undo the call: `undo`, and the same for the maps of rows."""
+cdef int undo_call(AtomicLearner learner) except -1:
+    """Undo the last call of all learners that are backed up, and of the maps of rows."""
     cdef RowMap row_map
-    learner.undo(rows)
-    for row_map in learner.maps:
+    cdef AtomicLearner each
+    for row_map in learner.maps if learner.former is not None else ():
         row_map.undo()
+    for each in (learner,) + learner.members:
+        if each.former is not None:
+            each.undo()
+            each.n_changes += 1
     return 0
 
 
@@ -150,6 +211,7 @@ cdef class AtomicLearner(Stateful):
     """Base class: calls that learn, and undoing them; predictions; copies and files."""
 
     def __cinit__(self, *arguments, **more):
+        self.members, self.other_n_targets, self.output_ndim = (), -1, 1
         self.row_map = self.given.pop("row_map", None)
         self.maps = () if self.row_map is None else (self.row_map,)
 
@@ -166,14 +228,14 @@ cdef class AtomicLearner(Stateful):
 
     def configure(self, **settings):
         """Set how rows are learned from the next call on; see `apply`. In a transaction that call applies them."""
-        self.claim()
+        claim_call(self)
         try:
             if self.n_savepoints:
                 self.next_settings = {**(self.next_settings or {}), **settings}
             else:
                 self.apply(**settings)
         finally:
-            self.release()
+            release_call(self)
 
     def apply(self):
         """Apply settings, its arguments; what may raise an error comes first."""
@@ -205,7 +267,8 @@ cdef class AtomicLearner(Stateful):
         block.n_targets = 0 if y is None else targets.shape[0] // n if n > 0 else self.n_targets
         block.sample_weight = NULL if sample_weight is None else &sample_weight[0]
         block.scores = NULL if scores is None else &out[0]
-        if not self.takes(block.n_targets) or (y is not None and targets.shape[0] != n * block.n_targets) or \
+        if block.n_targets not in (self.n_targets, self.other_n_targets) or \
+                (y is not None and targets.shape[0] != n * block.n_targets) or \
                 (sample_weight is not None and sample_weight.shape[0] != n) or \
                 (scores is not None and out.shape[0] != n * self.n_scores):
             raise ValueError(
@@ -216,17 +279,13 @@ cdef class AtomicLearner(Stateful):
         status = learn_block(self, rows, &block)
         return None if status == LEARNED else (reason(status), block.failed)
 
-    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
-        """Whether rows may come with this number of targets each."""
-        return n_targets == self.n_targets
-
     def predict(self, X, bint linked=True):
         """Predictions for validated rows, dense or CSR, or their scores; None if one is not finite."""
         return self.predict_rows(open_rows(X), linked)
 
     def predict_fast(self, dict attributes, X, bint linked=True):
         """The same for an array of numbers or CSR without validation; None also if that is not safe."""
-        cdef Rows rows = self.fitting_rows(attributes, X)
+        cdef Rows rows = fitting_rows(self, attributes, X)
         return None if rows is None else self.predict_rows(rows, linked)
 
     cpdef bint ready(self, dict attributes):
@@ -235,21 +294,16 @@ cdef class AtomicLearner(Stateful):
 
     @property
     def progressive(self):
-        """See `scores_predict`."""
-        return self.scores_predict()
-
-    cdef bint scores_predict(self) noexcept:
-        """Whether the scores of rows while they are learned equal, bit for bit, those of a prediction just before."""
-        return False
+        """Whether the scores of rows while they are learned are those of a prediction just before; see `Foresight`."""
+        return self.foresight() == PROGRESSIVE
 
     @property
     def predictive(self):
-        """See `row_scores_predict`."""
-        return self.row_scores_predict()
+        """Whether those of `score_row` are."""
+        return self.foresight() != NONE
 
-    cdef bint row_scores_predict(self) noexcept:
-        """Whether `score_row` computes the scores of a prediction, without calling Python."""
-        return self.scores_predict()
+    cdef Foresight foresight(self) noexcept:
+        return NONE
 
     def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
         """Learn a block, or one row, without validation; False if that is not safe, and nothing was learned.
@@ -265,67 +319,28 @@ cdef class AtomicLearner(Stateful):
         cdef Block block
         if not self.ready(attributes):
             return False
-        rows = self.fitting_rows(attributes, X)
+        rows = fitting_rows(self, attributes, X)
         if rows is None:
             return False
         block.y, block.n_targets, block.scores = NULL, self.n_targets, NULL
         if scores is not None:
-            if not self.scores_predict() or scores.shape[0] != rows.n_rows or scores.shape[1] != self.n_scores:
+            if self.foresight() != PROGRESSIVE or scores.shape[0] != rows.n_rows or scores.shape[1] != self.n_scores:
                 return False
             block.scores = &scores[0, 0]
         if self.target_ndim == 0:
-            return self.learn_weighted(rows, &block, sample_weight)
+            return learn_weighted(self, rows, &block, sample_weight)
         y = float64_array(y, &targets)
         if y is None or targets.ndim != self.target_ndim or targets.shape[0] != rows.n_rows or \
                 (targets.ndim == 2 and targets.shape[1] != self.n_targets):
             return False
         block.y = <const double*> targets.at
-        return self.learn_weighted(rows, &block, sample_weight)
-
-    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
-        """Learn a block with weights that are not validated; False if nothing was learned."""
-        cdef View weights
-        block.sample_weight = NULL
-        if sample_weight is None:
-            return learn_block(self, rows, block) == LEARNED
-        sample_weight = float64_array(sample_weight, &weights)
-        if sample_weight is None or weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
-                not all_positive(<const double*> weights.at, rows.n_rows):
-            return False
-        block.sample_weight = <const double*> weights.at
-        return learn_block(self, rows, block) == LEARNED
-
-    cdef Rows fitting_rows(self, dict attributes, X):
-        """The rows of X if they need no validation and have the right number of features; None otherwise.
-
-        Names of features were compared, if there are any, before X was opened as `Rows`.
-        """
-        cdef Rows rows = X if isinstance(X, Rows) else try_rows(X) if unnamed(attributes) else None
-        if rows is None or rows.n_rows == 0 or rows.n_columns != row_width(self):
-            return None
-        return None if self.traits & DENSE and rows.indices != NULL else rows
+        return learn_weighted(self, rows, &block, sample_weight)
 
     # --- a call -------------------------------------------------------------------------------------------------
 
-    cdef Py_ssize_t widest(self, Rows rows) noexcept:
-        """Most values in a row that is learned: of these rows, or of their images."""
-        cdef RowMap row_map
-        cdef Py_ssize_t widest = rows.widest
-        for row_map in self.maps:
-            widest = max(widest, row_map.shape(rows).widest)
-        return widest
-
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        """The length that the vectors of the workspace must have."""
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
+        """The length that the vectors of a workspace must have, to learn rows or to predict them."""
         return 0
-
-    cdef int claim(self) except -1:
-        if not ob_claim(&self.busy):
-            check_idle(self.busy)
-        return 0
-
-    cdef void release(self) noexcept:
-        ob_release(&self.busy)
 
     cdef int check(self, Rows rows) except -1:
         """Check the width of rows that are learned or predicted, and that the learner is complete."""
@@ -339,33 +354,32 @@ cdef class AtomicLearner(Stateful):
         return 0
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        """Back up the state: all of it if `complete`, otherwise at least what these rows can change.
-
-        Then settings are applied. Else the state stays, as it may raise after other learners of the rows have begun.
-        """
-        self.interrupt, self.work_left, self.former = None, work_between_checks(), None
+        """Back up the state: all of it if `complete`, otherwise at least what these rows can change; then apply
+        settings, and change what has to change before the rows. An error after the backup undoes the call."""
+        self.interrupt, self.work_left = None, work_between_checks()
+        if self.loss is not None:
+            self.loss.interrupt = None
         self.fields.save()
+        former = UNCHANGED
         if self.next_settings is not None:
-            self.former = self.objects()
+            former = self.objects()
             self.apply(**self.next_settings)
+        self.former = former
         return 0
-
-    cdef void prepare(self) noexcept:
-        """Change what has to change before the rows are learned; called when all that can raise is done."""
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Learn row after row; returns the `Status` of the first row that cannot be learned, or LEARNED."""
-        return learn_rows_of(self, rows, block, call_learn_row)
+        return learn_rows_of(self, rows, block, self.row_map, call_learn_row)
 
     # The parts of the loop, also for loops over several learners:
 
     cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
         """Called before the k-th row is fetched, if rows are sparse or it `LOOKS_AHEAD`: prepare for the next ones."""
         if k + 1 < rows.n_rows:
-            self.prefetch(rows, row_number(rows, k + 1))
+            self.prefetch(rows, row_number(rows, k + 1), NULL)
 
-    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
-        """Prefetch the memory that row i needs."""
+    cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil:
+        """Prefetch the memory that row i needs, to be learned or, by a scorer, predicted."""
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         """About how many numbers are processed to learn a row of n values."""
@@ -404,24 +418,17 @@ cdef class AtomicLearner(Stateful):
         """The sum of weight * loss over all rows, each predicted before it was learned; 0 without a loss."""
         return 0.0
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        """The `n_scores` scores of a row."""
-
-    cdef int undo(self, Rows rows) except -1:
+    cdef int undo(self) except -1:
         """Restore what `begin` has backed up."""
-        if self.former is not None:
+        if self.former is not UNCHANGED:
             self.set_objects(self.former)
         self.fields.restore()
+        self.former = None
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        """Called when all rows have been learned."""
-        self.n_calls += 1
-        self.rows, self.next_settings = rows if self.n_savepoints else None, None
 
     cdef object interruption(self):
         """The exception that ended the loop for a reason other than a row: KeyboardInterrupt or MemoryError."""
-        return self.interrupt
+        return self.interrupt if self.loss is None or self.loss.interrupt is None else raised_by(self.loss)
 
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
@@ -433,7 +440,7 @@ cdef class AtomicLearner(Stateful):
 
     def rollback(self, Py_ssize_t n_calls):
         """Undo everything since the savepoint was made, which must be at most one call that learned."""
-        self.claim()
+        claim_call(self)
         try:
             if self.n_calls > n_calls + 1:
                 raise RuntimeError(
@@ -441,16 +448,16 @@ cdef class AtomicLearner(Stateful):
                     f"{self.n_calls - n_calls} calls since the savepoint was made"
                 )
             if self.n_calls > n_calls:
-                undo_call(self, self.rows)
+                undo_call(self)
             self.next_settings, self.n_calls = None, n_calls
         finally:
-            self.release()
+            release_call(self)
 
     def commit(self):
         """Discard a savepoint; with the last one, discard the backup, and apply settings that no call has applied."""
         self.n_savepoints -= 1
         if self.n_savepoints == 0:
-            coming, self.rows, self.former, self.next_settings = self.next_settings, None, None, None
+            coming, self.former, self.next_settings = self.next_settings, None, None
             if coming is not None:
                 self.configure(**coming)
 
@@ -466,49 +473,81 @@ cdef class AtomicLearner(Stateful):
 
     cdef object predict_rows(self, Rows rows, bint linked):
         """Predictions of rows, or their scores unless `linked`; None if one is not finite."""
-        cdef Workspace work
-        cdef double* out
-        cdef bint finite
-        cdef Py_ssize_t n = rows.n_rows * self.n_outputs(linked)
         self.check(rows)
-        scorer = self.scorer(rows)
-        if self.row_map is not None:
-            self.row_map.open(rows)
-        outputs = empty_float64(n, &out)
-        make_workspace(&work, self.scoring_length(self.widest(rows)))
-        with nogil:
-            finite = self.score_rows(rows, <void*> scorer, &work, linked, out) and ob_nonfinite(out, n) == 0
-            free_workspace(&work)
-        error = self.link_error()
-        if error is not None:
-            raise error
-        return outputs if finite else None
+        return predicted(self, rows, linked, self.scorer(rows, linked))
 
-    cdef object scorer(self, Rows rows):
-        """What computes the scores of rows, if it is not the learner itself."""
+    cdef object scorer(self, Rows rows, bint linked):
+        """What `score_row` predicts rows by, if it is not the learner itself."""
         return None
+
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        """The `n_scores` scores of a row, by the scorer if that is not NULL."""
 
     cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
         """Number of predictions, or scores, of a row."""
         return self.n_scores
 
-    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
-        """The length that the vectors of a workspace for predictions must have."""
-        return self.vector_length(widest)
-
-    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
-        """Compute predictions, or scores; False if scores of predictions are not finite."""
-        return score_rows_of(self, rows, scorer, work, linked, out, call_score_row)
-
-    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil:
-        """Prefetch the memory that the scores of sparse row i need."""
-
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        """Compute the predictions of a row from its scores, which are in a workspace's first vector: here the same."""
-        cdef Py_ssize_t k
-        for k in range(self.n_scores):
-            out[k] = scores[k]
+        """If it `LINKS`: compute the predictions of a row from its scores, which are in a workspace's first vector."""
+        out[0] = self.loss.link(scores[0])
 
-    cdef object link_error(self):
-        """The exception that a link in Python has raised, or None."""
+
+cdef object predicted(AtomicLearner learner, Rows rows, bint linked, scorer):
+    """See `predict_rows`; the rows have been checked."""
+    cdef Workspace work
+    cdef double* out
+    cdef bint finite
+    cdef RowMap row_map
+    cdef Py_ssize_t width = learner.n_outputs(linked), n = rows.n_rows * width
+    for row_map in learner.maps:
+        row_map.open(rows)
+    outputs = empty_float64(n, &out)
+    make_workspace(&work, learner.vector_length(widest(learner, rows), False))
+    with nogil:
+        finite = score_rows_of(learner, rows, NULL if scorer is None else <void*> scorer, &work, linked, out)
+        free_workspace(&work)
+        finite = finite and ob_nonfinite(out, n) == 0
+    if learner.loss is not None and learner.loss.interrupt is not None:
+        raise raised_by(learner.loss)
+    if not finite:
         return None
+    return outputs if learner.output_ndim == 1 else outputs.reshape(-1, width)
+
+
+cdef object raised_by(Loss loss):
+    """The exception that a loss in Python has raised, which it then forgets."""
+    error, loss.interrupt = loss.interrupt, None
+    return error
+
+
+cdef Rows fitting_rows(AtomicLearner learner, dict attributes, X):
+    """The rows of X if they need no validation and have the right number of features; None otherwise.
+
+    Names of features were compared, if there are any, before X was opened as `Rows`.
+    """
+    cdef Rows rows = X if isinstance(X, Rows) else try_rows(X) if unnamed(attributes) else None
+    if rows is None or rows.n_rows == 0 or rows.n_columns != row_width(learner):
+        return None
+    return None if learner.traits & DENSE and rows.indices != NULL else rows
+
+
+cdef bint learn_weighted(AtomicLearner learner, Rows rows, Block* block, sample_weight) except -1:
+    """Learn a block with weights that are not validated; False if nothing was learned."""
+    cdef View weights
+    block.sample_weight = NULL
+    if sample_weight is not None:
+        sample_weight = float64_array(sample_weight, &weights)
+        if sample_weight is None or weights.ndim != 1 or weights.shape[0] != rows.n_rows or \
+                not all_positive(<const double*> weights.at, rows.n_rows):
+            return False
+        block.sample_weight = <const double*> weights.at
+    return learn_block(learner, rows, block) == LEARNED
+
+
+cdef Py_ssize_t widest(AtomicLearner learner, Rows rows) noexcept:
+    """Most values in a row that is learned: of these rows, or of their images."""
+    cdef RowMap row_map
+    cdef Py_ssize_t most = rows.widest
+    for row_map in learner.maps:
+        most = max(most, row_map.shape(rows).widest)
+    return most

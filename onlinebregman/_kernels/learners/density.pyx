@@ -17,7 +17,7 @@ from libc.string cimport memcpy
 from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, scratch
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, score_rows_of
+from onlinebregman._kernels.learners.atomic cimport PROGRESSIVE, AtomicLearner, Foresight
 from onlinebregman._kernels.learners.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
 from onlinebregman._kernels.ops.state import vector_of
@@ -79,10 +79,10 @@ cdef class DensityLearner(AtomicLearner):
         """The sum of weight * (x - origin)."""
         return np.asarray(self.memory)[self.n_features:2 * self.n_features].copy()
 
-    cdef bint scores_predict(self) noexcept:
-        return True
+    cdef Foresight foresight(self) noexcept:
+        return PROGRESSIVE
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
         return self.n_features
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -204,7 +204,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
         return LEARNED if isfinite(self.state.base) and isfinite(self.state.quadratic) and \
             ob_nonfinite(total, d) == 0 else OVERFLOWED
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Py_ssize_t i
         cdef double* origin = &self.memory[0]
         cdef double* total = &self.memory[self.n_features]
@@ -327,7 +327,7 @@ cdef class GaussianLearner(DensityLearner):
                 (self.k1 + self.state.weight)
         return difference
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef double* innovation = self.innovation(row.x, work)
         cdef double log_det, distance
         self.measure(innovation, work, &log_det, &distance)
@@ -436,15 +436,28 @@ cdef class FullGaussianLearner(GaussianLearner):
         dpotri(b"L", &d, a, &d, &info)
         return info == 0 and isfinite(log_det)
 
-    cdef object scorer(self, Rows rows):
+    cdef object scorer(self, Rows rows, bint linked):
         cdef Factor factor = Factor()
         factor.upper = np.empty(self.n_features * self.n_features)
         self.total_scatter(self.state.weight, &factor.upper[0])
         factor.log_det = cholesky(&factor.upper[0], <int> self.n_features)
         return factor
 
-    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
-        return score_rows_of(self, rows, scorer, work, False, out, score_by_factor)
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef Py_ssize_t i, d = self.n_features
+        cdef double distance = 0.0
+        cdef double* white
+        cdef const double* upper
+        if scorer == NULL:
+            GaussianLearner.score_row(self, scorer, row, work, scores)
+            return
+        upper, white = &(<Factor> scorer).upper[0], self.innovation(row.x, work)
+        for i in range(d):
+            white[i] /= upper[i * d + i]
+            distance += white[i] * white[i]
+            if i + 1 < d:
+                ob_axpy(white + i + 1, upper + i * d + i + 1, white[i], d - i - 1)
+        scores[0] = self.log_density((<Factor> scorer).log_det, distance)
 
 
 @cython.final
@@ -467,20 +480,6 @@ cdef double cholesky(double* a, int d) noexcept nogil:
     for i in range(d):
         log_det += log(a[i * (d + 1)])
     return 2.0 * log_det
-
-
-cdef void score_by_factor(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
-                          double* scores) noexcept nogil:
-    cdef const double* upper = &(<Factor> scorer).upper[0]
-    cdef double* white = (<GaussianLearner> learner).innovation(row.x, work)
-    cdef Py_ssize_t i, d = learner.n_features
-    cdef double distance = 0.0
-    for i in range(d):
-        white[i] /= upper[i * d + i]
-        distance += white[i] * white[i]
-        if i + 1 < d:
-            ob_axpy(white + i + 1, upper + i * d + i + 1, white[i], d - i - 1)
-    scores[0] = (<GaussianLearner> learner).log_density((<Factor> scorer).log_det, distance)
 
 
 cdef class DiagonalGaussianLearner(GaussianLearner):

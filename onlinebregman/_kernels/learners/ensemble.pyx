@@ -1,7 +1,7 @@
 """Learners of the same rows as one learner."""
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, row_width
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, row_width, with_members
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.rows.rows cimport Rows
 
@@ -16,7 +16,8 @@ cdef class Ensemble(AtomicLearner):
     """
 
     def __cinit__(self, learners, *arguments, **more):
-        self.learners = self.changing = tuple([<AtomicLearner?> learner for learner in learners])
+        self.learners = tuple([<AtomicLearner?> learner for learner in learners])
+        self.change(self.learners)
         self.arguments = self.learners, *self.arguments[1:]
         if not self.learners:
             raise ValueError("learners must contain at least one learner; got none")
@@ -25,39 +26,23 @@ cdef class Ensemble(AtomicLearner):
             self.traits |= (<AtomicLearner> learner).traits & DENSE
             check_columns(row_width(learner), self.n_features)
 
+    cdef int change(self, tuple learners) except -1:
+        """Set the learners that a call changes."""
+        self.changing, self.members = learners, with_members(learners)
+        return 0
+
     @property
     def t(self):
         return self.learners[0].t
 
     # --- a call: each learner can undo its part -------------------------------------------------------------------
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
         cdef AtomicLearner learner
         cdef Py_ssize_t length = 0
         for learner in self.changing:
-            length = max(length, learner.vector_length(widest))
+            length = max(length, learner.vector_length(widest, to_learn))
         return length
-
-    cdef int claim(self) except -1:
-        cdef AtomicLearner learner
-        cdef Py_ssize_t claimed = 0
-        AtomicLearner.claim(self)
-        try:
-            for learner in self.changing:
-                learner.claim()
-                claimed += 1
-        except BaseException:
-            for learner in self.changing[:claimed]:
-                learner.release()
-            AtomicLearner.release(self)
-            raise
-        return 0
-
-    cdef void release(self) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.release()
-        AtomicLearner.release(self)
 
     cdef int check(self, Rows rows) except -1:
         cdef AtomicLearner learner
@@ -68,45 +53,7 @@ cdef class Ensemble(AtomicLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         cdef AtomicLearner learner
-        cdef Py_ssize_t begun = 0
         AtomicLearner.begin(self, rows, complete)
-        try:
-            for learner in self.changing:
-                learner.begin(rows, complete)
-                begun += 1
-        except BaseException:
-            for learner in self.changing[:begun]:
-                if learner.former is not None:
-                    learner.undo(rows)
-            for learner in self.changing:
-                learner.next_settings = None
-            raise
+        for learner in self.changing:
+            learner.begin(rows, complete)
         return 0
-
-    cdef void prepare(self) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.prepare()
-
-    cdef int undo(self, Rows rows) except -1:
-        cdef AtomicLearner learner
-        AtomicLearner.undo(self, rows)
-        for learner in self.changing:
-            learner.undo(rows)
-            learner.next_settings = None
-        return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.changing:
-            learner.keep(rows)
-        AtomicLearner.keep(self, rows)
-
-    cdef object interruption(self):
-        cdef AtomicLearner learner
-        first = None
-        for learner in self.changing:
-            error = learner.interruption()  # of each, as that forgets it
-            if first is None:
-                first = error
-        return self.interrupt if first is None else first

@@ -24,20 +24,19 @@ cimport cython
 from libc.math cimport NAN, fabs, isfinite
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, fitting_rows, learn_rows_of, predicted
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
 from onlinebregman._kernels.learners.factor import factored, inverse_root, unpacked
-from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED, OVERFLOWED
+from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.forward cimport ob_centre, ob_centre_and_count, ob_differs, ob_prior
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
-from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
-from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, fetch_to_learn, open_rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
 
 cdef struct ForwardState:     # the state in addition to the factor
@@ -103,7 +102,7 @@ cdef class RidgeLearner(AtomicLearner):
     cdef bint forward         # whether predictions of the next call include the query
     cdef double gamma         # its forgetting factor
     cdef bint residuals       # whether its targets are differences from the mean of all before
-    cdef object solution      # cached ridge weights of all targets, shape (m, d), or None
+    cdef tuple solution       # cached ridge weights of all targets, shape (m, d), and `n_changes` at the time; or None
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, FourierFeatures features,
                   bint penalize_intercept, bint centred, bint scaled, state=None):
@@ -119,7 +118,7 @@ cdef class RidgeLearner(AtomicLearner):
         if not (0 < self.n_inputs < MOST and 0 < self.m < MOST):
             raise ValueError(f"numbers of features and targets must be in [1, 2^30); got {self.n_inputs}, {self.m}")
         self.n_targets, self.n_scores, self.traits = self.m, self.m, CHUNKWISE
-        self.target_ndim = 1 + len(target_shape)
+        self.target_ndim = self.output_ndim = 1 + len(target_shape)
         self.length = self.d * (self.d + 1) // 2 + (self.d + 1) * self.m
         self.size = self.length + (1 + 3 * self.d + self.m if centred else 0)
         self.fields.expect("factor", self.size)
@@ -356,22 +355,18 @@ cdef class RidgeLearner(AtomicLearner):
         cdef double least = 0.0 if self.centred else least_pivot(self.alpha)
         reduce_rows(self.factor, self.d, self.m, z, share, n, gamma, least)
 
-    cdef void forget_solution(self) noexcept:
-        with cython.critical_section(self):  # without the GIL other threads may be reading it
-            self.solution = None
-
     cdef object solve(self):
         """The ridge weights, from U w = g."""
         cdef double[:, ::1] w
-        with cython.critical_section(self):
-            solution = self.solution
-        if solution is None:
-            solution = np.empty((self.m, self.d))
-            w = solution
+        with cython.critical_section(self):  # without the GIL other threads may be setting it
+            known = self.solution
+        if known is None or known[1] != self.n_changes:
+            known = np.empty((self.m, self.d)), self.n_changes
+            w = known[0]
             solve_factor(self.factor, self.d, self.m, &w[0, 0])
             with cython.critical_section(self):
-                self.solution = solution
-        return solution
+                self.solution = known
+        return known[0]
 
 
 @cython.final
@@ -380,6 +375,13 @@ cdef class ForwardLearner(RidgeLearner):
 
     See `RidgeLearner` for its parameters.
     """
+
+    # Rows of a block that are loaded, to be learned together
+    cdef Py_ssize_t n_loaded
+    cdef Py_ssize_t[BATCH] number
+    cdef double[BATCH] weight
+    cdef const double* targets[BATCH]
+    cdef Py_ssize_t refused   # the number of one that could not be learned, or -1
 
     @property
     def t(self):
@@ -422,7 +424,7 @@ cdef class ForwardLearner(RidgeLearner):
 
     def predict_fast(self, dict attributes, X, forward=True, forgetting=1.0):
         """Predictions for an array of floats or CSR without validation, or None if that is not safe."""
-        cdef Rows rows = self.fitting_rows(attributes, X)
+        cdef Rows rows = fitting_rows(self, attributes, X)
         if rows is None or type(forward) is not bool or type(forgetting) is not float or not 0.0 < forgetting <= 1.0:
             return None
         return self.predictions(rows, forward, forgetting)
@@ -436,7 +438,7 @@ cdef class ForwardLearner(RidgeLearner):
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
         # A row with its targets, of which BATCH are stored; then means of targets and predictions, and a further row
         return self.d + 4 * self.m
 
@@ -446,11 +448,6 @@ cdef class ForwardLearner(RidgeLearner):
         self.checked = 0
         return AtomicLearner.begin(self, rows, complete)
 
-    cdef int undo(self, Rows rows) except -1:
-        AtomicLearner.undo(self, rows)
-        self.forget_solution()
-        return 0
-
     cdef void swap(self) noexcept nogil:
         """Make the copy of the factor the current one; then the former one is the copy."""
         cdef Field* field = &self.fields.each[0]
@@ -458,37 +455,33 @@ cdef class ForwardLearner(RidgeLearner):
         self.factor = <double*> field.at
         field.changing, self.backed_up = field.size, True
 
-    cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, rows)
-        self.forget_solution()
-
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Learn up to BATCH rows of positive weight at a time."""
-        cdef Py_ssize_t k = 0, i, learned, n, width = self.d + self.m
-        cdef Py_ssize_t[BATCH] number
-        cdef double[BATCH] weight
-        cdef const double* y[BATCH]
-        cdef double* z = block.work.vectors
-        cdef Row row
-        while k < rows.n_rows:
-            n = 0
-            while k < rows.n_rows and n < BATCH:
-                i = row_number(rows, k)
-                weight[n] = weight_of(block, i)
-                if weight[n] != 0:
-                    fetch_to_learn(self.row_map, rows, i, weight[n], &row)
-                    self.load(&row, z + n * width)
-                    number[n], y[n] = i, block.y + i * self.m
-                    n += 1
-                k += 1
-            learned = self.learn_loaded(z, n, y, weight, NULL, 0)
-            if interrupted(self, n * self.effort(row.n)):
-                return INTERRUPTED
-            if learned < n:
-                block.failed = number[learned]
-                return OVERFLOWED
-        block.failed = row_number(rows, rows.n_rows - 1)
-        return self.check_all()
+        cdef int status
+        self.n_loaded, self.refused = 0, -1
+        status = learn_rows_of(self, rows, block, self.row_map, load_or_learn)
+        if status == LEARNED:
+            status = self.learn_batch(&block.work)
+        if self.refused >= 0:
+            block.failed = self.refused
+        return status
+
+    cdef int add_to_batch(self, const Row* row, Workspace* work, const double* y, double weight) noexcept nogil:
+        cdef Py_ssize_t n = self.n_loaded
+        if weight == 0:
+            return LEARNED
+        self.load(row, work.vectors + n * (self.d + self.m))
+        self.number[n], self.targets[n], self.weight[n], self.n_loaded = row.number, y, weight, n + 1
+        return LEARNED if n + 1 < BATCH else self.learn_batch(work)
+
+    cdef int learn_batch(self, Workspace* work) noexcept nogil:
+        cdef Py_ssize_t n = self.n_loaded, learned
+        self.n_loaded = 0
+        learned = self.learn_loaded(work.vectors, n, self.targets, self.weight, NULL, 0)
+        if learned == n:
+            return LEARNED
+        self.refused = self.number[learned]
+        return OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
@@ -498,7 +491,7 @@ cdef class ForwardLearner(RidgeLearner):
                 scores[q] = NAN
             return LEARNED
         if scores != NULL and self.forward and weight != 1:
-            self.score_row(row, work, scores)  # a row is predicted as one of weight 1
+            self.score_row(NULL, row, work, scores)  # a row is predicted as one of weight 1
             scores = NULL
         self.load(row, work.vectors)
         return LEARNED if self.learn_loaded(work.vectors, 1, &y, &weight, scores, 0) == 1 else OVERFLOWED
@@ -581,10 +574,20 @@ cdef class ForwardLearner(RidgeLearner):
     cdef int check_all(self) noexcept nogil:
         return OVERFLOWED if ob_nonfinite(self.factor + self.checked, self.size - self.checked) else LEARNED
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        """The predictions with the query in the matrix, or without it."""
-        cdef Py_ssize_t q
-        cdef double left, share = self.query(row, work.vectors, &left, self.gamma)
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        """The predictions with the query in the matrix, or without it; by a `Query`, up to BATCH rows at a time."""
+        cdef Py_ssize_t n, q
+        cdef double left, share
+        if scorer != NULL:
+            n = (<Query> scorer).n
+            (<Query> scorer).nu = self.query(
+                row, work.vectors + n * (self.d + self.m), &(<Query> scorer).share[n], (<Query> scorer).gamma
+            )
+            (<Query> scorer).n, (<Query> scorer).to_come = n + 1, (<Query> scorer).to_come - 1
+            if n + 1 == BATCH or (<Query> scorer).to_come == 0:
+                self.answer(<Query> scorer, work.vectors, scores - n * self.m)
+            return
+        share = self.query(row, work.vectors, &left, self.gamma)
         self.reduce(work.vectors, &left, 1, self.gamma)
         for q in range(self.m):
             scores[q] = self.mean_of(q) + self.prediction(
@@ -653,46 +656,52 @@ cdef class ForwardLearner(RidgeLearner):
             return False
         return isfinite(self.state.loss) and isfinite(self.state.hindsight) and isfinite(self.state.bound)
 
+    cdef void answer(self, Query query, double* z, double* out) noexcept nogil:
+        """The predictions of the rows that are loaded."""
+        cdef Py_ssize_t j, q, m = self.m, width = self.d + m
+        if not query.forward:
+            for j in range(query.n):
+                for q in range(m):
+                    out[j * m + q] = self.mean_of(q) + ob_dot(z + j * width, &query.solution[q, 0], self.d)
+        if query.forward or query.shares != NULL:
+            self.reduce(z, query.share, query.n, query.gamma)
+        for j in range(query.n):
+            for q in range(m if query.forward else 0):
+                out[j * m + q] = self.mean_of(q) + self.prediction(
+                    0.0, z[j * width + self.d + q], query.share[j] / query.nu if query.nu > 0 else 0.0, True
+                )
+            if query.shares != NULL:
+                query.shares[0] = query.share[j]
+                query.shares += 1
+        query.n = 0
+
     cdef object predictions(self, Rows rows, bint forward, double gamma, double[::1] shares=None):
         """Predictions, or None if one is not finite."""
-        cdef Py_ssize_t i = 0, j, n, q, m = self.m, width = self.d + self.m
-        cdef bint finite, with_shares = shares is not None
-        cdef double[BATCH] share
-        cdef double nu = 1.0
-        cdef double* out
-        cdef double[:, ::1] solution = None if forward else self.solve()
-        cdef double* z
-        cdef Row row
-        cdef Workspace work
+        cdef Query query = Query()
         self.check(rows)
-        if self.row_map is not None:
-            self.row_map.open(rows)
-        predictions = empty_float64(rows.n_rows * m, &out)
-        make_workspace(&work, width)
-        z = work.vectors
-        with nogil:
-            while i < rows.n_rows:
-                n = min(rows.n_rows - i, BATCH)
-                for j in range(n):
-                    fetch_mapped(self.row_map, rows, i + j, &row)
-                    nu = self.query(&row, z + j * width, share + j, gamma)
-                    if not forward:
-                        for q in range(m):
-                            out[(i + j) * m + q] = self.mean_of(q) + ob_dot(z + j * width, &solution[q, 0], self.d)
-                if forward or with_shares:
-                    self.reduce(z, share, n, gamma)
-                if forward:
-                    for j in range(n):
-                        for q in range(m):
-                            out[(i + j) * m + q] = self.mean_of(q) + self.prediction(
-                                0.0, z[j * width + self.d + q], share[j] / nu if nu > 0 else 0.0, forward
-                            )
-                for j in range(n if with_shares else 0):
-                    shares[i + j] = share[j]
-                i += n
-            free_workspace(&work)
-            finite = ob_nonfinite(out, rows.n_rows * m) == 0
-            finite = finite and (not with_shares or ob_nonfinite(&shares[0], shares.shape[0]) == 0)
-        if not finite:
-            return None
-        return predictions.reshape((-1,) + self.target_shape) if self.target_shape else predictions
+        query.forward, query.gamma, query.to_come, query.shares = forward, gamma, rows.n_rows, NULL
+        if not forward:
+            query.solution = self.solve()
+        if shares is not None and rows.n_rows > 0:
+            query.shares = &shares[0]
+        outputs = predicted(self, rows, False, query)
+        return None if shares is not None and not np.isfinite(shares).all() else outputs
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Query:
+    """How rows are predicted, and those that are loaded, to be predicted together."""
+
+    cdef bint forward
+    cdef double gamma
+    cdef double[:, ::1] solution  # without the query in the matrix
+    cdef double* shares           # where those of the next row go, or NULL
+    cdef Py_ssize_t n, to_come    # number of rows that are loaded, and of those that are not yet
+    cdef double[BATCH] share      # what is left of the weights of those that are loaded
+    cdef double nu                # and of that of a row by the intercept
+
+
+cdef inline int load_or_learn(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                              double* scores) noexcept nogil:
+    return (<ForwardLearner> learner).add_to_batch(row, work, y, weight)

@@ -4,12 +4,10 @@ from onlinebregman._kernels.learners.descent cimport Descent
 from onlinebregman._kernels.learners.rule cimport GradientRate, Rule
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport RunState, Settings
-from onlinebregman._kernels.losses.loss cimport Loss
 
 
 cdef class Learner(AtomicLearner):
     cdef readonly Geometry geometry
-    cdef public Loss loss     # used by the next call
     cdef readonly tuple origin  # weights and intercept at which the regret certificate starts; None without one
     cdef readonly RunState run
     cdef Settings settings

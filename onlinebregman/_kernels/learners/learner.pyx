@@ -12,9 +12,11 @@ from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
-    ADAPTIVE, DENSE, LOOKS_AHEAD, MOVES_ALL, QUADRATIC, Geometry, Workspace, open_workspace
+    ADAPTIVE, DENSE, LINKS, LOOKS_AHEAD, MOVES_ALL, QUADRATIC, Geometry, Workspace, open_workspace
 )
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of, score_rows_of
+from onlinebregman._kernels.learners.atomic cimport (
+    NONE, PROGRESSIVE, SCORED, AtomicLearner, Block, Foresight, learn_rows_of
+)
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.descent cimport Descent, descend, is_descent
 from onlinebregman._kernels.learners.rule cimport GradientRate, PowerLaw, Rule, gradient_rate, limited, rule_of
@@ -23,10 +25,9 @@ from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport (
     EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED, RunState
 )
-from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
-from onlinebregman._kernels.rows.rows cimport Row, Rows, Shape, row_number, shape_of
+from onlinebregman._kernels.rows.rows cimport Row, Rows, Shape, shape_of
 
 UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE, "gradient": EXPLICIT}
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
@@ -113,18 +114,23 @@ cdef inline double intercept_of(const RunState* run) noexcept nogil:
     return run.intercept_sum / run.averaged if run.averaged else run.intercept
 
 
-cdef inline void inline_score_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work,
-                                  double* scores) noexcept nogil:
-    open_workspace(work, row)
-    scores[0] = score_of(<Geometry> scorer, work) + intercept_of(&(<Learner> learner).run)
-
-
 cdef inline double score_of(Geometry geometry, Workspace* work) noexcept nogil:
     """w.x of the row of the workspace."""
     geometry.load(work)
     if geometry.lazy.active:
         geometry.lazy.catch_up(geometry, work)
     return geometry.dot(work)
+
+
+cdef inline void prefetch_weights(Geometry geometry, Rows rows, Py_ssize_t i) noexcept nogil:
+    rows.prefetch(i, &geometry.weights[0], geometry.per_feature)
+    if geometry.lazy.pending:
+        rows.prefetch(i, &geometry.lazy.stamp[0], geometry.per_feature)
+
+
+cdef bint ends_call(error):
+    """Whether the exception of a geometry ends the call; most of them refuse a row."""
+    return error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
 
 
 cdef Geometry prediction_geometry(Learner learner, bint dense):
@@ -149,9 +155,10 @@ cdef Geometry prediction_geometry(Learner learner, bint dense):
 
 
 cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
-    """Begin a call with its settings."""
+    """Begin a call with its settings; the rule first, as undoing the call undoes it."""
     cdef Shape shape = shape_of(learner.row_map, rows)
     cdef Geometry geometry = learner.geometry
+    learner.rule.begin(learner.run.t + 1.0, rows.n_rows)
     if learner.settings.track_regret and geometry.traits & ADAPTIVE and not geometry.tracks:
         raise ValueError("the geometry of a learner with track_regret must track regret; got one that does not")
     geometry.lazy.eager = geometry.lazy.active and (
@@ -162,10 +169,13 @@ cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
     )
     if geometry.traits & MOVES_ALL or geometry.lazy.eager or shape.dense or shape.stored >= geometry.n_features:
         complete = True
-    learner.rule.begin(learner.run.t + 1.0, rows.n_rows)
     complete = complete or geometry.needs_projection()
-    learner.before.begin(geometry, rows.n_rows, shape.stored, complete, learner.former is not None)
-    geometry.failure = learner.loss.interrupt = None
+    learner.before.begin(geometry, rows.n_rows, shape.stored, complete)
+    geometry.failure = None
+    if geometry.lazy.eager:
+        geometry.lazy.catch_up_all(geometry)
+    if geometry.needs_projection():
+        geometry.project_all()
     learner.descent = Descent(
         &learner.run, &learner.settings, <void*> learner.rule, &geometry.weights[0], learner.loss.logistic
     )
@@ -189,7 +199,7 @@ cdef class Learner(AtomicLearner):
         self.before = Snapshot()
         self.fields.add("run", &self.run, sizeof(self.run), tuple(self.run))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
-        self.traits = geometry.traits | (DENSE if isinstance(geometry, MatrixGeometry) else 0)
+        self.traits = geometry.traits | LINKS | (DENSE if isinstance(geometry, MatrixGeometry) else 0)
         if self.given:
             self.set_objects({name: self.given.pop(name) for name in self.objects()})
             check_rule(self)
@@ -351,32 +361,28 @@ cdef class Learner(AtomicLearner):
 
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
 
-    cdef object scorer(self, Rows rows):
+    cdef object scorer(self, Rows rows, bint linked):
         return averaged_view(self, rows) or prediction_geometry(self, shape_of(self.row_map, rows).dense)
 
-    cdef bint score_rows(self, Rows rows, void* scorer, Workspace* work, bint linked, double* out) noexcept nogil:
-        return score_rows_of(self, rows, scorer, work, linked and not self.loss.linear, out, inline_score_row)
-
-    cdef void prefetch_to_score(self, Rows rows, void* scorer, Py_ssize_t i) noexcept nogil:
-        rows.prefetch(i, &(<Geometry> scorer).weights[0], (<Geometry> scorer).per_feature)
-
-    cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        out[0] = self.loss.link(scores[0])
-
-    cdef object link_error(self):
-        error, self.loss.interrupt = self.loss.interrupt, None
-        return error
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        open_workspace(work, row)
+        if scorer != NULL:
+            scores[0] = score_of(<Geometry> scorer, work) + intercept_of(&self.run)
+        elif self.run.averaged or self.traits & MOVES_ALL:
+            with gil:
+                scores[0] = score_of(prediction_geometry(self, row.index == NULL), work) + intercept_of(&self.run)
+        else:
+            scores[0] = score_of(self.geometry, work) + self.run.intercept
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
-    cdef bint scores_predict(self) noexcept:
+    cdef Foresight foresight(self) noexcept:
+        if self.geometry.average.active or self.traits & MOVES_ALL:
+            return NONE
         # others predict by the weights that `model` has, or divide by the sum of weights in another order
-        return self.row_scores_predict() and not isinstance(self.geometry, SimplexGeometry)
+        return SCORED if type(self.geometry) is SimplexGeometry else PROGRESSIVE
 
-    cdef bint row_scores_predict(self) noexcept:
-        return not (self.geometry.average.active or self.geometry.traits & MOVES_ALL)
-
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
         return self.geometry.vector_length(widest)
 
     cdef int check(self, Rows rows) except -1:
@@ -384,42 +390,28 @@ cdef class Learner(AtomicLearner):
         return check_rows(self, rows)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
+        self.before.save(self.geometry)
         AtomicLearner.begin(self, rows, complete)
-        try:
-            begin_steps(self, rows, complete)
-        except BaseException:  # such as of a schedule of the user's own
-            if self.former is not None:
-                self.undo(rows)
-            raise
-        return 0
+        return begin_steps(self, rows, complete)
 
-    cdef void prepare(self) noexcept:
-        if self.geometry.lazy.eager:
-            self.geometry.lazy.catch_up_all(self.geometry)
-        if self.geometry.needs_projection():
-            self.geometry.project_all()
-
-    cdef int undo(self, Rows rows) except -1:
+    cdef int undo(self) except -1:
         self.rule.undo()
-        AtomicLearner.undo(self, rows)
+        AtomicLearner.undo(self)
         self.before.restore(self.geometry)
         with cython.critical_section(self):
             self.prediction_model = None
         return 0
 
     cdef object interruption(self):
-        if self.rule.failure is not None:
-            return self.rule.failure
-        if self.interrupt is not None:
-            return self.interrupt
-        if self.loss.interrupt is not None:
-            return self.link_error()
-        error = self.geometry.failure  # most of which refuse a row
-        ends = error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
-        return error if ends else None
+        error = AtomicLearner.interruption(self)
+        if error is None:
+            error = self.rule.failure
+        if error is None and ends_call(self.geometry.failure):
+            error = self.geometry.failure
+        return error
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        return learn_rows_of(self, rows, block, inline_learn_row)
+        return learn_rows_of(self, rows, block, self.row_map, inline_learn_row)
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return n * self.geometry.per_feature
@@ -430,23 +422,13 @@ cdef class Learner(AtomicLearner):
             self.geometry.begin_block(rows, k, block.sample_weight)
         AtomicLearner.look_ahead(self, rows, block, k)
 
-    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
-        if rows.indices != NULL and rows.n_columns == self.geometry.n_features:
-            rows.prefetch(i, &self.geometry.weights[0], self.geometry.per_feature)
-            if self.geometry.lazy.pending:
-                rows.prefetch(i, &self.geometry.lazy.stamp[0], self.geometry.per_feature)
+    cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil:
+        if rows.indices != NULL and rows.n_columns == self.n_features:
+            prefetch_weights(<Geometry> (<void*> self.geometry if scorer == NULL else scorer), rows, i)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* prior_score) noexcept nogil:
         return learn_row_by(self, row, work, y, weight, prior_score)
-
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        open_workspace(work, row)
-        if self.run.averaged or self.geometry.traits & MOVES_ALL:
-            with gil:
-                scores[0] = score_of(prediction_geometry(self, row.index == NULL), work) + intercept_of(&self.run)
-        else:
-            scores[0] = score_of(self.geometry, work) + self.run.intercept
 
     cdef int check_all(self) noexcept nogil:
         if not (isfinite(self.run.intercept) and isfinite(self.run.intercept_sum)):

@@ -98,8 +98,8 @@ cdef class Lockstep:
         for descending in (True, False):
             for k in range(first, end):
                 each = learners[k]
-                if type(each) is Learner and ((<Learner> each).descent.run != NULL) == descending and can_lockstep(each):
-                    learner = each
+                learner = each if type(each) is Learner else None
+                if learner is not None and (learner.descent.run != NULL) == descending and can_lockstep(learner):
                     self.learners[self.n], self.index[self.n] = <void*> learner, k
                     self.descents[self.n] = learner.descent
                     self.logistic = self.logistic or learner.loss.logistic

@@ -1,5 +1,4 @@
 from onlinebregman._kernels.learners.mixer cimport Mixer
-from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.robust cimport ob_robust
 
 cdef enum Limits:             # what is clipped before it is learned
@@ -9,7 +8,6 @@ cdef enum Limits:             # what is clipped before it is learned
 
 
 cdef class MeanMixer(Mixer):
-    cdef readonly Loss loss
     cdef int limits
     cdef ob_robust targets    # their scale; with ERRORS for forecasts
     cdef ob_robust errors     # the scale of those of the mixture

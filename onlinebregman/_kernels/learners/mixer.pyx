@@ -85,9 +85,6 @@ cdef class Mixer(AtomicLearner):
 
     # --- rows of scores -------------------------------------------------------------------------------------------
 
-    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
-        return self.target_ndim <= n_targets <= 1  # class numbers, where they are not needed
-
     def predict(self, const double[:, ::1] scores):
         """The mixture's outputs for rows of scores, shape (n_rows, n_scores)."""
         cdef Py_ssize_t i
@@ -108,12 +105,12 @@ cdef class Mixer(AtomicLearner):
             part.save(rows.n_rows)
         return 0
 
-    cdef int undo(self, Rows rows) except -1:
+    cdef int undo(self) except -1:
         cdef Undoable part
         for part in self.undoable:
             part.restore()
         self.enter(AT_ONCE)
-        return AtomicLearner.undo(self, rows)
+        return AtomicLearner.undo(self)
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Rows that are `delayed` were all predicted, by the experts and the mixture, before any target was known."""
@@ -149,7 +146,8 @@ cdef class Mixer(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        return LEARNED if weight == 0 else self.learn_scores(row.x, 0.0 if y == NULL else y[0], weight)
+        cdef double none = 0.0
+        return LEARNED if weight == 0 else self.learn_targets(row.x, &none if y == NULL else y, weight)
 
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
         """Count a row of scores, computed before the experts learned it, and learn it; returns the `Status`."""
@@ -265,7 +263,7 @@ cdef class OutputsMixer(Mixer):
     def __cinit__(self, mixers, state=None):
         cdef Mixer mixer
         cdef Py_ssize_t k
-        self.mixers = tuple([<Mixer?> mixer for mixer in mixers])
+        self.mixers = self.members = tuple([<Mixer?> mixer for mixer in mixers])
         self.n = self.n_targets = len(self.mixers)
         self.target_ndim = 2
         if len({(mixer.n_features, mixer.n_scores) for mixer in self.mixers}) != 1:
@@ -305,12 +303,6 @@ cdef class OutputsMixer(Mixer):
         for mixer in self.mixers:
             mixer.begin(rows, complete)
         return 0
-
-    cdef int undo(self, Rows rows) except -1:
-        cdef Mixer mixer
-        for mixer in self.mixers:
-            mixer.undo(rows)
-        return Mixer.undo(self, rows)
 
     cdef bint enter(self, Phase phase) noexcept nogil:
         cdef Py_ssize_t k
@@ -429,7 +421,7 @@ cdef class LogMixer(Mixer):
     def __cinit__(self, Hedge hedge not None, bint gradient, bint logarithms, state=None):
         self.gradient, self.logarithms = gradient, logarithms
         self.allocate(hedge, hedge.n_experts, 1)
-        self.target_ndim, self.n_targets = 0, 0
+        self.target_ndim, self.n_targets, self.other_n_targets = 0, 0, 1  # class numbers, which it does not need
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k

@@ -1,9 +1,8 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.atomic cimport Block
 from onlinebregman._kernels.learners.mixer cimport Mixer
 from onlinebregman._kernels.learners.team cimport Team
 from onlinebregman._kernels.learners.transaction cimport Validated
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef class MixtureLearner(Team):
@@ -23,7 +22,7 @@ cdef class MixtureLearner(Team):
 
     cdef int link(self) except -1
     cdef int bind(self, Py_ssize_t length) except -1
-    cdef int judge(self, Rows rows, Block* block) noexcept nogil
-    cdef Py_ssize_t score(self, Rows rows, Py_ssize_t i, Workspace* work, double* scores) noexcept nogil
+    cdef int judge(self, const Row* row, Workspace* work, const double* y, double weight) noexcept nogil
+    cdef Py_ssize_t score(self, Rows rows, const Row* fetched, Workspace* work, double* scores) noexcept nogil
     cdef void forecast(self, const double* scores, double* forecasts) noexcept nogil
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil

@@ -2,23 +2,24 @@
 
 import numpy as np
 
+cimport cython
 from cpython.pyport cimport PY_SSIZE_T_MAX
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
-from onlinebregman._kernels.learners.atomic import check_columns
-from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.geometries.geometry cimport Workspace
+from onlinebregman._kernels.learners.atomic cimport (
+    NONE, PROGRESSIVE, AtomicLearner, Block, fitting_rows, learn_rows_of, widest
+)
 from onlinebregman._kernels.learners.links cimport IDENTITY, find_probabilities, link_of, probability
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer
 from onlinebregman._kernels.learners.multi_learner cimport learns_chunks, sole_learner
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED, LOSS_OVERFLOWED, NOT_FINITE
-from onlinebregman._kernels.learners.team cimport Part, Team, targets_in
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NOT_FINITE
+from onlinebregman._kernels.learners.team cimport Part, Team
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
-from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
 
 MIN_PARALLEL_ROW = 512        # work of a row whose learners in lockstep are divided
 
@@ -46,7 +47,8 @@ cdef class MixtureLearner(Team):
         cdef Py_ssize_t k
         cdef const double[:, ::1] table
         self.mixer = mixer
-        self.changing = (*self.learners, mixer)
+        self.change((*self.learners, mixer))
+        self.output_ndim = 2
         self.links = None if links is None else tuple(links)
         self.targets_by_class = (None,) * self.n if targets_by_class is None else tuple([
             None if each is None else np.array(each, dtype=np.float64).reshape(len(each), -1)
@@ -135,9 +137,9 @@ cdef class MixtureLearner(Team):
             for k in range(self.n):
                 learner, own = self.learners[k], vars(self.experts[k])
                 if not (<Validated> self.bound_experts[k]).are_those_of(own) or not unnamed(own) or \
-                        not learner.ready(own) or not learner.row_scores_predict():
+                        not learner.ready(own) or learner.foresight() == NONE:
                     return False
-        return Ensemble.ready(self, attributes)
+        return Team.ready(self, attributes)
 
     # --- entry points -------------------------------------------------------------------------------------------
 
@@ -146,55 +148,48 @@ cdef class MixtureLearner(Team):
         cdef Rows rows
         if self.links is not None and not self.ready(attributes):
             return None
-        rows = self.fitting_rows(attributes, X)
+        rows = fitting_rows(self, attributes, X)
         return None if rows is None else self.predict_rows(rows, linked)
 
-    cdef object predict_rows(self, Rows rows, bint linked):
-        """Outputs for rows, shape (n_rows, n_scores), or the forecasts of experts; None if they are not finite."""
-        cdef Py_ssize_t i, width = self.mixer.n_scores if linked else self.n_forecasts
-        cdef double* out
-        cdef double* scores
-        cdef double* forecasts
-        cdef RowMap row_map
-        cdef Workspace work
-        cdef bint finite = True
-        memory = empty_float64(self.width + self.n_forecasts + self.mixer.buffer_size(), &scores)
-        check_columns(rows.n_columns, self.n_features)
-        for row_map in self.maps:
-            row_map.open(rows)
-        outputs = empty_float64(rows.n_rows * width, &out)
-        forecasts = scores if self.links is None else scores + self.width
-        self.mixer.weigh(forecasts + self.n_forecasts)
-        make_workspace(&work, self.vector_length(self.widest(rows)))
-        with nogil:
-            for i in range(rows.n_rows):
-                finite = self.score(rows, i, &work, scores) < 0  # their probabilities always are
-                if not finite:
-                    break
-                if not linked:
-                    self.forecast(scores, &out[i * width])
-                    continue
-                if self.links is not None:
-                    self.forecast(scores, forecasts)
-                self.mixer.mix(forecasts, &out[i * width], forecasts + self.n_forecasts)
-            free_workspace(&work)
-            finite = finite and ob_nonfinite(out, rows.n_rows * width) == 0
-        return outputs.reshape(-1, width) if finite else None
+    # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
 
-    cdef Py_ssize_t score(self, Rows rows, Py_ssize_t i, Workspace* work, double* scores) noexcept nogil:
-        """Score row i by all learners; returns one whose scores are not finite, or -1."""
+    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
+        """Outputs of the mixer, or the forecasts of experts."""
+        return self.n_scores if linked else self.n_forecasts
+
+    cdef object scorer(self, Rows rows, bint linked):
+        cdef Blend blend = Blend()
+        blend.rows, blend.linked = rows, linked
+        blend.memory = empty_float64(self.width + self.n_forecasts + self.mixer.buffer_size(), &blend.scores)
+        blend.forecasts = blend.scores if self.links is None else blend.scores + self.width
+        self.mixer.weigh(blend.forecasts + self.n_forecasts)
+        return blend
+
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef double* own = (<Blend> scorer).scores
+        cdef double* forecasts = (<Blend> scorer).forecasts
+        if self.score((<Blend> scorer).rows, row, work, own) >= 0:  # the probabilities of its scores might be finite
+            scores[0] = NAN
+        elif not (<Blend> scorer).linked:
+            self.forecast(own, scores)
+        else:
+            if self.links is not None:
+                self.forecast(own, forecasts)
+            self.mixer.mix(forecasts, scores, forecasts + self.n_forecasts)
+
+    cdef Py_ssize_t score(self, Rows rows, const Row* fetched, Workspace* work, double* scores) noexcept nogil:
+        """Score a row by all learners; returns one whose scores are not finite, or -1."""
         cdef Py_ssize_t j, k, refusing = -1
         cdef double* own
-        cdef Row fetched, row
-        rows.fetch(i, &fetched)
+        cdef Row row
         for j in range(self.chunk.n_images):
-            row = fetched
+            row = fetched[0]
             if self.chunk.maps[j] != <void*> None:
                 (<RowMap> self.chunk.maps[j]).map_row(rows, &row)
             for k in range(self.n):
                 if self.parts[k].image == j:
                     own = scores + self.parts[k].start
-                    (<AtomicLearner> self.parts[k].learner).score_row(&row, work, own)
+                    (<AtomicLearner> self.parts[k].learner).score_row(NULL, &row, work, own)
                     if ob_nonfinite(own, self.parts[k].n_scores) != 0:
                         refusing = k
         return refusing
@@ -202,8 +197,8 @@ cdef class MixtureLearner(Team):
     # --- a call: see `AtomicLearner`; each learner can undo its part ---------------------------------------------
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        cdef Py_ssize_t length = self.vector_length(self.widest(rows))
-        Ensemble.begin(self, rows, complete)
+        cdef Py_ssize_t length = self.vector_length(widest(self, rows), True)
+        Team.begin(self, rows, complete)
         self.bind(length)
         self.divide(rows, length)
         if self.targets.shape[0] < self.chunk.capacity * self.n_targets:
@@ -223,7 +218,7 @@ cdef class MixtureLearner(Team):
         self.n_rowwise = 0
         for k in range(self.n):
             if self.links is not None:
-                self.parts[k].scored_before = not (<AtomicLearner> self.parts[k].learner).scores_predict()
+                self.parts[k].scored_before = (<AtomicLearner> self.parts[k].learner).foresight() != PROGRESSIVE
             if not (self.parts[k].chunkwise or self.lockstep.has(k)):
                 self.rowwise[self.n_rowwise] = k
                 self.n_rowwise += 1
@@ -231,40 +226,33 @@ cdef class MixtureLearner(Team):
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         cdef int status = LEARNED
-        self.at = 0
+        self.at, self.block_rows = 0, <void*> rows
         if self.mixer.delayed:
-            status = self.judge(rows, block)
+            self.mixer.enter(JUDGE)
+            status = learn_rows_of(self, rows, block, None, judge_row)
+            self.at = 0
+            if status == LEARNED:
+                self.mixer.enter(LEARN)
         if status == LEARNED:
             status = self.learn_chunks(rows, block)
         if self.mixer.delayed and not self.mixer.enter(AT_ONCE) and status == LEARNED:
             self.refusing, status = -1, LOSS_OVERFLOWED
-        return status if status != LEARNED else self.check_all()
+        return status
 
-    cdef int judge(self, Rows rows, Block* block) noexcept nogil:
-        """The mixer judges the predictions of all rows, made before any of their targets was known."""
-        cdef Py_ssize_t i, k
-        cdef int status
+    cdef int judge(self, const Row* row, Workspace* work, const double* y, double weight) noexcept nogil:
+        """The mixer judges the prediction of a row, made before any target of the call was known."""
         cdef double none = 0.0
-        cdef double* scores = &self.predicted[0]
-        self.mixer.enter(JUDGE)
-        for i in range(rows.n_rows):
-            k = row_number(rows, i)
-            if weight_of(block, k) == 0:
-                continue
-            if interrupted(self, self.work_per_row):
-                return INTERRUPTED
-            block.failed, self.refusing = k, -1
-            if self.unknown(block, k):
-                return BAD_TARGET
-            self.refusing = self.score(rows, k, &block.work, scores)
-            if self.refusing >= 0:
-                return NOT_FINITE
-            status = self.mix_row(scores, &none if block.y == NULL else targets_in(block, k), weight_of(block, k))
-            if status != LEARNED:
-                return status
-            scores += self.width
-        self.mixer.enter(LEARN)
-        return LEARNED
+        cdef double* scores = &self.predicted[self.at]
+        self.refusing = -1
+        if weight == 0:
+            return LEARNED
+        if self.unknown(y, weight):
+            return BAD_TARGET
+        self.refusing = self.score(<Rows> self.block_rows, row, work, scores)
+        if self.refusing >= 0:
+            return NOT_FINITE
+        self.at += self.width
+        return self.mix_row(scores, &none if y == NULL else y, weight)
 
     cdef void find_targets(self) noexcept nogil:
         cdef Py_ssize_t i, k, start
@@ -324,3 +312,20 @@ cdef class MixtureLearner(Team):
         for k in range(self.n):
             total += (<AtomicLearner> self.parts[k].learner).effort(self.chunk.widths[self.parts[k].image])
         return total
+
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Blend:
+    """What a mixture predicts rows by."""
+
+    cdef Rows rows
+    cdef bint linked          # whether forecasts are mixed
+    cdef object memory        # of the following arrays
+    cdef double* scores
+    cdef double* forecasts    # and behind them the buffer of the mixer
+
+
+cdef inline int judge_row(AtomicLearner mixture, const Row* row, Workspace* work, const double* y, double weight,
+                          double* scores) noexcept nogil:
+    return (<MixtureLearner> mixture).judge(row, work, y, weight)

@@ -9,8 +9,7 @@ from libc.math cimport isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, CHUNKWISE, Workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
-from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.learners.atomic cimport PROGRESSIVE, AtomicLearner, Block, Foresight, widest
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.learners.team cimport Team
@@ -38,6 +37,7 @@ cdef class MultiLearner(Team):
         if all([(<AtomicLearner> learner).traits & CHUNKWISE for learner in self.learners]):
             self.traits |= CHUNKWISE
         self.n_targets = self.n_scores = self.n
+        self.other_n_targets = 1
         self.target_ndim = 2
 
     cdef int share_map(self) except -1:
@@ -123,7 +123,7 @@ cdef class MultiLearner(Team):
         """The same for all learners; those of a call apply them when they begin, after their backups."""
         cdef AtomicLearner learner
         for learner in self.learners:
-            if self.former is None:
+            if self.next_settings is None:
                 learner.apply(**settings)
             else:
                 learner.next_settings = settings
@@ -148,36 +148,27 @@ cdef class MultiLearner(Team):
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
-    cdef bint takes(self, Py_ssize_t n_targets) noexcept:
-        """One target for all learners, or one for each."""
-        return n_targets == 1 or n_targets == self.n_targets
-
-    cdef bint scores_predict(self) noexcept:
+    cdef Foresight foresight(self) noexcept:
         cdef AtomicLearner learner
+        cdef Foresight least = PROGRESSIVE
         for learner in self.learners:
-            if not learner.scores_predict():
-                return False
-        return True
-
-    cdef bint row_scores_predict(self) noexcept:
-        cdef AtomicLearner learner
-        for learner in self.learners:
-            if not learner.row_scores_predict():
-                return False
-        return True
+            least = min(least, learner.foresight())
+        return least
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        Ensemble.begin(self, rows, complete)
-        self.lockstep.gather(self.learners, 0, self.n, self.vector_length(self.widest(rows)))
-        return self.divide(rows, self.vector_length(self.widest(rows)))
+        Team.begin(self, rows, complete)
+        self.lockstep.gather(self.learners, 0, self.n, self.vector_length(widest(self, rows), True))
+        return self.divide(rows, self.vector_length(widest(self, rows), True))
+
+    cdef int undo(self) except -1:
+        cdef AtomicLearner learner
+        for learner in self.learners:
+            learner.next_settings = None
+        return Team.undo(self)
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef int status
         self.separate, self.chunk.n_targets = block.n_targets > 1, block.n_targets
-        if self.n_groups == 1:
-            return Ensemble.loop(self, rows, block)
-        status = self.learn_chunks(rows, block)
-        return status if status != LEARNED else self.check_all()
+        return Team.loop(self, rows, block) if self.n_groups == 1 else self.learn_chunks(rows, block)
 
     cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil:
         return self.chunk.y + i * self.chunk.n_targets + k * self.separate
@@ -193,10 +184,10 @@ cdef class MultiLearner(Team):
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return self.n * (<AtomicLearner> self.parts[0].learner).effort(n)
 
-    cdef void prefetch(self, Rows rows, Py_ssize_t i) noexcept nogil:
+    cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):
-            (<AtomicLearner> self.parts[q].learner).prefetch(rows, i)
+            (<AtomicLearner> self.parts[q].learner).prefetch(rows, i, scorer)
 
     cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k
@@ -247,10 +238,10 @@ cdef class MultiLearner(Team):
         failed[0] = n
         return first
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.n):
-            (<AtomicLearner> self.parts[k].learner).score_row(row, work, scores + k)
+            (<AtomicLearner> self.parts[k].learner).score_row(scorer, row, work, scores + k)
 
 
 cdef AtomicLearner sole_learner(AtomicLearner learner):

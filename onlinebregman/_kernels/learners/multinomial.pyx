@@ -21,6 +21,7 @@ from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.adaptive cimport DiagonalNewtonGeometry
 from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, LINEAR, Geometry, Workspace, open_workspace
+from onlinebregman._kernels.learners.atomic cimport widest
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport averages, divergence_to, end_step, predict_row, rate_status
 from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
@@ -117,7 +118,7 @@ cdef class MultinomialLearner(MultiLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         MultiLearner.begin(self, rows, complete)
-        return self.works.reserve(self.n, self.vector_length(self.widest(rows)))
+        return self.works.reserve(self.n, self.vector_length(widest(self, rows), True))
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

@@ -16,13 +16,13 @@ import numpy as np
 
 from libc.math cimport fabs, isfinite, sqrt
 
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of
 from onlinebregman._kernels.learners.density cimport DensityLearner
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
-from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.state cimport LEARNED
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit
-from onlinebregman._kernels.rows.rows cimport Row, Rows, fetch_mapped, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 # The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
 UNSCORED = 10
@@ -68,9 +68,9 @@ cdef class ScoreQuantile(AtomicLearner):
     def offset(self, double offset):
         self.state.offset = offset
 
-    cdef Rows fitting_rows(self, dict attributes, X):
-        """None, as an estimator's rows are not scores."""
-        return None
+    cpdef bint ready(self, dict attributes):
+        """False, as an estimator's rows are not scores."""
+        return False
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
@@ -121,7 +121,8 @@ cdef class OutlierLearner(Ensemble):
     cdef double[::1] limited      # the values of a row that are learned
 
     def __cinit__(self, learners, ScoreQuantile quantile not None, state=None):
-        self.density, self.changing = <DensityLearner?> self.learners[0], (*self.learners, quantile)
+        self.density = <DensityLearner?> self.learners[0]
+        self.change((*self.learners, quantile))
         self.quantile, self.n_scores = quantile, 1
         if self.density.located:
             self.limited = np.empty(self.n_features)
@@ -132,33 +133,32 @@ cdef class OutlierLearner(Ensemble):
         return self.density.effort(n)
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        cdef Py_ssize_t k, i
+        self.block_rows = <void*> rows
+        return learn_rows_of(self, rows, block, None, score_and_learn)
+
+    cdef int learn_given(self, const Row* given, Workspace* work, double weight) noexcept nogil:
+        """Learn a row that is not mapped yet."""
         cdef int status
-        cdef double score, weight
-        cdef Row row, scored = Row(&score, NULL, 1, 0)
-        for k in range(rows.n_rows):
-            i = block.failed = row_number(rows, k)
-            weight = weight_of(block, i)
-            if weight == 0:
-                continue
-            if interrupted(self, self.effort(rows.widest)):
-                return INTERRUPTED
-            fetch_mapped(self.row_map, rows, i, &row)
-            self.density.score_row(&row, &block.work, &score)
-            if self.row_map is not None:
-                rows.fetch(i, &row)
-            self.limit(&row)
-            if self.row_map is not None:
-                self.row_map.map_to_learn(rows, weight, &row)
-                rows.fetch(i, &row)
-                if self.limited is not None:
-                    row.x = &self.limited[0]
-                self.row_map.map_row(rows, &row)
-            status = self.density.learn_row(&row, &block.work, NULL, weight, NULL)
-            if status == LEARNED:
-                status = self.quantile.learn_row(&scored, &block.work, NULL, weight, NULL)
-            if status != LEARNED:
-                return status
+        cdef double score
+        cdef Row row = given[0], scored = Row(&score, NULL, 1, 0)
+        if weight == 0:
+            return LEARNED
+        if self.row_map is not None:
+            self.row_map.map_row(<Rows> self.block_rows, &row)
+        self.density.score_row(NULL, &row, work, &score)
+        if self.row_map is not None:
+            (<Rows> self.block_rows).fetch(given.number, &row)
+        self.limit(&row)
+        if self.row_map is not None:
+            self.row_map.map_to_learn(<Rows> self.block_rows, weight, &row)
+            (<Rows> self.block_rows).fetch(given.number, &row)
+            if self.limited is not None:
+                row.x = &self.limited[0]
+            self.row_map.map_row(<Rows> self.block_rows, &row)
+        status = self.density.learn_row(&row, work, NULL, weight, NULL)
+        return status if status != LEARNED else self.quantile.learn_row(&scored, work, NULL, weight, NULL)
+
+    cdef int check_all(self) noexcept nogil:
         return self.density.check_all()
 
     cdef void limit(self, Row* row) noexcept nogil:
@@ -172,5 +172,10 @@ cdef class OutlierLearner(Ensemble):
             self.limited[k] = ob_robust_limit(&scales[k], row.x[k]) if isfinite(row.x[k]) else row.x[k]
         row.x = &self.limited[0]
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        self.density.score_row(row, work, scores)
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        self.density.score_row(scorer, row, work, scores)
+
+
+cdef inline int score_and_learn(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
+                                double* scores) noexcept nogil:
+    return (<OutlierLearner> learner).learn_given(row, work, weight)

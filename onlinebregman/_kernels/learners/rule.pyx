@@ -206,9 +206,9 @@ cdef class GradientRate(Rule):
 
     cdef int begin(self, double t, Py_ssize_t n) except -1:
         Rule.begin(self, t, n)
-        self.schedule.begin(t, n)
         self.n_before = len(self.history)
-        return self.fields.save()
+        self.fields.save()
+        return self.schedule.begin(t, n)
 
     cdef void undo(self) noexcept:
         if self.n_before >= 0:  # the call has begun

@@ -47,7 +47,7 @@ from libc.float cimport DBL_MIN
 from libc.math cimport INFINITY, NAN, fabs, isfinite, log1p, sqrt
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, LINKS, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.solver cimport line_step
@@ -378,8 +378,10 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return 3 * max(self.vector_stride(), self.score_length)
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
+        if to_learn:
+            return 3 * max(self.vector_stride(), self.score_length)
+        return max(self.score_length, 0 if self.centre is None and self.features is None else self.d)
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         """With one row U only changes by the pending step, which need not be undone."""
@@ -388,8 +390,8 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.fields.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else self.vectors())
         return AtomicLearner.begin(self, rows, complete)
 
-    cdef int undo(self, Rows rows) except -1:
-        AtomicLearner.undo(self, rows)
+    cdef int undo(self) except -1:
+        AtomicLearner.undo(self)
         if self.passed and not self.backed_up:
             memset(self.pivots() + self.padded, 0, 2 * self.padded * sizeof(double))
         return 0
@@ -463,10 +465,7 @@ cdef class SecondOrderLearner(AtomicLearner):
             return LEARNED
         return self.count_columns(filled(given, scratch(work, 0), self.n_inputs), weight)
 
-    cdef Py_ssize_t scoring_length(self, Py_ssize_t widest) noexcept:
-        return max(self.score_length, 0 if self.centre is None and self.features is None else self.d)
-
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Row image
         self.score(self.image_of(row, work, &image), scores)
 
@@ -531,8 +530,6 @@ cdef class MatchingLearner(SecondOrderLearner):
         Whether rows are centred, and NaN in them is a missing value.
     """
 
-    cdef readonly Loss loss
-
     def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, FourierFeatures features, intercept_alpha,
                   *more):
         cdef tuple flags = (*more, False, False)
@@ -541,8 +538,7 @@ cdef class MatchingLearner(SecondOrderLearner):
             n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES, 2 if loss.logistic else 0,
             flags[0] is True, flags[1] is True,
         )
-        if isinstance(loss, NumPyLoss):
-            self.traits = 0
+        self.traits = LINKS if isinstance(loss, NumPyLoss) else LINKS | CHUNKWISE
 
     @property
     def coef(self):
@@ -569,17 +565,3 @@ cdef class MatchingLearner(SecondOrderLearner):
         h[0] = max(self.loss.curvature(z, y[0]), LEAST_CURVATURE)
         a[0] = c / weight
         return LEARNED if isfinite(c) and h[0] < INFINITY else OVERFLOWED
-
-    cdef int begin(self, Rows rows, bint complete) except -1:
-        self.loss.interrupt = None
-        return SecondOrderLearner.begin(self, rows, complete)
-
-    cdef object interruption(self):
-        return self.interrupt if self.loss.interrupt is None else self.link_error()
-
-    cdef void link_row(self, double* scores, double* out) noexcept nogil:
-        out[0] = self.loss.link(scores[0])
-
-    cdef object link_error(self):
-        error, self.loss.interrupt = self.loss.interrupt, None
-        return error

@@ -14,9 +14,9 @@ cdef class Snapshot:
 
     cdef tuple held           # what settings may replace in the geometry, as it was; None if the call had no settings
 
+    cdef int save(self, Geometry geometry) except -1
     cdef int hold(self, Geometry geometry) except -1
-    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete,
-                   bint held) except -1
+    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete) except -1
     cdef void log(self, Geometry geometry, const Row* row) noexcept nogil
     cdef int restore(self, Geometry geometry) except -1
     cdef void move(self, Geometry geometry, const Row* row, bint save) noexcept nogil

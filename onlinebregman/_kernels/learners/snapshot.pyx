@@ -21,23 +21,23 @@ cdef class Snapshot:
         free(self.saved)
         free(self.columns)
 
-    cdef int hold(self, Geometry geometry) except -1:
-        """Before settings change the geometry: save its numbers, and what they may replace, but no weights yet."""
-        self.complete, self.used, self.logged = False, 0, 0
-        average = geometry.average
-        self.held = geometry.upper, average.active, average.total, average.stamp, geometry.per_feature
+    cdef int save(self, Geometry geometry) except -1:
+        """Start a backup: save the numbers of the geometry, but no weights yet."""
+        self.complete, self.used, self.logged, self.held = False, 0, 0, None
         return geometry.state.save()
 
-    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete,
-                   bint held) except -1:
-        """Start a backup for rows of this number of values in all; `held`: whether `hold` was called just before."""
+    cdef int hold(self, Geometry geometry) except -1:
+        """Before settings change the geometry: keep what they may replace."""
+        average = geometry.average
+        self.held = geometry.upper, average.active, average.total, average.stamp, geometry.per_feature
+        return 0
+
+    cdef int begin(self, Geometry geometry, Py_ssize_t n_rows, Py_ssize_t n_values, bint complete) except -1:
+        """Save all weights, or get ready to log those of rows of this number of values in all."""
         cdef Py_ssize_t start = geometry.first_mutable(n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else n_values * geometry.per_feature
         cdef double* saved
         cdef Py_ssize_t* columns
-        if not held:
-            self.held = None
-            geometry.state.save()
         self.n_vectors = geometry.moved_vectors(self.vectors)
         size *= self.n_vectors
         if size > self.capacity:

@@ -13,7 +13,7 @@ cimport cython
 from libc.math cimport INFINITY, NAN, copysign, exp, fabs, isfinite, log1p, sqrt, tanh
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace, scratch
 from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -64,7 +64,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
             n_features, alpha, fit_intercept, features, intercept_alpha, 1 if self.halved else n_classes, self.n_lanes,
             n_classes if plain else 0, flags[1] is True, flags[2] is True,
         )
-        self.slope = 2.0 if self.halved else 1.0
+        self.slope, self.output_ndim = 2.0 if self.halved else 1.0, 2
+        self.traits |= LINKS
 
     def with_classes(self, n_classes, numbers):
         """A copy with more classes: this learner's weights for the classes `numbers`, weights 0 for the new ones.
@@ -135,12 +136,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
 
-    cdef object predict_rows(self, Rows rows, bint linked):
-        """Scores, shape (n_rows, 1 or n_classes), or probabilities of all classes."""
-        outputs = SecondOrderLearner.predict_rows(self, rows, linked)
-        return None if outputs is None else outputs.reshape(-1, self.n_outputs(linked))
-
     cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
+        """One score or `n_classes`, or probabilities of all classes."""
         return self.n_classes if linked else self.m
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
@@ -225,7 +222,7 @@ cdef class AioliLearner(SoftmaxLearner):
         self.reach = self.radius * sqrt(ob_dot(row.x, row.x, row.n) + self.fit_intercept)
         a[0] = drawn_to_zero(a[0], q)
 
-    cdef void score_row(self, const Row* row, Workspace* work, double* scores) noexcept nogil:
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Row image
         cdef double* move = self.pivots() + self.padded
         row = mapped(self.features, row, scratch(work, 4), &image)

@@ -11,7 +11,7 @@ from libc.float cimport DBL_MIN
 from libc.math cimport fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
-from onlinebregman._kernels.learners.atomic cimport Block, learn_block
+from onlinebregman._kernels.learners.atomic cimport Block, fitting_rows, learn_block
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -74,7 +74,7 @@ cdef class SpreadLearner(Learner):
         cdef Rows rows
         if not self.ready(attributes):
             return False
-        rows = self.fitting_rows(attributes, instances.data)
+        rows = fitting_rows(self, attributes, instances.data)
         if rows is None:
             return False
         if not (all_finite(y) and all_finite(instances.data)) or y.dtype != np.float64 or y.shape != (rows.n_rows,):

@@ -1,6 +1,5 @@
 from onlinebregman._kernels.learners.links cimport Calibration
 from onlinebregman._kernels.learners.mixer cimport Mixer
-from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.robust cimport ob_robust
 
 
@@ -13,7 +12,6 @@ cdef struct TargetStats:      # statistics of the targets so far
 
 
 cdef class CentredMixer(Mixer):
-    cdef readonly Loss loss
     cdef TargetStats stats    # of targets as they are learned
     cdef TargetStats* known   # those with which the next row is predicted: the same, or those at the start of the call
     cdef TargetStats held

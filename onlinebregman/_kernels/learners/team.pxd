@@ -31,11 +31,6 @@ cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil
     return a.row < b.row or (a.row == b.row and a.turn < b.turn)
 
 
-cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
-    """The targets of row i; NULL if there are none."""
-    return NULL if block.y == NULL else block.y + i * block.n_targets
-
-
 cdef class Team(Ensemble):
     cdef readonly Py_ssize_t refusing  # the learner that refused a row of the last call; -1: what combines scores did
     cdef Py_ssize_t n
@@ -59,12 +54,10 @@ cdef class Team(Ensemble):
     cdef ThreadPool thread_pool
     cdef Workspaces works     # of the other threads
     cdef Workspace* work      # of the calling thread
-    cdef void* block_rows     # the Rows of this call
 
     cdef int divide(self, Rows rows, Py_ssize_t length) except -1
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
-    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil
-    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil
+    cdef bint unknown(self, const double* y, double weight) noexcept nogil
     cdef int learn_chunk(self, Block* block) noexcept nogil
     cdef void find_targets(self) noexcept nogil
     cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil

@@ -13,7 +13,7 @@ from libc.math cimport NAN
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, weight_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, targets_in, weight_of, widest
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.links cimport IDENTITY
 from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
@@ -62,7 +62,7 @@ cdef class Team(Ensemble):
         """Divide learners among threads, if there is enough to do, and rows into chunks, whose arrays are allocated."""
         cdef Py_ssize_t most = 1, n_jobs = 1
         self.chunk.measure(rows)
-        self.work_per_row = max(self.effort(self.widest(rows)), 1)  # rows may have no values
+        self.work_per_row = max(self.effort(widest(self, rows)), 1)  # rows may have no values
         if rows.n_rows > MIN_PARALLEL_WORK // self.work_per_row:
             n_jobs = n_threads(self.n_jobs)
         self.n_groups, self.groups[0], self.locksteps = 1, <void*> self.lockstep, ()
@@ -82,39 +82,38 @@ cdef class Team(Ensemble):
     # --- the loop -------------------------------------------------------------------------------------------------
 
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
-        """The loop over rows."""
-        cdef Py_ssize_t i = 0
+        """The loop over rows; those before one of an unknown class are learned, so that an earlier refusal counts."""
+        cdef Py_ssize_t i, k, q
         cdef int status = LEARNED
-        self.work, self.block_rows = &block.work, <void*> rows
+        cdef bint refused = False
+        cdef double weight
+        self.work, self.block_rows, self.chunk.n = &block.work, <void*> rows, 0
         self.thread_pool.start()
-        while status == LEARNED and i < rows.n_rows:
-            i = self.load(rows, block, i)
-            status = INTERRUPTED if interrupted(self, self.chunk.n * self.work_per_row) else self.learn_chunk(block)
-            if status == LEARNED and i < rows.n_rows and self.unknown(block, row_number(rows, i)):
-                block.failed, self.refusing = row_number(rows, i), -1
-                status = BAD_TARGET
+        for i in range(rows.n_rows):
+            k = row_number(rows, i)
+            weight = weight_of(block, k)
+            refused = self.unknown(targets_in(block, k), weight)
+            if rows.order != NULL:
+                rows.prefetch_coming(i)
+            if weight != 0 and not refused:
+                self.chunk.add(rows, k, weight, targets_in(block, k))
+            for q in range(self.n_scores if block.scores != NULL and weight == 0 else 0):
+                block.scores[k * self.n_scores + q] = NAN
+            if self.chunk.n == self.chunk.capacity or refused or i == rows.n_rows - 1:
+                status = INTERRUPTED if interrupted(self, self.chunk.n * self.work_per_row) else self.learn_chunk(block)
+                self.chunk.n = 0
+                if status == LEARNED and refused:
+                    self.refusing, status = -1, BAD_TARGET
+                    block.failed = k
+                if status != LEARNED:
+                    break
         self.thread_pool.stop()
         block.failed = block.failed if status != LEARNED else row_number(rows, rows.n_rows - 1)
         return status
 
-    cdef bint unknown(self, const Block* block, Py_ssize_t i) noexcept nogil:
-        """Whether row i counts and has a class number out of range."""
-        return self.n_labels < PY_SSIZE_T_MAX and weight_of(block, i) != 0 and not 0 <= block.y[i] < self.n_labels
-
-    cdef Py_ssize_t load(self, Rows rows, const Block* block, Py_ssize_t i) noexcept nogil:
-        """Fill the chunk with rows from the i-th on, up to one of an unknown class; returns the next row."""
-        cdef Py_ssize_t k, q
-        self.chunk.n = 0
-        while i < rows.n_rows and self.chunk.n < self.chunk.capacity and not self.unknown(block, row_number(rows, i)):
-            k = row_number(rows, i)
-            if rows.order != NULL:
-                rows.prefetch_coming(i)
-            if weight_of(block, k) != 0:
-                self.chunk.add(rows, k, weight_of(block, k), targets_in(block, k))
-            for q in range(self.n_scores if block.scores != NULL and weight_of(block, k) == 0 else 0):
-                block.scores[k * self.n_scores + q] = NAN
-            i += 1
-        return i
+    cdef bint unknown(self, const double* y, double weight) noexcept nogil:
+        """Whether a row counts and has a class number out of range."""
+        return self.n_labels < PY_SSIZE_T_MAX and weight != 0 and not 0 <= y[0] < self.n_labels
 
     cdef int learn_chunk(self, Block* block) noexcept nogil:
         """Every learner learns the rows of the chunk; their scores before that are combined."""
@@ -167,7 +166,7 @@ cdef class Team(Ensemble):
         for i in range(self.chunk.n):
             for j in range(lockstep.n + self.n_rowwise if sparse and i + 1 < self.chunk.n else 0):
                 k = lockstep.index[j] if j < lockstep.n else self.rowwise[j - lockstep.n]
-                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i + 1])
+                (<AtomicLearner> self.parts[k].learner).prefetch(<Rows> self.block_rows, self.chunk.number[i + 1], NULL)
             own.row = i
             own.status = self.learn_row_of_chunk(i, lockstep, work, &own)
             if own.status != LEARNED:
@@ -184,7 +183,7 @@ cdef class Team(Ensemble):
         for k in range(self.n):
             if self.parts[k].scored_before:
                 (<AtomicLearner> self.parts[k].learner).score_row(
-                    self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
+                    NULL, self.chunk.images(self.parts[k].image) + i, work, scores + self.parts[k].start
                 )
         for k in range(lockstep.n):
             lockstep.y[k] = self.targets_of(lockstep.index[k], i)[0]

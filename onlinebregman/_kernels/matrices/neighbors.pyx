@@ -14,7 +14,7 @@ from onlinebregman._kernels.matrices.symmetric import balanced_factor
 from onlinebregman._kernels.ops.lapack cimport dgemm
 from onlinebregman._kernels.ops.row cimport ob_dot4
 from onlinebregman._kernels.ops.vector cimport ob_dot
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.rows cimport Row
 
 cpdef enum:
     # numbers of nearest rows of the anchor's class, and of other classes, from which triplets are drawn
@@ -135,8 +135,8 @@ cdef class NeighborTriplets(Sampler):
         self.next_refresh_before = self.next_refresh
         return 0
 
-    cdef int undo(self, Rows rows) except -1:
-        Sampler.undo(self, rows)
+    cdef int undo(self) except -1:
+        Sampler.undo(self)
         self.components, self.origin = self.components_before, self.origin_before
         self.next_refresh = self.next_refresh_before
         return 0

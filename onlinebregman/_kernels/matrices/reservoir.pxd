@@ -18,7 +18,6 @@ cdef class Reservoir(AtomicLearner):
     cdef Py_ssize_t[::1] of_class    # their classes
     cdef Py_ssize_t[::1] counts      # rows of each class so far
     cdef Py_ssize_t n, n_classes, size, width  # stored rows, classes, largest number stored of each, values of a row
-    cdef readonly Py_ssize_t n_changes  # calls that have changed the stored rows, or undone a change
     cdef Block* block                # of the current call
     # the state before the current call
     cdef uint64_t random_before

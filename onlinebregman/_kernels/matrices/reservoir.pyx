@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED, TOO_LARGE
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.ops.uniform cimport uniform
 from onlinebregman._kernels.ops.vector cimport ob_dot
@@ -102,25 +102,11 @@ cdef class Reservoir(AtomicLearner):
         return np.array(self.kept[:n]), np.array(self.of_class[:n])
 
 
-    cdef Rows fitting_rows(self, dict attributes, X):
-        """Rows, if they are dense and their squared norms are below 1e200."""
-        cdef Rows rows = AtomicLearner.fitting_rows(self, attributes, X)
-        cdef Row row
-        cdef Py_ssize_t i
-        cdef bint sound = True
-        if rows is None:
-            return None
-        with nogil:
-            for i in range(rows.n_rows):
-                rows.fetch(i, &row)
-                sound = sound and ob_dot(row.x, row.x, row.n) < 1e200
-        return rows if sound else None
-
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        AtomicLearner.begin(self, rows, complete)
-        return self.save()
+        self.save()
+        return AtomicLearner.begin(self, rows, complete)
 
     cdef int save(self) except -1:
         """Save what `undo` restores."""
@@ -134,8 +120,8 @@ cdef class Reservoir(AtomicLearner):
             self.spare, self.kept_before, self.backed_up = self.kept_before, None, False
         return 0
 
-    cdef int undo(self, Rows rows) except -1:
-        AtomicLearner.undo(self, rows)
+    cdef int undo(self) except -1:
+        AtomicLearner.undo(self)
         if self.backed_up:
             self.spare, self.kept, self.kept_before, self.backed_up = self.kept, self.kept_before, None, False
         if self.replaced >= 0:
@@ -145,12 +131,7 @@ cdef class Reservoir(AtomicLearner):
         self.n, self.n_classes = self.n_before, self.n_classes_before
         if self.n_classes > 0:
             memcpy(&self.counts[0], &self.counts_before[0], self.n_classes * sizeof(Py_ssize_t))
-        self.n_changes += 1
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        AtomicLearner.keep(self, rows)
-        self.n_changes += 1
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         self.block = block
@@ -162,6 +143,8 @@ cdef class Reservoir(AtomicLearner):
             return LEARNED
         if not 0 <= y[0] <= self.n_classes:
             return BAD_TARGET
+        if not ob_dot(row.x, row.x, row.n) < 1e200:
+            return TOO_LARGE
         return self.learn_labelled(row.x, <Py_ssize_t> y[0], weight, row.number)
 
     cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:

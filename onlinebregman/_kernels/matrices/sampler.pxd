@@ -1,5 +1,4 @@
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.reservoir cimport Percentiles, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows
 
@@ -11,10 +10,9 @@ cdef class Sampler(Reservoir):
     cdef const double[:, ::1] prior  # metric of the distances; None for the identity
     cdef Py_ssize_t per_row          # instances of each row
     cdef Learner metric              # the learner of rows that come without validation
-    cdef Loss loss                   # of the instances
     cdef bint one_sided, scaled
     # the current call
-    cdef Learner waiting, learner    # the learner of the instances: before the call has begun, and while it runs
+    cdef Learner learner             # the learner of the instances
     cdef bint again, sums_rates      # whether the rows were learned before; whether rates are summed
     cdef double[:, ::1] instances    # the first `made` are not learned yet
     cdef Rows instance_rows          # the same, as a learner reads them

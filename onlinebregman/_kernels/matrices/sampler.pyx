@@ -5,7 +5,7 @@ import numpy as np
 cimport cython
 from libc.math cimport fabs
 
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_block, reason
+from onlinebregman._kernels.learners.atomic cimport Block, claim, learn_block, reason, release
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -81,15 +81,15 @@ cdef class Sampler(Reservoir):
 
     # --- entry points -------------------------------------------------------------------------------------------
 
-    cpdef bint ready(self, dict attributes):
-        return self.loss is not None and self.metric is not None and Reservoir.ready(self, attributes)
-
-    cdef bint learn_weighted(self, Rows rows, Block* block, sample_weight) except -1:
-        self.waiting, self.again, self.sums_rates = self.metric, False, False
-        if not Reservoir.learn_weighted(self, rows, block, sample_weight):
-            self.waiting = None
+    def learn_fast(self, dict attributes, X, y=None, sample_weight=None, double[:, ::1] scores=None):
+        """See `AtomicLearner.learn_fast`."""
+        if self.loss is None or self.metric is None or self.busy:
             return False
-        return True
+        self.learner, self.members, self.again, self.sums_rates = self.metric, (self.metric,), False, False
+        try:
+            return Reservoir.learn_fast(self, attributes, X, y, sample_weight, scores)
+        finally:
+            self.learner, self.members = None, ()
 
     def learn_by(self, Learner learner not None, X, const double[::1] numbers, const double[::1] sample_weight,
                  bint again):
@@ -107,8 +107,11 @@ cdef class Sampler(Reservoir):
             )
         block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
         check_idle(self.busy)
-        self.waiting, self.again, self.sums_rates = learner, again, True
-        status = learn_block(self, rows, &block)
+        self.learner, self.members, self.again, self.sums_rates = learner, (learner,), again, True
+        try:
+            status = learn_block(self, rows, &block)
+        finally:
+            self.learner, self.members = None, ()
         return None if status == LEARNED else (reason(status), block.failed)
 
     def measured(self, const double[:, ::1] z, const double[::1] sample_weight, bint triplets, bint again):
@@ -137,7 +140,7 @@ cdef class Sampler(Reservoir):
                 f"z must have {self.n_features} columns, and sample_weight one entry for each of {z.shape[0]} rows; "
                 f"got {z.shape[1]} and {sample_weight.shape[0]}"
             )
-        AtomicLearner.claim(self)
+        claim((self,))
         try:
             self.save()
             with nogil:
@@ -147,36 +150,19 @@ cdef class Sampler(Reservoir):
                         self.measure(known, &distance, 1)
                     for k in range(m if known.known else 0):
                         out[i, k] = known.found[k]
-            Reservoir.keep(self, None)
+            self.former, self.n_calls, self.n_changes = self.objects(), self.n_calls + 1, self.n_changes + 1
         finally:
-            AtomicLearner.release(self)
+            release((self,))
         return np.asarray(out)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
-
-    cdef int claim(self) except -1:
-        AtomicLearner.claim(self)
-        if self.waiting is not None:
-            try:
-                self.waiting.claim()
-            except BaseException:
-                AtomicLearner.release(self)
-                raise
-            self.learner, self.waiting = self.waiting, None
-        return 0
-
-    cdef void release(self) noexcept:
-        if self.learner is not None:
-            self.learner.release()
-            self.learner = None
-        AtomicLearner.release(self)
 
     cdef Py_ssize_t instance_length(self) noexcept:
         """Number of values of an instance."""
         return self.n_features
 
-    cdef Py_ssize_t vector_length(self, Py_ssize_t widest) noexcept:
-        return self.learner.vector_length(self.instance_length())
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
+        return self.learner.vector_length(self.instance_length(), to_learn)
 
     cdef int save(self) except -1:
         Reservoir.save(self)
@@ -199,29 +185,14 @@ cdef class Sampler(Reservoir):
         if self.learner.loss is not self.loss:
             self.learner.next_settings = {**(self.learner.next_settings or {}), "loss": self.loss}
         self.learner.check(self.instance_rows)
-        try:
-            self.learner.begin(self.instance_rows, complete)
-        except BaseException:
-            if self.former is not None:
-                self.set_objects(self.former)
-            raise
-        return 0
+        return self.learner.begin(self.instance_rows, complete)
 
-    cdef void prepare(self) noexcept:
-        self.learner.prepare()
-
-    cdef int undo(self, Rows rows) except -1:
-        Reservoir.undo(self, rows)
+    cdef int undo(self) except -1:
+        Reservoir.undo(self)
         self.n_rows, self.n_collapsed = self.n_rows_before, self.n_collapsed_before
         self.bounds.undo()
         self.margins.undo()
-        if self.learner is not None:
-            self.learner.undo(self.instance_rows)
         return 0
-
-    cdef void keep(self, Rows rows) noexcept:
-        Reservoir.keep(self, rows)
-        self.learner.keep(self.instance_rows)
 
     cdef dict objects(self):
         return {"metric": self.metric, "loss": self.loss, "senses": (self.one_sided, self.scaled)}
@@ -229,9 +200,6 @@ cdef class Sampler(Reservoir):
     cdef int set_objects(self, dict objects) except -1:
         self.metric, self.loss, (self.one_sided, self.scaled) = objects["metric"], objects["loss"], objects["senses"]
         return 0
-
-    cdef object interruption(self):
-        return self.learner.interruption() if self.interrupt is None else self.interrupt
 
     cdef int check_all(self) noexcept nogil:
         cdef int status = self.flush()
@@ -273,6 +241,8 @@ cdef class Sampler(Reservoir):
         instances.scores, instances.work = NULL, self.block.work
         self.instance_rows.n_rows = self.made
         status = self.learner.loop(self.instance_rows, &instances)
+        if status == LEARNED:
+            status = self.learner.check_all()
         self.block.work = instances.work
         if status != LEARNED:
             self.block.failed = self.sources[instances.failed]
