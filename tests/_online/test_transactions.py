@@ -20,6 +20,7 @@ from onlinebregman import (
     LearningRateMixture,
     LogDetMetricLearner,
     MEGKernelLearner,
+    ParameterFreeRegressor,
     VonNeumannMetricLearner,
 )
 from onlinebregman.divergences import SquaredEuclidean
@@ -224,18 +225,32 @@ def test_a_model_that_learns_cannot_be_copied_but_predicts():
     y = np.zeros(len(X))
     model = ImplicitGDRegressor().partial_fit(X[:2], y[:2])
     messages = []
-
-    def meddle():
-        while thread.is_alive():
-            assert model.predict(X[:1]).item() == 0.0
-            for action in (copy.deepcopy, lambda model: model.partial_fit(X[:1], y[:1])):
-                try:
-                    action(model)
-                except RuntimeError as error:
-                    messages.append(str(error))
-
     thread = threading.Thread(target=model.partial_fit, args=(X, y))
     thread.start()
-    meddle()
+    while thread.is_alive():
+        assert model.predict(X[:1]).item() == 0.0
+        for action in (copy.deepcopy, lambda model: model.partial_fit(X[:1], y[:1])):
+            try:
+                action(model)
+            except RuntimeError as error:
+                messages.append(str(error))
     thread.join()
     assert messages and all("learning in another thread" in message for message in messages)
+
+
+class Meddling(SquaredLoss):
+    mixtures = []
+
+    def value(self, a, y):
+        while self.mixtures:
+            with pytest.raises(RuntimeError, match="learning in another thread"):
+                self.mixtures.pop().partial_fit(X, Y)
+        return super().value(a, y)
+
+
+def test_a_mixture_of_which_a_member_is_learning_lets_the_others_learn():
+    model = ParameterFreeRegressor(members=[MirrorDescentRegressor(), MirrorDescentRegressor(loss=Meddling())])
+    idle, busy = model.partial_fit(X, Y).estimators_
+    Meddling.mixtures.append(model)
+    busy.partial_fit(X[:1], Y[:1])
+    assert not Meddling.mixtures and idle.partial_fit(X, Y).t_ == 120

@@ -171,7 +171,7 @@ PLACES = {"unaligned": unaligned, "a field": field}
 SPARSE_PLACES = {
     "unaligned": lambda X: with_parts(X, unaligned),
     "a field": lambda X: with_parts(X, field),
-    "strided": lambda X: with_parts(X, lambda part: np.repeat(part, 2)[::2]),
+    "strided values": lambda X: with_parts(X, lambda part: np.repeat(part, 2)[::2] if part is X.data else part),
     "room at the end": lambda X: with_parts(X, lambda part: part if len(part) == 13 else np.r_[part, part[:3]]),
     "unsigned": lambda X: with_parts(X, lambda part: part if part.dtype == float else part.astype(np.uint32)),
     "stale flags": stale,

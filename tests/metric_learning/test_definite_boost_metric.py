@@ -5,18 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances
-from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import DefiniteBoost, DefiniteBoostMetricLearner
-
-
-@pytest.fixture
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 def mean_distances(X, y, distances, nearest):

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.datasets import load_wine
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import LogDetMetricLearner
 from onlinebregman.divergences import LogDet
@@ -23,12 +21,6 @@ def raw(**parameters):
 def learn_z(learner, z, y, **kwargs):
     """Learn one difference z with target y."""
     return learner.partial_fit_pairs(np.stack([np.asarray(z, float), np.zeros(len(z))]), [[0, 1]], [y], **kwargs)
-
-
-@pytest.fixture
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 @given(seed=st.integers(0, 10**6), log_eta=st.floats(-3, 2), d=st.integers(1, 80))

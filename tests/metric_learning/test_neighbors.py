@@ -19,21 +19,13 @@ from onlinebregman._kernels.matrices.neighbors import (
 from onlinebregman._kernels.matrices.reservoir import Percentiles, Reservoir
 from onlinebregman._kernels.matrices.sampler import RandomPairs
 from replica import uniform
-from sklearn.datasets import load_wine
 from sklearn.metrics import pairwise_distances
-from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import LogDetMetricLearner
 from onlinebregman.metric_learning._memory import random_numbers
 from onlinebregman.schedules import Constant
 
 RATE = 1e-8  # so that W hardly changes
-
-
-@pytest.fixture
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
 
 
 def sampler(d, memory_size=100, per_row=1, seed=0, kind=NeighborTriplets):
