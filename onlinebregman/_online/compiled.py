@@ -150,6 +150,8 @@ def _make_adaptive(
     arguments, loss = [weights, upper], loss or SquaredLoss()
     if isinstance(divergence, NormalizedAdaGrad | DiagonalNewton):
         deviation = 2 if loss.lipschitz < np.inf else 1  # the robust one, for losses of bounded slope
+        if isinstance(loss, losses.QuantileLoss) and isinstance(divergence, NormalizedAdaGrad):
+            deviation = 3
         arguments += [loss.degree > 0, divergence.by_deviation(loss) * deviation]
     if isinstance(divergence, DiagonalNewton):
         arguments += [divergence.curvature_of(loss), loss.flat, loss.sigmoid]

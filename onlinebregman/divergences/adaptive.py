@@ -106,9 +106,11 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     units of the target, such as the squared loss, the rate is proportional to the standard deviation of the targets so
     far (to their absolute value while they are all equal), which makes learning invariant to those units. For losses of
     bounded slope, whose steps nothing else limits, estimators take the deviation of targets that are limited to ten
-    mean deviations, and at most twice the mean deviation lately, so that an absurd target does not change it. For all
-    losses in units of the target the first row only moves the intercept, to the target, unless steps are explicit, and
-    its g is ignored, so that a large offset of the targets does not affect the rates.
+    mean deviations, and at most twice the mean deviation lately, so that an absurd target does not change it; for a
+    quantile also at most three times the mean distance of the targets on its rarer side, where they may be dense,
+    unless predictions lag behind. For all losses in units of the target the first row only moves the intercept, to the
+    target, unless steps are explicit, and its g is ignored, so that a large offset of the targets does not affect the
+    rates.
 
     References
     ----------

@@ -167,9 +167,9 @@ class ScaleInvariantMixin(MirrorEstimator):
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
         bounds = []
         for part, u, b in zip(parts, coefs, intercepts, strict=True):
-            *bets, units = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
+            bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # the first target: the distance of the first row is that from 0
-            u = (np.r_[u, b - origin] if self.fit_intercept else u) * units
+            u = np.r_[u, b - origin] if self.fit_intercept else u
             with np.errstate(over="ignore", invalid="ignore"):
                 bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
             bounds.append(a_number(float(bound)))

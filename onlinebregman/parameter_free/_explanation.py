@@ -270,11 +270,11 @@ def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
 
 
 def _bets(learner: Any) -> Array | None:
-    """(pull, sum of squares, largest |x|, unit of x) of weights that are bets: see `ScaleInvariantMixin`."""
+    """(pull, sum of squares, largest |x|) of weights that are bets: see `ScaleInvariantMixin`."""
     geometry = getattr(learner, "geometry", None)
     if not isinstance(geometry, ScaleInvariantGeometry) or learner.run["averaged"]:  # averages do not depend on rows
         return None
-    return geometry.bets[[0, 1, 2, 5], :-1]
+    return geometry.bets[:3, :-1]
 
 
 def _learned_values(scores: Scores, z: Array, bets: Array | None) -> tuple[Array, Array]:
@@ -283,14 +283,14 @@ def _learned_values(scores: Scores, z: Array, bets: Array | None) -> tuple[Array
         z = np.where(np.isnan(z), 0.0, z - scores.mean) if scores.allow_nan else z - scores.mean
     if bets is not None:  # smaller ones on values beyond the largest
         used = scores.coef[0] != 0
-        pull, squares, largest, unit = bets[:, used]
+        pull, squares, largest = bets[:, used]
 
         def bet(m: Array) -> Array:
             root = np.hypot(np.sqrt(squares), m)
             return np.minimum(np.abs(pull) / root, 1.0) / root
 
         z = z.copy()
-        z[:, used] *= bet(np.maximum(np.abs(z[:, used]) / unit, largest)) / bet(largest)
+        z[:, used] *= bet(np.maximum(np.abs(z[:, used]), largest)) / bet(largest)
     if scores.limit is not None:
         z = np.clip(z, -scores.limit, scores.limit)
     if scores.rescaled is not None:

@@ -71,7 +71,9 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
 
     Targets more than ten mean deviations from the mean are learned as the nearest within: a single absurd one does not
     spoil the model, and a lasting change is followed within some rows. Losses are those of the true targets, and
-    `regret_bound_` includes what clipping has changed.
+    `regret_bound_` includes what clipping has changed. To the predictions of a quantile other than the median an offset
+    is added that moves with each target below and above, so that their shares become right; members and weights are
+    learned without it, and `regret_bound_` includes what it has changed.
 
     Several outputs, y of shape (n_samples, n_outputs), are learned by members with one learner for each, or one matrix
     for all, and each has a mixture of its own: attributes about weights, losses and combinations of members then have a

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import d2_pinball_score
 
-from onlinebregman import ForwardRegressor
+from onlinebregman import ForwardRegressor, ParameterFreeRegressor
 from onlinebregman.losses import QuantileLoss
 from onlinebregman.model_selection import LearningRatePath
 
@@ -120,17 +120,40 @@ STREAMS = {
     "shift": lambda rng, y: y + 20.0 * (np.arange(len(y)) >= 1000),
     "scale": lambda rng, y: y * np.where(np.arange(len(y)) < 1000, 1.0, 50.0),
     "cauchy": lambda rng, y: rng.standard_cauchy(len(y)),
+    "lognormal": lambda rng, y: np.exp(2.0 * y),
+    "negative lognormal": lambda rng, y: -np.exp(2.0 * y),
 }
+
+
+def mixture(**parameters):
+    members = [MirrorDescentRegressor(**parameters, eta0=eta) for eta in (3.0, 30.0, 100.0)]
+    return ParameterFreeRegressor(members=members, **parameters)
 
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("q", [0.1, 0.9])
-def test_absurd_targets_do_not_change_the_steps_for_good(q, stream):
-    """Steps are in units of a deviation of the targets that one of them does not change."""
+@pytest.mark.parametrize("make", [MirrorDescentRegressor, mixture])
+def test_absurd_and_dense_targets_leave_the_share_below_as_it_is(make, q, stream):
+    """Steps are in units of a deviation of the targets that one of them does not change, and of those nearby."""
     rng = np.random.default_rng(1)
     y, X, below = STREAMS[stream](rng, rng.normal(size=4000)), np.zeros((4000, 1)), []
-    model = MirrorDescentRegressor(loss=QuantileLoss(q)).partial_fit(X[:2000], y[:2000])
+    model = make(loss=QuantileLoss(q)).partial_fit(X[:2000], y[:2000])
     for target in y[2000:]:
         below.append(target < model.predict(X[:1])[0])
         model.partial_fit(X[:1], [target])
     assert abs(np.mean(below) - q) < 0.02
+
+
+@pytest.mark.parametrize("delayed", [False, True])
+@pytest.mark.parametrize("weight", [1.0, 1e-3])
+def test_mixtures_of_quantiles_have_their_share_in_moving_streams(delayed, weight):
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(3000, 3)), np.cumsum(rng.normal(size=3000))
+    y, below = X @ [1.0, -1.0, 0.5] + 0.1 * level + np.exp(rng.normal(size=3000)), []
+    model = mixture(loss=QuantileLoss(0.2)).set_params(delayed=delayed)
+    for rows in np.split(np.arange(3000), 300):
+        below.extend(y[rows] < model.predict(X[rows]) if rows[0] else [])
+        model.partial_fit(X[rows], y[rows], np.full(10, weight))
+    assert abs(np.mean(below[1000:]) - 0.2) < 0.03
+    assert model.cumulative_loss_ - model.cumulative_losses_.min() <= model.regret_bound_
+    assert_allclose(model.explain(X[:9]).contributions.sum(axis=1), model.predict(X[:9]), rtol=1e-9)

@@ -1,7 +1,9 @@
 from libc.math cimport fabs, sqrt
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry, Workspace, scratch
-from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_known, ob_robust_limit
+from onlinebregman._kernels.ops.robust cimport (
+    ob_quantile, ob_quantile_unit, ob_robust, ob_robust_known, ob_robust_limit
+)
 from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter
 
 
@@ -39,24 +41,25 @@ cdef inline void store_block(AdaptiveGeometry geometry, Workspace* work, int num
 
 cdef class NormalisedGeometry(AdaptiveGeometry):
     cdef readonly bint located          # whether scores have the units of the target
-    cdef readonly int by_deviation      # whether the rate is proportional to the targets' deviation; 2: robust
+    cdef readonly int by_deviation      # by which deviation of the targets the rate is
     cdef double counted, of_class       # weight of the rows, and of those of the class
     cdef double target_weight, target_mean, target_spread  # of the targets, and their sum of squared deviations
     cdef ob_robust targets              # their scale
+    cdef ob_quantile quantile
     cdef double update_largest(self, Workspace* work) noexcept nogil
 
 
-cdef inline double target_deviation(NormalisedGeometry self, double y, double weight) noexcept nogil:
-    """The standard deviation of the targets so far, y included; |y| while all of them are equal."""
-    cdef double residual, deviation
-    if self.by_deviation == 2:
-        y = ob_robust_limit(&self.targets, y)
-    residual = y - self.target_mean
+cdef inline double unit_of_steps(NormalisedGeometry self, double g, double a, double y, double weight) noexcept nogil:
+    """The standard deviation of the targets so far, y included, see `by_deviation`; |y| while all of them are equal."""
+    cdef double learned = ob_robust_limit(&self.targets, y) if self.by_deviation >= 2 else y
+    cdef double residual = learned - self.target_mean, unit
     self.target_weight += weight
     self.target_mean += residual * (weight / self.target_weight)
-    self.target_spread += weight * residual * (y - self.target_mean)
-    deviation = sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(y)
-    return min(deviation, 2.0 * self.targets.deviation) if ob_robust_known(&self.targets) else deviation
+    self.target_spread += weight * residual * (learned - self.target_mean)
+    unit = sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(learned)
+    if ob_robust_known(&self.targets):
+        unit = min(unit, 2.0 * self.targets.deviation)
+    return unit if self.by_deviation < 3 else ob_quantile_unit(&self.quantile, g, fabs(a - y), unit)
 
 
 cdef class DiagonalNewtonGeometry(NormalisedGeometry):

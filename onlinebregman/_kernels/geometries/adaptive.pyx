@@ -179,8 +179,8 @@ cdef class AdaptiveGeometry(Geometry):
         """x'Sx is computed by `adapt`."""
         value[0], slope[0] = ob_dot(work.w, work.x, work.n), 0.0
 
-    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* intercept_xSx) noexcept nogil:
+    cdef double adapt(self, Workspace* work, double g, double a, double y, double weight, bint exact,
+                      double* slope, double* intercept_xSx) noexcept nogil:
         cdef bint intercept = intercept_xSx[0] != 0
         cdef double factor = self.update_metric(work, weight * g * g, weight, intercept, slope, intercept_xSx)
         if not intercept:
@@ -310,7 +310,8 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         Whether scores have the units of the target.
     by_deviation : int, default=0
         1: the rate is proportional to the deviation of the targets; 2: of those limited to their robust scale, and
-        at most to twice the mean deviation lately, for losses of bounded slope.
+        at most to twice the mean deviation lately, for losses of bounded slope; 3: of these, and at most to the unit
+        of a quantile, see `ops/robust.h`.
     """
 
     def __cinit__(self):
@@ -318,6 +319,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         self.declare("target_weight", &self.target_weight)
         self.declare("target_mean", &self.target_mean)
         self.declare("target_spread", &self.target_spread)
+        self.declare("quantile", &self.quantile, False, sizeof(self.quantile))
         self.declare("targets", &self.targets, False, sizeof(self.targets))
         self.declare("counted", &self.counted, True)
         self.declare("of_class", &self.of_class, True)
@@ -381,15 +383,15 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
             ob_normalised_dot(work.w, work.x, notes.reciprocals, work.n, &notes.square, &larger)
         return notes.square
 
-    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* intercept_xSx) noexcept nogil:
+    cdef double adapt(self, Workspace* work, double g, double a, double y, double weight, bint exact,
+                      double* slope, double* intercept_xSx) noexcept nogil:
         """See `AdaptiveGeometry.adapt`. Where targets have units, an exact first step moves the intercept alone, to the
         first target: the sums are then independent of the distance of the targets from 0."""
         cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.target_weight == 0
-        cdef double deviation = target_deviation(self, y, weight) if self.located else 1.0
+        cdef double deviation = unit_of_steps(self, 0.0 if first else g, a, y, weight) if self.located else 1.0
         self.counted, self.of_class = self.counted + weight, self.of_class + weight * y
         cdef double factor = AdaptiveGeometry.adapt(
-            self, work, 0.0 if first else g, y, weight, exact, slope, intercept_xSx
+            self, work, 0.0 if first else g, a, y, weight, exact, slope, intercept_xSx
         )
         if self.by_deviation:
             factor *= deviation

@@ -132,8 +132,8 @@ cdef class Geometry:
     cdef double dot(self, Workspace* work) noexcept nogil
     cdef void evaluate(self, Workspace* work, double c, double* value, double* slope) noexcept nogil
     cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil
-    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* intercept_xSx) noexcept nogil
+    cdef double adapt(self, Workspace* work, double g, double a, double y, double weight, bint exact,
+                      double* slope, double* intercept_xSx) noexcept nogil
     cdef void note_step(self, Workspace* work, double c, double gain) noexcept nogil
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil
     cdef double conjugate(self, Workspace* work, double c) noexcept nogil

@@ -507,9 +507,9 @@ cdef class Geometry:
         """
         lo[0], hi[0] = -INFINITY, INFINITY
 
-    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* intercept_xSx) noexcept nogil:
-        """If `ADAPTIVE`: update the metric with a row that was predicted, g being the derivative of its loss.
+    cdef double adapt(self, Workspace* work, double g, double a, double y, double weight, bint exact,
+                      double* slope, double* intercept_xSx) noexcept nogil:
+        """If `ADAPTIVE`: update the metric with a row that was predicted, g being the derivative of its loss at a.
 
         Sets `slope` to x'Sx and `intercept_xSx`, which is not 0 on entry if there is an intercept, to 1 / h of the
         intercept; returns a factor of the rate. `exact`: whether the step is implicit or importance-invariant.

@@ -19,16 +19,9 @@ from libc.math cimport fabs
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport Average, Geometry, Workspace
-from onlinebregman._kernels.ops.adaptive cimport (
-    OB_TINY_LARGEST, ob_bet, ob_bets, ob_count_new, ob_settle, ob_tiny_bets, ob_tiny_settle, ob_unit_of
-)
+from onlinebregman._kernels.ops.adaptive cimport ob_bet, ob_bets, ob_count_new, ob_settle
 from onlinebregman._kernels.ops.row cimport ob_gather_4, ob_scatter_4
 from onlinebregman._kernels.ops.state import vector_of
-
-ctypedef void (*Bets)(double* w, double* bet, const double* x, const double* pull, const double* squares,
-                      const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
-ctypedef void (*Settle)(const double* bet, const double* x, double* pull, double* squares, double* largest,
-                        double* wealth, double s, double counted, double played, Py_ssize_t n) noexcept nogil
 
 cdef enum:                    # blocks of the state
     PULL
@@ -61,7 +54,6 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     cdef readonly bint located
     cdef double[::1] first    # the first |x| > 0 of each coordinate; undefined where the largest is 0
     cdef double[::1] current  # buffer for all weights, while they are averaged
-    cdef bint tiny            # whether coordinates may be so tiny that they have a unit of their own
     cdef readonly double unit  # the initial wealth of each coordinate; 0 before it is known
     cdef double started       # whether the intercept has been started,
     cdef readonly double origin  # and where; its bets, whose sum of squares is `intercept_sum`:
@@ -91,7 +83,6 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     def set_state(self, state):
         super().set_state(state)
         self.first = vector_of(state["first"], self.n_features)
-        self.tiny = bool(np.any((np.asarray(self.first) > 0) & (np.asarray(self.first) < OB_TINY_LARGEST)))
         if self.average.active:
             self.current = np.zeros(2 * self.n_features)
 
@@ -111,16 +102,14 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         cdef Py_ssize_t n = self.n_features
         cdef double* own = &self.weights[0]
         cdef double* largest = own + LARGEST * n
-        bets_of(self)(
-            &bets[0], &bets[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n,
-            self.unit, n
+        ob_bets(
+            &bets[0], &bets[n], largest, own + PULL * n, own + SQUARES * n, largest, own + WEALTH * n, self.unit, n
         )
 
     cdef double weight(self, Py_ssize_t j) noexcept nogil:
         cdef double* own = &self.weights[j]
         cdef Py_ssize_t n = self.n_features
-        cdef double u = ob_unit_of(own[LARGEST * n])
-        return self.unit * (ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n] / u, own[WEALTH * n]) / u)
+        return self.unit * ob_bet(own[PULL * n], own[SQUARES * n], own[LARGEST * n], own[WEALTH * n])
 
     def _arguments(self):
         return self.n_features, self.slope, self.located, self.heaviest
@@ -128,14 +117,10 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     @property
     def bets(self):
         """(pull, sum of squares, largest |x|, wealth over initial wealth, first |x| > 0) of all coordinates, the
-        intercept last, and the unit of x in which each counts; a new array of shape (6, n_features + 1)."""
+        intercept last; a new array of shape (5, n_features + 1)."""
         blocks = np.r_[self.weights, self.first_values()].reshape(5, -1)
         blocks[WEALTH][blocks[LARGEST] == 0] = 1.0
-        units = np.array([ob_unit_of(largest) for largest in blocks[LARGEST]])
-        blocks[LARGEST] /= units
-        blocks[4] /= units
-        intercept = [self.intercept_pull, self.intercept_sum, self.intercept_size, self.intercept_wealth, 1.0, 1.0]
-        return np.c_[np.r_[blocks, [units]], intercept]
+        return np.c_[blocks, [self.intercept_pull, self.intercept_sum, self.intercept_size, self.intercept_wealth, 1.0]]
 
     @property
     def metric(self):
@@ -167,7 +152,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         work.w = work.vectors
         if work.row.index != NULL:
             ob_gather_4(self.loaded(work, PULL), &self.weights[0], self.n_features, work.row.index, work.row.n)
-        bets_of(self)(
+        ob_bets(
             work.w, work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES),
             self.loaded(work, LARGEST), self.loaded(work, WEALTH), self.unit, work.n
         )
@@ -182,13 +167,12 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             if largest[i] == 0 and work.x[i] != 0:
                 wealth[i] = 1.0
                 self.first[i if work.row.index == NULL else work.row.index[i]] = fabs(work.x[i])
-                self.tiny = self.tiny or fabs(work.x[i]) < OB_TINY_LARGEST
 
     cdef double bet_of_intercept(self) noexcept nogil:
         return ob_bet(self.intercept_pull, self.intercept_sum, self.intercept_size, self.intercept_wealth)
 
-    cdef double adapt(self, Workspace* work, double g, double y, double weight, bint exact, double* slope,
-                      double* intercept_xSx) noexcept nogil:
+    cdef double adapt(self, Workspace* work, double g, double a, double y, double weight, bint exact,
+                      double* slope, double* intercept_xSx) noexcept nogil:
         """Make the whole step; the intercept, a coordinate of value 1, moves by -intercept_xSx c to its next bet."""
         cdef double s = -weight * g / self.slope, one = 1.0, played = self.unit, bet, before
         cdef double* largest = self.loaded(work, LARGEST)
@@ -202,7 +186,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
             self.unit = fabs(y - self.origin)
         if ob_count_new(work.x, largest, work.n) > 0:
             self.note_first(work, largest)
-        settle_of(self)(
+        ob_settle(
             work.vectors + BETS * work.row.n, work.x, self.loaded(work, PULL), self.loaded(work, SQUARES), largest,
             self.loaded(work, WEALTH), s, max(weight / self.heaviest, 1.0), played, work.n
         )
@@ -238,11 +222,3 @@ cdef class AverageBet(Average):
     cdef double* values(self, Geometry geometry) noexcept nogil:
         (<ScaleInvariantGeometry> geometry).bet_all((<ScaleInvariantGeometry> geometry).current)
         return &(<ScaleInvariantGeometry> geometry).current[0]
-
-
-cdef inline Bets bets_of(ScaleInvariantGeometry geometry) noexcept nogil:
-    return ob_tiny_bets if geometry.tiny else ob_bets
-
-
-cdef inline Settle settle_of(ScaleInvariantGeometry geometry) noexcept nogil:
-    return ob_tiny_settle if geometry.tiny else ob_settle

@@ -340,7 +340,7 @@ cdef class Hedge(Undoable):
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil:
         """Count, for the bound, what of the losses of a row are not costs."""
         cdef Py_ssize_t k
-        cdef double most = 0.0
+        cdef double most = -INFINITY
         for k in range(self.n_experts):
             if (loss - cost) - (losses[k] - costs[k]) > most:
                 most = (loss - cost) - (losses[k] - costs[k])

@@ -229,7 +229,7 @@ cdef class Lockstep:
         cdef Score* score = &self.scores[own]
         self.find_loss(k, learner.loss.logistic)
         self.base[k] = scheduled_rate(learner.rule, learner.run.t + 1.0) * learner.geometry.adapt(
-            &self.works.each[own], self.dloss[k], self.y[k], weight, True, &score.xSx, &score.intercept_xSx
+            &self.works.each[own], self.dloss[k], self.a[k], self.y[k], weight, True, &score.xSx, &score.intercept_xSx
         )
         self.xSx[k] = score.xSx + score.intercept_xSx
         self.eta[k] = weight * self.base[k]

@@ -57,7 +57,7 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
             dloss = loss.slope_at_kink(score.a, y)
         else:
             dloss = loss.derivative(score.a, y)
-        eta *= geometry.adapt(work, dloss, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
+        eta *= geometry.adapt(work, dloss, score.a, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
     if update == IMPLICIT and traits & ADAPTIVE and loss.logistic:
         c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, dloss, curvature)
         if not isfinite(c):

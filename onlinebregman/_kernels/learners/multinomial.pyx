@@ -192,7 +192,7 @@ cdef class MultinomialLearner(MultiLearner):
             learner.geometry.average.add(learner.geometry, row)
         if learner.geometry.traits & ADAPTIVE:
             self.eta[k] *= learner.geometry.adapt(
-                &self.works.each[k], self.g[k], y, weight, not self.explicit, &self.scores[k].xSx,
+                &self.works.each[k], self.g[k], self.a[k], y, weight, not self.explicit, &self.scores[k].xSx,
                 &self.scores[k].intercept_xSx,
             )
         return LEARNED

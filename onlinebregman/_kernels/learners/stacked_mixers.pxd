@@ -1,6 +1,6 @@
 from onlinebregman._kernels.learners.links cimport Calibration
 from onlinebregman._kernels.learners.mixer cimport Mixer
-from onlinebregman._kernels.ops.robust cimport ob_robust
+from onlinebregman._kernels.ops.robust cimport ob_quantile, ob_robust
 
 
 cdef struct TargetStats:      # statistics of the targets so far
@@ -8,10 +8,13 @@ cdef struct TargetStats:      # statistics of the targets so far
     double origin             # the scale's; the next three are distances from it
     double shift              # what is added to scores: the mean of the targets
     double lo, hi             # the range of predictions
+    double offset             # what is added to the prediction of a quantile
+    ob_quantile quantile
     double first_loss         # of predicting 0, rather than the first target, before any was known
 
 
 cdef class CentredMixer(Mixer):
+    cdef bint lopsided        # whether the loss is that of a quantile but the median
     cdef TargetStats stats    # of targets as they are learned
     cdef TargetStats* known   # those with which the next row is predicted: the same, or those at the start of the call
     cdef TargetStats held
@@ -20,6 +23,7 @@ cdef class CentredMixer(Mixer):
     cdef double target        # of a row, as it is learned: a distance, like `stats`
 
     cdef double residual_unit(self) noexcept nogil
+    cdef void move_offset(self, double slope, double weight) noexcept nogil
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil
     cdef double cost_of(self, double p) noexcept nogil
     cdef double prediction_of(self, double score) noexcept nogil

@@ -25,14 +25,16 @@ from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer,
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport VOTES, Residuals, Stack
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.losses.loss import QuantileLoss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
 from onlinebregman._kernels.ops.robust cimport (
-    OB_FIRST, ob_robust, ob_robust_clip, ob_robust_count, ob_robust_known
+    OB_FIRST, ob_quantile_unit, ob_robust, ob_robust_clip, ob_robust_count, ob_robust_known
 )
 
 cdef double TINY = 1e-300     # lower bound of probabilities before their logarithms are taken
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
 cdef double VOTE_POWER = 8.0  # votes are the experts' probabilities to this power, normalised
+cdef double OFFSET_STEP = 0.01  # units
 CONSTANTS = (TINY, FAR, VOTE_POWER, VOTES)  # for exports and explanations, which compute the same
 
 
@@ -68,7 +70,8 @@ cdef class CentredMixer(Mixer):
     only reported. Until the scale is known, predictions do not depend on learners, which learn targets as 0, and cost
     nothing. Targets and predictions are distances from an origin, so that what is learned does not depend on a constant
     that is added to all targets, nor does it lose digits. The loss that the first prediction, 0, adds to that of the
-    first target itself is the same for all experts, and only in `first_loss`.
+    first target itself is the same for all experts, and only in `first_loss`. To what is predicted as a quantile an
+    offset is added, by which the shares of targets below and above are right; weights are learned without it.
 
     Parameters
     ----------
@@ -84,10 +87,11 @@ cdef class CentredMixer(Mixer):
     def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker, *more):
         cdef Py_ssize_t n = hedge.n_experts
         self.loss, self.stack, self.tracker = loss, stack, tracker
+        self.lopsided = isinstance(loss, QuantileLoss) and loss.quantile != 0.5
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 3 * stack.hedge.lanes))
-        self.stats, self.known = TargetStats(0.0, 0.0, 0.0, INFINITY, -INFINITY, 0.0), &self.stats
+        self.stats.lo, self.stats.hi, self.known = INFINITY, -INFINITY, &self.stats
         self.fields.add("stats", &self.stats, sizeof(self.stats))
         self.fields.add("scale", &self.scale, sizeof(self.scale))
 
@@ -98,8 +102,8 @@ cdef class CentredMixer(Mixer):
 
     @property
     def target_stats(self):
-        """A dict of the `TargetStats`."""
-        return self.stats
+        """A dict of the `TargetStats`; the `origin` is that of predictions, with the offset."""
+        return {**self.stats, "origin": self.stats.origin + self.stats.offset}
 
     @property
     def unit(self):
@@ -169,7 +173,7 @@ cdef class CentredMixer(Mixer):
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
-        cdef double distance, shift, mixed, loss, m
+        cdef double distance, shift, mixed, loss, m, offset = self.known.offset
         cdef double* p = self.work
         if self.hedge.totals.rows == 0:
             self.known.origin = y
@@ -177,13 +181,14 @@ cdef class CentredMixer(Mixer):
             self.stats.first_loss += weight * (self.loss.value(0.0, y) - self.loss.value(self.known.origin, y))
         distance = y - self.known.origin
         mixed = self.predict_both(scores, self.v, p, &m)
-        self.error = fabs(distance - mixed) if self.known.weight > 0 else -1.0
+        self.error = fabs(distance - (mixed + offset)) if self.known.weight > 0 else -1.0
         for k in range(n):
             self.losses[k] = self.loss.value(p[k], distance)
-        loss = self.loss.value(m, distance)
+        loss = self.loss.value(m + offset, distance)
         self.target = ob_robust_count(&self.scale, y)
         shift = self.known.origin - self.scale.origin
         self.clipped = self.squeeze(p, n, shift) or self.target != distance or not ob_robust_known(&self.scale)
+        self.clipped = self.clipped or offset != 0
         if self.clipped:
             m = 0.0
             for k in range(n):
@@ -194,7 +199,15 @@ cdef class CentredMixer(Mixer):
             self.stack.residuals = Residuals(0.0, 0.0)
         if self.stack is not None and not self.learn_stack(m, mixed, distance, shift, weight):
             return INFINITY
+        if self.lopsided and self.phase != JUDGE and self.scale.moves > OB_FIRST:
+            self.move_offset(self.loss.derivative(mixed + offset, distance), weight)
         return loss
+
+    cdef void move_offset(self, double slope, double weight) noexcept nogil:
+        """Steps depend on the side of the target only, so that the shares of both sides become right."""
+        cdef double share = weight * (self.scale.n - 1.0) / self.stats.weight  # weights have no units
+        cdef double unit = ob_quantile_unit(&self.stats.quantile, slope, self.error, 2.0 * self.scale.deviation)
+        self.stats.offset -= OFFSET_STEP * share * unit * slope
 
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil:
         """Measure predictions from the scale's new origin, and clip them to its interval; whether that changes any."""
@@ -222,7 +235,7 @@ cdef class CentredMixer(Mixer):
         cdef double* u = self.work + 3 * self.hedge.n_experts + 1
         cdef double* q = u + self.stack.hedge.lanes
         cdef double* costs = q + self.stack.hedge.lanes
-        loss = cost = weight * self.loss.value(mixed, y)
+        loss = cost = weight * self.loss.value(mixed + self.known.offset, y)
         for j in range(1 + self.stack.n):
             costs[j], q[j] = q[j], weight * self.loss.value(q[j], y)
         if self.squeeze(costs, 1 + self.stack.n, shift) or self.clipped:
@@ -268,7 +281,8 @@ cdef class CentredMixer(Mixer):
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef double m
-        out[0] = self.known.origin + self.predict_both(scores, buffer, buffer + self.hedge.lanes, &m)
+        out[0] = self.predict_both(scores, buffer, buffer + self.hedge.lanes, &m)
+        out[0] += self.known.origin + self.known.offset
 
 
 @cython.final

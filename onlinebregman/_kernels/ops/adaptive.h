@@ -120,14 +120,6 @@ static inline double ob_bet(double pull, double squares, double m, double wealth
     return a > 0.0 ? 0.5 * share / root * wealth : 0.0;
 }
 
-/* Squares of values that are this tiny underflow: the pull and the sum of squares of a coordinate whose largest |x| is
- * below are stored in a unit of x of their own. */
-#define OB_TINY_LARGEST 0x1p-480
-#define OB_LEAST_LARGEST 0x1p-1015 /* columns without larger values are not bet on: their weights would overflow */
-static inline double ob_unit_of(double largest) {
-    return largest < OB_TINY_LARGEST && largest >= OB_LEAST_LARGEST ? 0x1p-768 : 1.0;
-}
-
 /* The bets on a row, whose |x| may be larger than all before, and w = unit * bet */
 OB_CLONES static void ob_bets(double *restrict w, double *restrict bet, const double *restrict x,
                               const double *restrict pull, const double *restrict squares,
@@ -135,19 +127,6 @@ OB_CLONES static void ob_bets(double *restrict w, double *restrict bet, const do
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i];
         bet[i] = ob_bet(pull[i], squares[i], m, wealth[i]);
-        w[i] = unit * bet[i];
-    }
-}
-
-/* `ob_bets` where some coordinates may be tiny; the same numbers in the others */
-OB_CLONES static void ob_tiny_bets(double *restrict w, double *restrict bet, const double *restrict x,
-                                   const double *restrict pull, const double *restrict squares,
-                                   const double *restrict largest, const double *restrict wealth, double unit,
-                                   ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i];
-        const double u = ob_unit_of(m), r = ob_unit_of(largest[i]) / u;
-        bet[i] = ob_bet(pull[i] * r, squares[i] * r * r, m / u, wealth[i]) / u;
         w[i] = unit * bet[i];
     }
 }
@@ -172,21 +151,6 @@ OB_CLONES static void ob_settle(const double *restrict bet, const double *restri
         largest[i] = b > m ? b : m;
         pull[i] += d;
         squares[i] += d * d;
-    }
-}
-
-/* `ob_settle` where some coordinates may be tiny; the same numbers in the others */
-OB_CLONES static void ob_tiny_settle(const double *restrict bet, const double *restrict x, double *restrict pull,
-                                     double *restrict squares, double *restrict largest, double *restrict wealth,
-                                     double s, double counted, double played, ptrdiff_t n) {
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        const double a = fabs(x[i]), m = a > largest[i] ? a : largest[i], b = counted * a, most = b > m ? b : m;
-        const double u = ob_unit_of(most), r = ob_unit_of(largest[i]) / u;
-        const double outcome = s * x[i], d = outcome > m ? m : outcome < -m ? -m : outcome, part = d / u;
-        wealth[i] += played > 0.0 ? d * bet[i] : 0.0;
-        largest[i] = most;
-        pull[i] = pull[i] * r + part;
-        squares[i] = squares[i] * r * r + part * part;
     }
 }
 

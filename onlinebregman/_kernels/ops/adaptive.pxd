@@ -18,12 +18,6 @@ cdef extern from "ops/adaptive.h":
     double ob_count_new(const double* x, const double* largest, Py_ssize_t n) noexcept nogil
     void ob_settle(const double* bet, const double* x, double* pull, double* squares, double* largest, double* wealth,
                    double s, double counted, double played, Py_ssize_t n) noexcept nogil
-    double OB_TINY_LARGEST
-    double ob_unit_of(double largest) noexcept nogil
-    void ob_tiny_bets(double* w, double* bet, const double* x, const double* pull, const double* squares,
-                      const double* largest, const double* wealth, double unit, Py_ssize_t n) noexcept nogil
-    void ob_tiny_settle(const double* bet, const double* x, double* pull, double* squares, double* largest,
-                        double* wealth, double s, double counted, double played, Py_ssize_t n) noexcept nogil
     double ob_reciprocal(double g, double r, int prior) noexcept nogil
     double ob_flow(double w, double t, double l1, double l2) noexcept nogil
     void ob_shrink(double* w, const double* g, const double* r, int prior, const double* t, double l1, double l2,

@@ -16,3 +16,8 @@ cdef extern from "ops/robust.h":
     double ob_robust_count(ob_robust* s, double y) noexcept nogil
     double ob_robust_limit(ob_robust* s, double y) noexcept nogil
     double ob_median(double* a, Py_ssize_t n, double origin) noexcept nogil
+
+    ctypedef struct ob_quantile:
+        double depth, slope, trend
+
+    double ob_quantile_unit(ob_quantile* s, double slope, double distance, double most) noexcept nogil
