@@ -149,9 +149,8 @@ def _make_adaptive(
         upper, constraint = constraint.bound, None
     arguments, loss = [weights, upper], loss or SquaredLoss()
     if isinstance(divergence, NormalizedAdaGrad | DiagonalNewton):
-        deviation = 2 if loss.lipschitz < np.inf else 1  # the robust one, for losses of bounded slope
-        if isinstance(loss, losses.QuantileLoss) and isinstance(divergence, NormalizedAdaGrad):
-            deviation = 3
+        of_quantile = isinstance(loss, losses.QuantileLoss) and isinstance(divergence, NormalizedAdaGrad)
+        deviation = 3 if of_quantile else 2 if loss.lipschitz < np.inf else 1  # see `NormalisedGeometry`
         arguments += [loss.degree > 0, divergence.by_deviation(loss) * deviation]
     if isinstance(divergence, DiagonalNewton):
         arguments += [divergence.curvature_of(loss), loss.flat, loss.sigmoid]

@@ -59,7 +59,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         Bounds on forecasts and targets, for learning_rate="theory": "y", the pair of the smallest and the largest
         value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for squared losses,
         unless the strategy is "eg"). strategy="aggregating" needs "y" at any rate: targets beyond it are refused,
-        forecasts clipped.
+        forecasts clipped, and experts whose forecasts are farther than B from it have no weight in the row.
     {prior, history, shuffle, random_state, delayed}
 
     Attributes

@@ -62,12 +62,7 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
     def __cinit__(self):
         self.blocks, self.average = BLOCKS, AverageBet()
         self.average.computed = True
-        self.declare("unit", &self.unit)
-        self.declare("started", &self.started)
-        self.declare("origin", &self.origin)
-        self.declare("intercept_pull", &self.intercept_pull)
-        self.declare("intercept_size", &self.intercept_size)
-        self.declare("intercept_wealth", &self.intercept_wealth)
+        self.declare("bets", &self.unit, False, 6 * sizeof(double))  # from `unit` to `intercept_wealth`
 
     def __init__(self, n_features, slope=1.0, located=False, heaviest=1.0, state=None):
         super().__init__(np.zeros(n_features))

@@ -342,8 +342,7 @@ cdef class Hedge(Undoable):
         cdef Py_ssize_t k
         cdef double most = -INFINITY
         for k in range(self.n_experts):
-            if (loss - cost) - (losses[k] - costs[k]) > most:
-                most = (loss - cost) - (losses[k] - costs[k])
+            most = max(most, (loss - cost) - (losses[k] - costs[k]))
         self.totals.unlearned += most
 
     cdef bint finite(self) noexcept nogil:

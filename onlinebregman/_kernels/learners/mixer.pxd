@@ -57,7 +57,7 @@ cdef class OutputsMixer(Mixer):
 cdef class AggregatingMixer(Mixer):
     cdef readonly double lo, hi         # the range of targets
 
-    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil
+    cdef double forecast(self, const double* forecasts, double* v, double* work) noexcept nogil
 
 
 cdef class LogMixer(Mixer):

@@ -8,7 +8,7 @@ of their mixture.
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, NAN, exp, isfinite, log
+from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, log
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -20,8 +20,10 @@ from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
+cdef double FAR = 3.0         # halves of the range from its middle, beyond which a forecast is absurd
 cdef double SMALLEST = 708.0  # -ln of the smallest mixture that p_k are divided by
 
 
@@ -368,6 +370,9 @@ cdef class AggregatingMixer(Mixer):
 
     for all y in [lo, hi]. At the same or a lower rate of the weights, g(y) is at most their mix loss.
 
+    Experts whose forecasts are farther than B from the range, if not all are, have no weight in the row, and learn the
+    mixture's loss: weights and bound are those of experts that sleep.
+
     Parameters
     ----------
     hedge : Hedge
@@ -386,23 +391,28 @@ cdef class AggregatingMixer(Mixer):
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         out[0] = self.forecast(scores, buffer, buffer + self.hedge.lanes)
 
-    cdef double forecast(self, const double* forecasts, const double* v, double* work) noexcept nogil:
-        """The mixture's forecast; `work` has 2 `lanes` numbers."""
-        cdef Py_ssize_t k
+    cdef double forecast(self, const double* forecasts, double* v, double* work) noexcept nogil:
+        """The mixture's forecast; `work` has 2 `lanes` numbers, of which the first are inf or forecasts."""
+        cdef Py_ssize_t k, near = 0
         cdef double middle = self.lo + (self.hi - self.lo) / 2, half = (self.hi - self.lo) / 2
         for k in range(self.hedge.n_experts):
-            work[k] = min(max((forecasts[k] - middle) / half, -1.0), 1.0)
+            work[k] = (forecasts[k] - middle) / half
+            near += fabs(work[k]) <= FAR
+        for k in range(self.hedge.n_experts):
+            work[k] = min(max(work[k], -1.0), 1.0) if near == 0 or fabs(work[k]) <= FAR else INFINITY
+            v[k] = max(v[k], 0.0 if near == self.hedge.n_experts else 1e-300)  # the others' may be 0
         return middle + half / 2 * ob_log_odds_of_ends(v, work, work + self.hedge.lanes, self.hedge.n_experts)
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
-        if not self.lo <= y <= self.hi:
+        if not self.lo <= y <= self.hi or ob_nonfinite(scores, self.hedge.n_experts) != 0:
             return INFINITY
+        self.cost = (self.forecast(scores, self.v, self.work) - y) ** 2 / 2
         for k in range(self.hedge.n_experts):
-            if not isfinite(scores[k]):
-                return INFINITY
             self.losses[k] = (min(max(scores[k], self.lo), self.hi) - y) ** 2 / 2
-        return (self.forecast(scores, self.v, self.work) - y) ** 2 / 2
+            self.costs[k] = self.losses[k] if self.work[k] < INFINITY else self.cost
+            self.clipped = self.clipped or self.work[k] == INFINITY
+        return self.cost
 
 
 @cython.final
