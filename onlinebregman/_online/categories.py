@@ -45,19 +45,20 @@ class Categories:
         `learn`: for each row whether its categories are learned; None: they all are, False: none. `owner`: whose rows
         these are.
         """
-        columns = columns_of(X)
+        whole = type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "biuf"  # whose numbers are read at once
+        columns = X.T if whole else columns_of(X)
         if len(columns) != len(self.is_categorical):
             raise ValueError(
                 f"X has {len(columns)} features, but {owner} is expecting {len(self.is_categorical)} features as input."
             )
         names = getattr(X, "columns", range(len(columns)))
-        values = np.empty((len(columns[0]), len(columns)))
+        values = np.array(X, dtype=np.float64, order="C") if whole else np.empty((len(columns[0]), len(columns)))
         numbers = dict(self.numbers)
-        for j, column in enumerate(columns):
+        for j in range(0 if whole else len(columns)):
             if not self.is_categorical[j]:
-                values[:, j] = _numbers(column, names[j])
-                continue
-            listed = _listed(column)
+                values[:, j] = _numbers(columns[j], names[j])
+        for j in self.is_categorical.nonzero()[0].tolist():
+            listed = _listed(columns[j])
             try:
                 known = numbers.get(j, {})
                 if learn is not False:
