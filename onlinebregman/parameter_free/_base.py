@@ -16,6 +16,7 @@ from sklearn.utils import Tags, check_random_state, get_tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
+from .._kernels.rows.one_hot import CATEGORIES
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
 from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
 from .._online.estimator import Call, Examples
@@ -24,6 +25,7 @@ from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
 from .._online.validation import opened, read_only
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
+from ..linear_model._forward import ForwardEstimator
 from ._explanation import ExplainedMixin
 
 # Up to this number of features the default set has members with a matrix, which cost O(n_features^2) per row, and up to
@@ -31,10 +33,9 @@ from ._explanation import ExplainedMixin
 SECOND_ORDER = 128
 # Pairs of columns whose indicators one member learns.
 PAIRS = 32
-# Linear members learn indicators of this number of categories for each column of them, of all columns together; if
-# there are no second-order members, of more.
+# Second-order members learn indicators of this number of categories for each column of them, of all columns together,
+# and of so many missing values. Those of others cost no time.
 PER_COLUMN = 8
-MORE_PER_COLUMN = 64
 
 
 class ParameterFree(ExplainedMixin, HedgedMixin):
@@ -149,23 +150,28 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
 
         `newton`: whether the loss has a bound on its curvature or its slope.
         """
-        if not self.thresholds or self.n_features_in_ * n_scores > SECOND_ORDER:
+        if not self.thresholds:
             return []
-        several = n_scores > 1
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        many = comb(self.n_features_in_, 2) > 6 * PAIRS  # of which four parts would miss too many
-        n_parts = 2 if several else 10 if many else 4
-        parts = [part.tolist() for part in parts_of_pairs(self.n_features_in_, PAIRS, n_parts, seed)]
         settings: list[tuple[str, float, Any]] = [("diagonal_newton", 4.0, "no_interactions")]
-        settings += [] if several else [("normalized_adagrad", 3.0, "no_interactions")]
-        for number in range(max(len(parts), 2) if parts[0] else 0):
-            divergence, eta = (("diagonal_newton", 1.0), ("normalized_adagrad", 3.0))[number % 2]
-            settings.append((divergence, eta, parts[number % len(parts)]))
+        if n_scores == 1 or self.n_features_in_ * n_scores > SECOND_ORDER:
+            settings += [("normalized_adagrad", 3.0, "no_interactions")]
+        settings += self._of_pairs(n_scores)
         return [
             make(divergence=divergence, eta0=eta, thresholds=thresholds)
             for divergence, eta, thresholds in settings
             if newton or divergence != "diagonal_newton"
         ]
+
+    def _of_pairs(self, n_scores: int) -> list[tuple[str, float, Any]]:
+        """Settings of models of parts of the pairs of columns, unless there are many scores."""
+        if self.n_features_in_ == 1 or self.n_features_in_ * n_scores > SECOND_ORDER:
+            return []
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        many = comb(self.n_features_in_, 2) > 6 * PAIRS  # of which four parts would miss too many
+        n_parts = 2 if n_scores > 1 else 10 if many else 4
+        parts = [part.tolist() for part in parts_of_pairs(self.n_features_in_, PAIRS, n_parts, seed)]
+        settings = (("diagonal_newton", 1.0), ("normalized_adagrad", 3.0))
+        return [(*settings[number % 2], parts[number % len(parts)]) for number in range(max(len(parts), 2))]
 
     def _make_estimators(self, X) -> list[Any]:
         members = self.members
@@ -178,9 +184,8 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
                 raise ValueError(f"members[{number}] must be of type {kinds}; got {member!r}.")
         members = list(members) if self.members is None else [clone(member) for member in members]
-        indicated = self._indicated(X.shape[1])
         for member in members:
-            member._allow_nan, member._categorical = self._allow_nan, indicated
+            member._allow_nan, member._categorical = self._allow_nan, self._indicated(member, X.shape[1])
         return members
 
     # --- missing values and categories ----------------------------------------------------------------------------
@@ -196,15 +201,15 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
             for member in self.members
         )
 
-    def _indicated(self, n_features: int) -> tuple[np.ndarray, int] | None:
-        """The columns of categories, and the number of categories that have a column in linear members."""
+    def _indicated(self, member: Any, n_features: int) -> tuple[np.ndarray, int] | None:
+        """The columns of categories, and the number of categories that have an indicator in a linear member."""
         if self._categories is None:
             return None
         mask = self._categories.is_categorical
         n = int(mask.sum())
-        if n_features > SECOND_ORDER:
-            return mask, MORE_PER_COLUMN * n
-        return mask, min(PER_COLUMN * n, SECOND_ORDER - n_features + n)
+        if not isinstance(member, ForwardEstimator):
+            return mask, CATEGORIES * n
+        return mask, min(PER_COLUMN * n, max(SECOND_ORDER - n_features, 0) + n)
 
     @property
     def _reads_numbers(self) -> bool:
@@ -265,7 +270,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         n = 0 if self.handle_new_features == "add" else self.n_features_in_ - categorical
         for member in self.estimators_:
             room = max(SECOND_ORDER - member._learner.n_features, PER_COLUMN)
-            member._indicate_missing(member._adapts * (n if self.n_features_in_ > SECOND_ORDER else min(n, room)))
+            member._indicate_missing(member._adapts * (min(n, room) if isinstance(member, ForwardEstimator) else n))
         self._indicates_missing = True
         self._bind_learners(self._learner.mixer)
         self._configure()

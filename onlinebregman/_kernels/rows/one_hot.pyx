@@ -23,7 +23,8 @@ from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_ma
 from onlinebregman._kernels.rows.standardizer cimport Standardizer
 
 cdef enum:
-    CODES = 64  # numbers of categories that may have an indicator; one more stands for missing values
+    CODES = 1024  # numbers of categories that may have an indicator; one more stands for missing values
+CATEGORIES = CODES
 
 
 @cython.final
