@@ -33,7 +33,7 @@ classes : array-like of shape (n_classes,)
 n_samples : int
     Number of rows.
 coverage : float or array-like of shape (n_coverages,)
-    Share of the targets that should lie within their intervals; 0 < coverage < 1. Or several shares.
+    Share of the targets that should be in their intervals or sets; 0 < coverage < 1. Or several shares.
 power_t : float
     Exponent of "invscaling".
 weighted : bool

@@ -1,4 +1,4 @@
-"""Mixin of mixtures of regressors: intervals for targets, from the errors of the predictions so far."""
+"""Mixin of mixtures: intervals for targets and sets of classes, from the errors of the predictions so far."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from .._sklearn_compat import available_if
 from ..losses import Loss
 from .docs import DocumentedMixin
 from .types import MatrixLike
+from .weights import check_one_output
 
 
 def check_coverage(coverage: Any) -> np.ndarray:
-    """The argument of `predict_interval` as an array, of several coverages of one dimension."""
+    """The argument `coverage` as an array, of several coverages of one dimension."""
     several = isinstance(coverage, Sequence | np.ndarray) and np.ndim(coverage) == 1 and len(coverage) > 0
     asked = np.asarray(coverage if several or isinstance(coverage, Real) else np.nan)
     if asked.dtype.kind not in "iuf" or not ((asked > 0) & (asked < 1)).all():
@@ -27,12 +28,14 @@ def check_coverage(coverage: Any) -> np.ndarray:
 
 
 class ConformalMixin(DocumentedMixin):
-    """Intervals whose share of misses tends to the one asked for, whatever the rows (adaptive conformal inference)."""
+    """Intervals and sets whose share of misses tends to the one asked for, whatever the rows (adaptive conformal)."""
 
     if TYPE_CHECKING:
         _learned_loss: Loss
 
         def predict(self, X: MatrixLike) -> np.ndarray: ...
+
+        def predict_proba(self, X: MatrixLike) -> np.ndarray: ...
 
         def _of_outputs(self, value: Callable[[Mixer], Any]) -> Any: ...
 
@@ -74,3 +77,35 @@ class ConformalMixin(DocumentedMixin):
         least, largest = self._learned_loss.target_range
         with np.errstate(over="ignore"):
             return np.maximum(center - radius, least), np.minimum(center + radius, largest)
+
+    @available_if(is_classifier)
+    def predict_set(self, X: MatrixLike, coverage: ArrayLike = 0.9) -> np.ndarray:
+        """Predict a set of classes that holds the label of each row, as the next one of the stream.
+
+        A set has the classes whose probability is at least a threshold, which is learned from the probabilities that
+        the labels of past rows had before these were learned, as the radius of an interval is from errors: see
+        `predict_interval` of :class:`ParameterFreeRegressor`, for coverages and for the condition under which the share
+        of labels in their sets tends to `coverage` for any sequence of rows. So a set is empty where no class is as
+        probable as labels are in the share asked for: if more of the labels than that are predicted rightly.
+
+        Parameters
+        ----------
+        {X, coverage}
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (n_samples, n_classes)
+            Which of `classes_` are in the set of each row. With several coverages there is one more, last axis; sets of
+            larger coverages include those of smaller ones. All classes until a row was predicted and then learned.
+
+        Raises
+        ------
+        ValueError
+            If `coverage` is not between 0 and 1, or the model has learned several labels of each row.
+        """
+        asked = check_coverage(coverage)
+        with np.errstate(divide="ignore"):
+            surprise = np.maximum(-np.log(self.predict_proba(X)), 0.0) ** 0.25
+        check_one_output(self, ValueError)
+        surprise = surprise[..., np.newaxis] if asked.ndim else surprise
+        return surprise <= self._of_outputs(lambda mixer: mixer.tracker.radius(asked))

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from .._kernels.learners.mixer import OutputsMixer
+from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.estimator import Call, Examples, by_parameter
 from .._online.examples import LearnsLabels
+from .._online.intervals import ConformalMixin
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
@@ -21,7 +23,7 @@ from ..linear_model._classifier import OnlineLinearClassifier
 from ._base import ParameterFree
 
 
-class ParameterFreeClassifier(LearnsLabels, ParameterFree):
+class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
     """Classification of a stream with nothing to tune: many online classifiers in one pass, mixed by Bayes' rule.
 
     The members differ in the settings that a user would otherwise have to choose: the geometry, the learning rate and
@@ -152,13 +154,13 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
         scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
         gradient = partial(MirrorDescentClassifier, divergence="squared_euclidean", **scaled)
         # on standardised rows further rates made no difference (benchmarks/README.md)
-        more_gradient, more_adagrad = ((0.3,), (3.0, 30.0)) if sparse else ((), ())
+        more_gradient, more_adagrad = ((0.3,), (3.0,)) if sparse else ((), ())
         members: list = [
             gradient(eta0=eta, learning_rate="sqrt") for eta in sorted((0.1, 1.0, 3.0, 10.0, *more_gradient))
         ]
         members += [
             MirrorDescentClassifier(divergence="normalized_adagrad", eta0=eta, **scaled)
-            for eta in sorted((1.0, 10.0, *more_adagrad))
+            for eta in sorted((1.0, 10.0, 30.0, *more_adagrad))
         ]
         members += [MirrorDescentClassifier(divergence="diagonal_newton", **scaled)]
         if sparse:
@@ -195,4 +197,4 @@ class ParameterFreeClassifier(LearnsLabels, ParameterFree):
     def _mixer_of(self, n_classes: int) -> ProbabilityMixer:
         links = [estimator._link for estimator in self.estimators_]
         hedge, stack = self._make_hedge(1.0)
-        return ProbabilityMixer(hedge, n_classes, links, stack, self.handle_unknown == "add")
+        return ProbabilityMixer(hedge, n_classes, links, stack, QuantileTracker(), self.handle_unknown == "add")

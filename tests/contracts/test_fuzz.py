@@ -318,13 +318,15 @@ FORGED = {
     "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True, None, 1.0),
     "three classes": lambda: AioliLearner(2, 3, 1.0, True, None, 1.0, 1.0),
     "no class": lambda: SoftmaxLearner(2, 0, 1.0, True, None, 1.0),
-    "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None),
+    "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None, None),
     "too few states": lambda: ProbabilityMixer(
-        Hedge(2), 2, ["softmax", "softmax"], None, {"calibrations": np.zeros(9)}
+        Hedge(2), 2, ["softmax", "softmax"], None, None, {"calibrations": np.zeros(9)}
     ),
-    "combinations of other experts": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0)),
+    "combinations of other experts": lambda: ProbabilityMixer(
+        Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0), None
+    ),
     "combinations of other centred experts": lambda: CentredMixer(Hedge(2), SquaredLoss(), Stack(3, None, 0.0), None),
-    "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"], None),
+    "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"], None, None),
     "weights of other combinations": lambda: Stack(2, None, 0.0, Hedge(2)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
     "proximal steps without stamps": lambda: _with_state(EuclideanGeometry, l1=1.0),

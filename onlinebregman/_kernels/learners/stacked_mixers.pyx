@@ -14,7 +14,7 @@ Either may have a `stack` of linear combinations of the experts, which are mixed
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, fabs, isfinite, log, tanh
+from libc.math cimport INFINITY, fabs, isfinite, log, sqrt, tanh
 from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
@@ -36,6 +36,11 @@ cdef double FAR = 10.0        # logits of experts are clipped to this distance f
 cdef double VOTE_POWER = 8.0  # votes are the experts' probabilities to this power, normalised
 cdef double OFFSET_STEP = 0.01  # units
 CONSTANTS = (TINY, FAR, VOTE_POWER, VOTES)  # for exports and explanations, which compute the same
+
+
+cdef inline double surprise(double loss) noexcept nogil:
+    """A power of -ln p, p the probability of a label, whose quantiles are about those of |z|, z normal."""
+    return sqrt(sqrt(max(loss, 0.0)))
 
 
 cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nogil:
@@ -299,13 +304,16 @@ cdef class ProbabilityMixer(Mixer):
         How each expert's scores (one for two classes, else one for each class) are mapped to probabilities.
     stack : Stack or None
         Of combinations of the logarithms of the experts' probabilities.
+    tracker : QuantileTracker or None
+        Of -ln p, p the probability of the label, for sets of classes.
     separate : bool, default=False
         Whether experts have a score for each of two classes, too. There may be a single class, of probability 1.
     """
 
-    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, separate=False, state=None):
+    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, QuantileTracker tracker, separate=False,
+                  state=None):
         cdef bint each = separate is True  # without this argument, the state has its place
-        self.n_classes, self.links, self.stack = n_classes, tuple(links), stack
+        self.n_classes, self.links, self.stack, self.tracker = n_classes, tuple(links), stack, tracker
         self.width = 1 if n_classes == 2 and not each else n_classes
         if n_classes < 2 - each:
             raise ValueError(f"n_classes must be {2 - each} or more; got {n_classes}")
@@ -337,7 +345,7 @@ cdef class ProbabilityMixer(Mixer):
         """
         state, counts = self.get_state(), np.zeros(n_classes)
         counts[numbers], state["counts"] = state["counts"], counts
-        return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, True, state)
+        return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, self.tracker, True, state)
 
     @property
     def scaling(self):
@@ -352,6 +360,7 @@ cdef class ProbabilityMixer(Mixer):
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
         cdef double mixed
         cdef double* a = self.work
+        self.error = -1.0
         if not 0 <= label < self.n_classes:
             return INFINITY
         if self.n_classes == 1:
@@ -372,6 +381,8 @@ cdef class ProbabilityMixer(Mixer):
             scores, label, weight, mixed, a + max(self.hedge.lanes, self.n_classes)
         ):
             return INFINITY
+        if self.stack is None:
+            self.error = surprise(mixed)
         return mixed
 
     cdef double evenness(self) noexcept nogil:
@@ -433,6 +444,7 @@ cdef class ProbabilityMixer(Mixer):
         if self.phase == LEARN:
             return True
         mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
+        self.error = surprise(mixed)
         for j in range(1 + self.stack.n):
             losses[j] *= weight
         self.stack.hedge.count(losses, weight * mixed, u, losses, weight * mixed)
