@@ -38,6 +38,9 @@ def best_sequence(losses, n_switches):
     return float(best.min())
 
 
+OWN_RATES = {"ml_poly", "boa"}
+
+
 def compare_experts(mixture, losses):
     """Against the best expert, and with a share against the best sequences; `losses` times the rows' weights."""
     regret = mixture.cumulative_loss_ - losses.sum(axis=0).min()
@@ -55,8 +58,8 @@ def compare_experts(mixture, losses):
 def expert_mixtures_of_numbers(rng):
     K, T, lo = int(rng.integers(2, 6)), 30, float(rng.normal())
     B, squared = float(10 ** rng.uniform(-2, 2)), bool(rng.integers(2))
-    strategy = rng.choice(["average", "eg", "aggregating"] if squared else ["average", "eg"])
-    rate = rng.choice(["adaptive", "theory", "number"])
+    strategy = rng.choice(["average", "eg", "ml_poly", "boa", *["aggregating"] * squared])
+    rate = "adaptive" if strategy in OWN_RATES else rng.choice(["adaptive", "theory", "number"])
     share = float(rng.choice([0.0, 0.05, 0.5])) if rate != "adaptive" else 0.0
     mixture = ExpertMixtureRegressor(
         strategy=strategy, loss="squared_error" if squared else "absolute_error", share=share,
@@ -80,7 +83,7 @@ def expert_mixtures_of_numbers(rng):
         factor = {"average": 1.0, "aggregating": 0.25}.get(strategy) if squared else None
         theorem = B**2 * np.log(K) * factor if factor else (B**2 if squared else B) * np.sqrt(T * np.log(K) / 2)
         yield mixture.cumulative_loss_ - losses.sum(axis=0).min(), theorem, mixture.cumulative_loss_
-    if strategy == "eg" and not share:
+    if strategy in {"eg", *OWN_RATES} and not share:
         for v in rng.dirichlet(np.full(K, 0.5), size=20):
             lost = float(weights @ loss((P @ v)[:, np.newaxis])[:, 0])
             yield mixture.cumulative_loss_ - lost, mixture.regret_bound_, mixture.cumulative_loss_ + lost
@@ -89,8 +92,9 @@ def expert_mixtures_of_numbers(rng):
 @kind
 def expert_mixtures_of_probabilities(rng):
     K, T, bayes = int(rng.integers(2, 6)), 30, bool(rng.integers(3) == 0)
-    loss, strategy = rng.choice(["log_loss", "brier"]), rng.choice(["average", "eg"])
-    rate = rng.choice(["adaptive", "theory", "number"]) if strategy == "average" or loss == "brier" else "adaptive"
+    loss, strategy = rng.choice(["log_loss", "brier"]), rng.choice(["average", "eg", "ml_poly", "boa"])
+    several = strategy == "average" or (loss == "brier" and strategy not in OWN_RATES)
+    rate = rng.choice(["adaptive", "theory", "number"]) if several else "adaptive"
     share = float(rng.choice([0.0, 0.05, 0.5])) if bayes or rate != "adaptive" else 0.0
     if bayes:
         mixture, loss = BayesMixture(share=share), "log_loss"
@@ -118,7 +122,7 @@ def expert_mixtures_of_probabilities(rng):
         and not share
     ):
         yield mixture.cumulative_loss_ - losses_of(P).sum(axis=0).min(), np.log(K), mixture.cumulative_loss_
-    if not bayes and strategy == "eg" and not share:
+    if not bayes and strategy in {"eg", *OWN_RATES} and not share:
         for v in rng.dirichlet(np.full(K, 0.5), size=20):
             lost = losses_of((P @ v)[:, np.newaxis]).sum()
             yield mixture.cumulative_loss_ - lost, mixture.regret_bound_, mixture.cumulative_loss_ + lost

@@ -27,8 +27,12 @@ forecasts = series[:, np.newaxis] + errors * rng.normal(size=(1200, 4))
 
 names = ["one", "two", "three", "four"]
 mixtures = {
-    "best expert so far": ExpertMixtureRegressor(learning_rate=0.5, history=1200),
-    "fixed share": ExpertMixtureRegressor(learning_rate=0.5, share=0.01, history=1200),
+    "best expert so far": ExpertMixtureRegressor(
+        strategy="average", learning_rate=0.5, history=1200
+    ),
+    "fixed share": ExpertMixtureRegressor(
+        strategy="average", learning_rate=0.5, share=0.01, history=1200
+    ),
 }
 figure, panels = plt.subplots(3, 1, figsize=(8, 7), layout="constrained", sharex=True)
 for (title, mixture), ax, color in zip(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import Mixer
 from .._kernels.learners.mixture import MixtureLearner
+from .._kernels.learners.regret_hedges import BernsteinHedge, PolynomialHedge
 from .._kernels.learners.transaction import Validated
 from .._objects import is_finite_number
 from .._online.estimator import Call, Examples, LifeCycleMixin
@@ -38,8 +39,16 @@ def hoeffding_rate(loss_range: float, n_rows: float, n_experts: int) -> float:
     return (8.0 * log(max(n_experts, 2)) / n_rows) ** 0.5 / loss_range
 
 
-def given_rate(learning_rate: Literal["adaptive"] | float, share: float) -> float | None:
+RATES_OF_THEIR_OWN: dict[str, type[Hedge]] = {"ml_poly": PolynomialHedge, "boa": BernsteinHedge}
+
+
+def given_rate(learning_rate: Literal["adaptive", "theory"] | float, share: float, strategy: str) -> float | None:
     """The rate of a `Hedge`: a number, or None for one that adapts, which is not for fixed share."""
+    if strategy in RATES_OF_THEIR_OWN and (share or learning_rate != "adaptive"):
+        raise ValueError(
+            f"strategy={strategy!r} has rates of its own, and needs learning_rate='adaptive' and share=0; got "
+            f"{learning_rate!r} and {share:g}. Use strategy='average' or 'eg'."
+        )
     if learning_rate != "adaptive":
         return float(learning_rate)
     if share:
@@ -62,9 +71,9 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
 
     Parameters
     ----------
-    strategy : {"average", "eg"}
+    strategy : {"average", "eg", "ml_poly", "boa"}
         What the weights are updated by: the losses of the experts ("average"), or the gradient of the loss of the
-        mixture ("eg"). Read when learning starts, like `loss`.
+        mixture ("eg", "ml_poly", "boa"). Read when learning starts, like `loss`.
     prior : array-like of shape (n_experts,)
         Initial weights; equal by default.
     share : float
@@ -107,6 +116,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
 
     _takes_sparse = True  # or the experts refuse sparse rows
     _forecast_method = "predict"  # method that experts must have
+    _strategy = "average"
     _read_at_each_call: tuple[str, ...] = ("history", "delayed", "handle_unknown")
 
     history: int
@@ -197,7 +207,8 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._experts_learner: MixtureLearner | None = None
         self._ready = not self.estimators_ or all(map(is_fitted, self.estimators_))
-        hedge = Hedge(n_experts, self._rate(n_experts), self.share, prior=self._prior(n_experts))
+        kind = RATES_OF_THEIR_OWN.get(self._strategy, Hedge)
+        hedge = kind(n_experts, self._rate(n_experts), self.share, self._prior(n_experts))
         self._learner = self._make_mixer(hedge)
 
     def _n_columns_of_experts(self, n_features: int) -> int:

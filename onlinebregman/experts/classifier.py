@@ -19,7 +19,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
-from ._base import Array, ExpertMixture, Forecasts, given_rate, hoeffding_rate
+from ._base import RATES_OF_THEIR_OWN, Array, ExpertMixture, Forecasts, given_rate, hoeffding_rate
 
 _LINKS: dict[type[Loss], Literal["logistic", "clipped"]] = {LogisticLoss: "logistic", ModifiedHuberLoss: "clipped"}
 
@@ -42,7 +42,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     _parameter_constraints: dict = {}
 
-    _strategy, _loss_parameter = "average", "log_loss"
+    _loss_parameter = "log_loss"
     _forecast_method = "predict_proba"
     _fast_learner = "_experts_learner"
 
@@ -105,8 +105,8 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     def _make_mixer(self, hedge: Hedge) -> BrierMixer | LogMixer:
         if self._loss_parameter == "brier":
-            return BrierMixer(hedge, self._strategy == "eg", len(self.classes_))
-        return LogMixer(hedge, self._strategy == "eg", False)
+            return BrierMixer(hedge, self._strategy != "average", len(self.classes_))
+        return LogMixer(hedge, self._strategy != "average", False)
 
     def _weigh_rows(self, forecasts: Array, weights: Array | None, data: Forecasts, order: Array | None) -> None:
         n_rows, codes = len(data), data.targets
@@ -211,8 +211,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
     """Weighted mean of the class probabilities of experts, with weights that depend on their losses.
 
     The forecast is q = sum v_k p_k, and after each row the weights are updated by the losses of the experts ("average")
-    or by the gradient of the loss of the mixture ("eg"), as in :class:`~onlinebregman.ExpertMixtureRegressor`. The
-    average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts; with `share` >
+    or by the gradient of the loss of the mixture ("eg", and with learning_rate="adaptive" also "ml_poly" and "boa"), as
+    in :class:`~onlinebregman.ExpertMixtureRegressor`. The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts; with `share` >
     0 this holds for sequences with few switches. Each row is forecast before it is learned.
 
     Parameters
@@ -269,7 +269,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
     """
 
     _parameter_constraints: dict = {
-        "strategy": [StrOptions({"average", "eg"})],
+        "strategy": [StrOptions({"average", "eg", "ml_poly", "boa"})],
         "loss": [StrOptions({"log_loss", "brier"})],
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],
         "n_rows": [Interval(Integral, 1, None, closed="left"), None],
@@ -280,7 +280,7 @@ class ExpertMixtureClassifier(MixtureClassifier):
         self,
         estimators: list[tuple[str, Any]] | None = None,
         *,
-        strategy: Literal["average", "eg"] = "average",
+        strategy: Literal["average", "eg", "ml_poly", "boa"] = "average",
         loss: Literal["log_loss", "brier"] = "log_loss",
         learning_rate: Literal["adaptive", "theory"] | float = "theory",
         share: float = 0.0,
@@ -295,8 +295,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
         self._set_arguments(locals())
 
     def _rate(self, n_experts: int) -> float | None:
-        if self.learning_rate != "theory":
-            return given_rate(self.learning_rate, self.share)
+        if self.learning_rate != "theory" or self.strategy in RATES_OF_THEIR_OWN:
+            return given_rate(self.learning_rate, self.share, self.strategy)
         if self.strategy == "average":
             return 1.0 if self.loss == "log_loss" else 0.5
         if self.loss == "log_loss":

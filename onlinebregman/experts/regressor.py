@@ -8,19 +8,20 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mean_mixer import MeanMixer
 from .._kernels.learners.mixer import AggregatingMixer
 from .._online.compiled import make_loss
-from .._online.estimator import Call
+from .._online.estimator import Call, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, dense, finite
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
-from ._base import Array, ExpertMixture, Forecasts, are_numbers, given_rate, hoeffding_rate
+from ._base import RATES_OF_THEIR_OWN, Array, ExpertMixture, Forecasts, are_numbers, given_rate, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
@@ -30,8 +31,12 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
         average   v_k ~ v_k exp(-rate L(p_k, y))        (exponentially weighted average)
         eg        v_k ~ v_k exp(-rate L'(a, y) p_k)     (exponentiated gradient)
+        ml_poly   v_k ~ max(R_k, 0) / (Q_k + max r^2)                            (polynomial potential)
+        boa       v_k ~ eta_k exp(eta_k (R_k - sum of eta_k r_k^2))              (Bernstein online aggregation)
 
-    The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts. If the
+    with r_k = L'(a, y) (a - p_k), what expert k would have saved, R_k and Q_k the sums of r_k and r_k^2, and eta_k =
+    min(1 / (2 max |r_k|), sqrt(ln K / Q_k)). The average is nearly as good as the best expert, the others nearly as
+    good as the best fixed mixture of experts, the last two at rates of each expert's own, with nothing to set. If the
     range of the targets is known, the Aggregating Algorithm (`strategy="aggregating"`) has a quarter of the average's
     regret bound: it updates weights like the average, at a higher rate, and its forecast is not quite the weighted
     mean, see Notes. `share` > 0 redistributes a fraction of the total weight after each row (fixed share), which makes
@@ -43,18 +48,20 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         The experts: online regressors, cloned when learning starts; all of them learn each row after it was forecast.
         Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator` do not change. They get the weights of the rows, which
         also multiply losses. None: the columns of X are the forecasts of the experts.
-    strategy : {"average", "eg", "aggregating"}
+    strategy : {"ml_poly", "boa", "eg", "average", "aggregating"}
         What the weights are updated by: the losses of the experts ("average", "aggregating"), or the gradient of the
-        loss of the mixture ("eg"). "aggregating", for squared errors, forecasts by the Aggregating Algorithm. Read when
-        learning starts, like `loss`.
+        loss of the mixture (the others). "aggregating", for squared errors, forecasts by the Aggregating Algorithm.
+        Read when learning starts, like `loss`.
     loss : {"squared_error", "absolute_error"}
         (a - y)^2 / 2 or |a - y|.
     learning_rate : {"adaptive", "theory"} or float
-        The rate. "adaptive": ln K / gap, for losses of any magnitude (AdaHedge). "theory": that of the theorem for
-        `data_bounds`, see Notes. Read when learning starts, like the next three.
+        The rate. "adaptive": ln K / gap, for losses of any magnitude (AdaHedge), or the rates of "ml_poly" and "boa",
+        which have no others. "theory": that of the theorem for `data_bounds`, see Notes. Read when learning starts,
+        like the next three.
     share : float
         Fraction of the total weight that is redistributed after each row, below 1; a good value is the number of
-        switches divided by the number of rows. If positive, the learning rate must be a number or "theory".
+        switches divided by the number of rows. If positive, the learning rate must be a number or "theory", with
+        strategy "average", "eg" or "aggregating".
     data_bounds : dict or None
         Bounds on forecasts and targets, for learning_rate="theory": "y", the pair of the smallest and the largest
         value, whose difference is B in the Notes, and "n_rows", the number of rows T (not needed for squared losses,
@@ -77,8 +84,12 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     Notes
     -----
+    A forecast that is NaN, in a column of X, is of an expert that sleeps: it has no weight in the row, which costs it as
+    much as the mixture of the others.
+
     `regret_bound_` is ln K / rate + gap, where the gap is the accumulated cost of mixing; it holds for every stream and
-    every rate. With forecasts and targets in a range of length B, the rates of "theory" and their a priori bounds are:
+    every rate. That of "ml_poly" and "boa" is the largest over the experts of a bound that grows with the root of Q_k,
+    so that it is small for those whose forecasts were near the mixture's. With forecasts and targets in a range of length B, the rates of "theory" and their a priori bounds are:
 
     - average, squared error: rate 1 / B^2, no gap, regret at most B^2 ln K;
     - aggregating, squared error: rate 4 / B^2, no gap, regret at most B^2 ln K / 4;
@@ -106,6 +117,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     .. [4] S. de Rooij, T. van Erven, P. D. Grunwald, W. M. Koolen, "Follow the Leader If You Can, Hedge If You Must",
        JMLR 15, 2014.
     .. [5] V. Vovk, "Competitive On-line Statistics", International Statistical Review 69, 2001.
+    .. [6] P. Gaillard, G. Stoltz, T. van Erven, "A Second-order Bound with Excess Losses", COLT 2014 (ML-Poly).
+    .. [7] O. Wintenberger, "Optimal Learning with Bernstein Online Aggregation", Machine Learning 106, 2017.
 
     Examples
     --------
@@ -118,7 +131,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     >>> X = np.clip(y[:, np.newaxis] + 0.3 * rng.normal(size=(1000, 4)), 0.0, 1.0)
     >>> X[:500, 1], X[500:, 2] = y[:500], y[500:]
     >>> settings = {"learning_rate": "theory", "data_bounds": {"y": (0, 1)}, "share": 0.002, "history": 1000}
-    >>> mixture = ExpertMixtureRegressor(**settings, shuffle=False)  # the rows are in time
+    >>> mixture = ExpertMixtureRegressor(strategy="average", **settings, shuffle=False)  # the rows are in time
     >>> leaders = mixture.fit(X, y).weights_history_.argmax(axis=1)
     >>> print(leaders[[100, 400, 900]], bool(mixture.cumulative_loss_ <= mixture.tracking_bound(n_switches=1)))
     [1 1 2] True
@@ -144,17 +157,19 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     """
 
     _parameter_constraints: dict = {
-        "strategy": [StrOptions({"average", "eg", "aggregating"})],
+        "strategy": [StrOptions({"ml_poly", "boa", "eg", "average", "aggregating"})],
         "loss": [StrOptions({"squared_error", "absolute_error"})],
         "learning_rate": [StrOptions({"adaptive", "theory"}), Interval(Real, 0, None, closed="neither")],
         "data_bounds": [dict, None],
     }
+    _strategy = by_parameter("strategy")
+    _allow_nan = property(lambda self: self.estimators is None and self.strategy != "aggregating")  # experts that sleep
 
     def __init__(
         self,
         estimators: list[tuple[str, Any]] | None = None,
         *,
-        strategy: Literal["average", "eg", "aggregating"] = "average",
+        strategy: Literal["average", "eg", "ml_poly", "boa", "aggregating"] = "ml_poly",
         loss: Literal["squared_error", "absolute_error"] = "squared_error",
         learning_rate: Literal["adaptive", "theory"] | float = "adaptive",
         share: float = 0.0,
@@ -183,8 +198,10 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     @finite("prediction")
     def _predict_validated(self, X, settings: tuple = ()) -> Array:
-        check_finite(X)
-        return self._learner.predict(self._forecasts(X))[:, 0]
+        check_finite(X, allow_nan=self._allow_nan)
+        forecasts = self._forecasts(X)
+        _check_awake(forecasts)
+        return self._learner.predict(forecasts)[:, 0]
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
         rows = super()._check(call, X, y, sample_weight)
@@ -195,7 +212,12 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             return AggregatingMixer(hedge, *self._bounds("strategy='aggregating'", {"y"})[:2])
         loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
         limits = self._bounds("", {"y"})[:2] if self.learning_rate == "theory" else "errors"
-        return MeanMixer(hedge, make_loss(loss), self.strategy == "eg", None, limits)
+        return MeanMixer(hedge, make_loss(loss), self.strategy != "average", None, limits)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._allow_nan
+        return tags
 
     def _columns(self, X) -> Array:
         return dense(X, np.float64)
@@ -236,6 +258,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
                 f"The target of row {row} must be within data_bounds['y'] = {(lo, hi)}; got {float(targets[row])}. "
                 "Begin with a wider range in data_bounds, or clip the targets."
             )
+        _check_awake(forecasts)
         if reason == "bad target":
             raise ValueError(
                 f"The loss at row {row} (target {targets[row]:g}) must be finite; got infinity. Scale targets and "
@@ -248,8 +271,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             if self.loss != "squared_error":
                 raise ValueError(f"loss must be 'squared_error' with strategy='aggregating'; got {self.loss!r}.")
             self._bounds("strategy='aggregating'", {"y"})
-        if self.learning_rate != "theory":
-            return given_rate(self.learning_rate, self.share)
+        if self.learning_rate != "theory" or self.strategy in RATES_OF_THEIR_OWN:
+            return given_rate(self.learning_rate, self.share, self.strategy)
         mixable = {"average": 1.0, "aggregating": 4.0}.get(self.strategy) if self.loss == "squared_error" else None
         lo, hi, n_rows = self._bounds("learning_rate='theory'", {"y"} if mixable else {"y", "n_rows"})
         if mixable:
@@ -268,4 +291,13 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         raise ValueError(
             f"{what} needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, largest) of numbers, "
             f"n_rows positive; got {self.data_bounds!r}."
+        )
+
+
+def _check_awake(forecasts: Array) -> None:
+    """Raise an error for a row in which all experts sleep."""
+    asleep = np.isnan(forecasts).all(axis=1)
+    if asleep.any():
+        raise ValueError(
+            f"Row {int(asleep.argmax())} must have a forecast of at least one expert; got NaN of all. Leave it out."
         )

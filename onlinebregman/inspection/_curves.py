@@ -403,7 +403,7 @@ class ExpertWeightsDisplay(Display):
     >>> from onlinebregman import ExpertMixtureRegressor
     >>> from onlinebregman.inspection import ExpertWeightsDisplay
     >>> forecasts = np.random.default_rng(0).normal(size=(400, 2))
-    >>> mixture = ExpertMixtureRegressor(learning_rate=0.5, history=400).fit(forecasts, forecasts[:, 0])
+    >>> mixture = ExpertMixtureRegressor(strategy="average", history=400).fit(forecasts, forecasts[:, 0])
     >>> ExpertWeightsDisplay.from_estimator(mixture, names=["right", "wrong"]).weights[-1].round(1)
     array([1., 0.])
     """

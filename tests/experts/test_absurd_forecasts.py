@@ -29,9 +29,9 @@ def run(X, y, **parameters):
 
 @pytest.mark.parametrize("strategy", ["average", "eg"])
 @pytest.mark.parametrize("rate", ["adaptive", "theory"])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("known", [0, 2, 500])
-def test_forecasts_that_are_not_finite_are_no_absurd_ones(strategy, rate, value, known, unchanged):
+def test_infinite_forecasts_are_no_absurd_ones(strategy, rate, value, known, unchanged):
     X, y = stream()
     bounds = {"data_bounds": {"y": (-60.0, 60.0), "n_rows": N}} if rate == "theory" else {}
     model = ExpertMixtureRegressor(strategy=strategy, learning_rate=rate, **bounds)
@@ -39,13 +39,16 @@ def test_forecasts_that_are_not_finite_are_no_absurd_ones(strategy, rate, value,
     bad = X[known : known + 10].copy()
     bad[4, 1] = value
     for rows in (slice(0, 10), slice(4, 5)):
-        with unchanged(model, f"{'NaN' if np.isnan(value) else 'infinity'} .row {4 - rows.start}, column 1"):
+        with unchanged(model, f"infinity .row {4 - rows.start}, column 1"):
             model.partial_fit(bad[rows], y[known : known + 10][rows])
 
 
+RATES = ["adaptive", 0.01, "theory"]
+OTHERS = [*product(["ml_poly", "boa"], RATES[:1], LOSSES), *product(["aggregating"], RATES, LOSSES[:1])]
+
+
 @pytest.mark.parametrize("n_experts", [2, 3])
-@pytest.mark.parametrize("strategy, loss", [*product(["average", "eg"], LOSSES), ("aggregating", LOSSES[0])])
-@pytest.mark.parametrize("rate", ["adaptive", 0.01, "theory"])
+@pytest.mark.parametrize("strategy, rate, loss", [*product(["average", "eg"], RATES, LOSSES), *OTHERS])
 @pytest.mark.parametrize("rows, value", [([0], 1e4), ([10], 1e4), ([30], -1e9), (range(0, N, 100), 1e4)])
 def test_an_absurd_forecast_is_forgotten(n_experts, strategy, loss, rate, rows, value):
     X, y = stream(n_experts)
@@ -59,7 +62,7 @@ def test_an_absurd_forecast_is_forgotten(n_experts, strategy, loss, rate, rows, 
 
 def test_the_forecast_of_a_row_does_not_follow_an_absurd_expert():
     X, y = stream()
-    model, _ = run(X, y)
+    model, _ = run(X, y, strategy="average")
     expected = model.predict(X[:1])[0]
     assert model.weights_[0] > 0.9
     assert abs(model.predict([[1e6, X[0, 1], X[0, 2]]])[0] - expected) < 6.0

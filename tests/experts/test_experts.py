@@ -37,7 +37,9 @@ CLASSIFIERS = [
 
 
 def test_experts_forecast_each_row_before_they_learn_it():
-    model = ExpertMixtureRegressor(REGRESSORS[:2], learning_rate=0.01, history=100).partial_fit(X, Y)
+    model = ExpertMixtureRegressor(REGRESSORS[:2], strategy="average", learning_rate=0.01, history=100).partial_fit(
+        X, Y
+    )
     scores = []
     for _, expert in REGRESSORS[:2]:
         expert = clone(expert).partial_fit(X[:1], Y[:1])
@@ -48,7 +50,7 @@ def test_experts_forecast_each_row_before_they_learn_it():
         scores.append(forecasts)
     forecasts = np.array(scores).T
     assert model.t_ == 59  # the first row is only learned: no expert could forecast it
-    columns = ExpertMixtureRegressor(learning_rate=0.01, history=100).partial_fit(forecasts, Y[1:])
+    columns = ExpertMixtureRegressor(strategy="average", learning_rate=0.01, history=100).partial_fit(forecasts, Y[1:])
     assert model.weights_.tobytes() == columns.weights_.tobytes()
     assert model.cumulative_loss_ == columns.cumulative_loss_
     assert_allclose(model.predict(X), np.stack([e.predict(X) for e in model.estimators_], axis=1) @ model.weights_)
@@ -160,15 +162,23 @@ def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
             ExpertMixtureRegressor([("ols", LinearRegression())]),
             r"Expert 'ols' \(LinearRegression\) has no partial_fit",
         ),
-        (ExpertMixtureRegressor(share=0.1), "learning_rate must be a number or 'theory' with share = 0.1"),
-        (ExpertMixtureRegressor(share=1.0), "'share' parameter"),
-        (ExpertMixtureRegressor(history=-1), "'history' parameter"),
-        (ExpertMixtureRegressor(learning_rate="theory"), "needs data_bounds with y"),
         (
-            ExpertMixtureRegressor(learning_rate="theory", loss="absolute_error", data_bounds={"y": (0, 1)}),
+            ExpertMixtureRegressor(strategy="average", share=0.1),
+            "learning_rate must be a number or 'theory' with share = 0.1",
+        ),
+        (ExpertMixtureRegressor(strategy="average", share=1.0), "'share' parameter"),
+        (ExpertMixtureRegressor(history=-1), "'history' parameter"),
+        (ExpertMixtureRegressor(strategy="average", learning_rate="theory"), "needs data_bounds with y"),
+        (
+            ExpertMixtureRegressor(
+                strategy="average", learning_rate="theory", loss="absolute_error", data_bounds={"y": (0, 1)}
+            ),
             "needs data_bounds with n_rows and y",
         ),
-        (ExpertMixtureRegressor(learning_rate="theory", data_bounds={"y": (1, 0)}), "needs data_bounds with y"),
+        (
+            ExpertMixtureRegressor(strategy="average", learning_rate="theory", data_bounds={"y": (1, 0)}),
+            "needs data_bounds with y",
+        ),
         (
             ExpertMixtureRegressor(learning_rate="theory", strategy="eg", data_bounds={"y": (0, 1), "n_rows": 0}),
             "n_rows positive; got",
@@ -249,7 +259,9 @@ def test_an_expert_that_gives_nan_is_named(unchanged):
 @pytest.mark.parametrize("y", [(-np.inf, np.inf), ("a", 1), (None, 1), (np.nan, 1), (0, 1e200), (0, 1e-200), 3])
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
 def test_bounds_of_theory_are_numbers(y, loss, unchanged):
-    model = ExpertMixtureRegressor(learning_rate="theory", loss=loss, data_bounds={"y": y, "n_rows": 60})
+    model = ExpertMixtureRegressor(
+        strategy="average", learning_rate="theory", loss=loss, data_bounds={"y": y, "n_rows": 60}
+    )
     with unchanged(model, "needs data_bounds with"):
         model.partial_fit(X, Y)
 

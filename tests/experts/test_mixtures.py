@@ -126,7 +126,7 @@ def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed,
 
 
 def test_without_share_a_sequence_has_no_bound():
-    model = ExpertMixtureRegressor(learning_rate=1.0).fit([[0.0, 1.0]], [0.0])
+    model = ExpertMixtureRegressor(strategy="average", learning_rate=1.0).fit([[0.0, 1.0]], [0.0])
     assert model.tracking_bound(1) == np.inf and model.tracking_bound(0) == model.regret_bound_
 
 

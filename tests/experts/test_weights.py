@@ -130,7 +130,7 @@ def test_weights_and_bounds_are_those_of_the_formulas(loss, strategy, seed, n_ex
 @pytest.mark.parametrize(
     "make, broken, match",
     [
-        (ExpertMixtureRegressor, np.nan, "contains NaN"),
+        (ExpertMixtureRegressor, np.inf, "contains infinity"),
         (ExpertMixtureRegressor, 1e200, "The loss at row"),
         (DensityMixture, np.inf, "infinity as log-density of row"),
     ],

@@ -154,7 +154,7 @@ def test_models_without_rates_and_mixtures_have_a_regret():
 
     for mixture, losses in (
         (LearningRateMixture(eta0s=3), "cumulative_losses_"),
-        (ExpertMixtureRegressor(learning_rate=0.1), "expert_losses_"),
+        (ExpertMixtureRegressor(strategy="average", learning_rate=0.1), "expert_losses_"),
     ):
         display = RegretDisplay.from_estimator(mixture, X, y, n_points=3, name="mixed")
         mixture.partial_fit(X, y)
@@ -239,7 +239,7 @@ def test_losses_by_rate(ax):
 def test_weights_of_mixtures_over_the_rows(ax):
     X, y = stream()
     experts = [("steep", ImplicitGDRegressor(eta0=1.0)), ("flat", ImplicitGDRegressor(eta0=1e-3))]
-    model = ExpertMixtureRegressor(experts, learning_rate=0.1, history=20).fit(X, y)
+    model = ExpertMixtureRegressor(experts, strategy="average", learning_rate=0.1, history=20).fit(X, y)
     display = ExpertWeightsDisplay.from_estimator(model, ax=ax)
     assert [line.get_label() for line in display.lines_] == ["steep", "flat"]
     for line, weights in zip(display.lines_, model.weights_history_.T, strict=True):

@@ -19,4 +19,5 @@ cdef class MeanMixer(Mixer):
 
     cdef void look(self) noexcept nogil
     cdef void limit_errors(self, const double* scores, double y) noexcept nogil
+    cdef bint some_sleep(self, const double* scores) noexcept nogil
     cdef bint absurd(self, double score) noexcept nogil

@@ -1,7 +1,7 @@
 """The weighted mean of scores of experts, and what of absurd forecasts is learned: see `ops/robust.h`."""
 
 cimport cython
-from libc.math cimport INFINITY, NAN, fabs
+from libc.math cimport INFINITY, NAN, fabs, isinf, isnan
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
@@ -29,8 +29,8 @@ cdef class MeanMixer(Mixer):
     tracker : QuantileTracker or None
         Of the errors of the link of the mean.
     limits : "errors", pair of float, or None
-        What is learned of absurd rows. Experts whose forecasts are beyond the robust scale of the targets have no
-        weight in the row, whose loss is that of the mixture, and errors of the others are clipped to the scale of the
+        What is learned of absurd rows. Experts whose forecasts are beyond the robust scale of the targets, or NaN, have
+        no weight in the row, whose loss is that of the mixture, and errors of the others are clipped to the scale of the
         mixture's. Or a range of targets and forecasts is given.
     """
 
@@ -51,7 +51,7 @@ cdef class MeanMixer(Mixer):
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double mean, loss, slope, best, target = y
         cdef double* learned = self.work
-        if ob_nonfinite(scores, n) != 0:  # absurd forecasts are finite
+        if ob_nonfinite(scores, n) != 0 and not self.some_sleep(scores):  # absurd forecasts are finite
             return NAN
         self.mix(scores, &mean, self.v)
         loss = self.loss.value(mean, y)
@@ -63,7 +63,7 @@ cdef class MeanMixer(Mixer):
             self.limit_errors(scores, y)
         self.clipped = target != y
         for k in range(n):
-            self.losses[k] = self.loss.value(scores[k], y)
+            self.losses[k] = loss if isnan(scores[k]) else self.loss.value(scores[k], y)
             learned[k] = mean if self.absurd(scores[k]) else scores[k]
             if self.limits == ERRORS and not self.least <= learned[k] <= self.most:
                 learned[k] = self.below if learned[k] < self.least else self.above
@@ -107,12 +107,14 @@ cdef class MeanMixer(Mixer):
         While nothing is known of targets, errors are typical up to a multiple of the experts' lower median, as which
         others are learned.
         """
-        cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef Py_ssize_t k, n = 0
         cdef double origin = y - self.errors.origin, far = INFINITY, typical
         cdef double* errors = self.work
         if not ob_robust_known(&self.targets):
-            for k in range(n):
-                errors[k] = fabs(y - scores[k])
+            for k in range(self.hedge.n_experts):
+                if not isnan(scores[k]):
+                    errors[n] = fabs(y - scores[k])
+                    n += 1
             ob_median(errors, n, 0.0)
             typical = errors[(n - 1) // 2]
             far = FAR_AT_FIRST * typical if typical > 0 else INFINITY
@@ -124,22 +126,36 @@ cdef class MeanMixer(Mixer):
         self.least, self.most = min(origin - self.errors.hi, y - far), max(origin - self.errors.lo, y + far)
         self.below, self.above = self.least, self.most
 
+    cdef bint some_sleep(self, const double* scores) noexcept nogil:
+        """Whether all forecasts that are not finite are NaN, of experts that sleep, and there are others."""
+        cdef Py_ssize_t k, awake = 0
+        for k in range(self.hedge.n_experts):
+            if isinf(scores[k]):
+                return False
+            awake += not isnan(scores[k])
+        return self.limits != NOTHING and awake > 0
+
     cdef bint absurd(self, double score) noexcept nogil:
-        """Whether a forecast is beyond its range, so that its expert has no weight in the row."""
+        """Whether a forecast is beyond its range, or NaN, so that its expert has no weight in the row."""
         return self.limits != NOTHING and not self.lo <= score <= self.hi
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef Py_ssize_t k
-        cdef Py_ssize_t counting = 0, n = self.hedge.n_experts
-        cdef double mean = 0.0, weight = 0.0, equal = 0.0, clipped = 0.0
+        """The mean of the forecasts within the range; if there are none, of the ends of it that are nearest."""
+        cdef Py_ssize_t k, counting = 0, n = self.hedge.n_experts
+        cdef double score, mean = 0.0, weight = 0.0, equal = 0.0
+        cdef bint outside = self.limits != NOTHING
         for k in range(n):
-            if self.absurd(scores[k]):
-                clipped += buffer[k] * min(max(scores[k], self.lo), self.hi)
-            else:
-                counting += 1
-                mean += buffer[k] * scores[k]
-                weight += buffer[k]
-                equal += scores[k]
+            outside = outside and self.absurd(scores[k])
+        for k in range(n):
+            score = scores[k]
+            if self.absurd(score):
+                if isnan(score) or not outside:
+                    continue
+                score = min(max(score, self.lo), self.hi)
+            counting += 1
+            mean += buffer[k] * score
+            weight += buffer[k]
+            equal += score
         if counting < n:
-            mean = clipped if counting == 0 else mean / weight if weight > 0 else equal / counting
+            mean = mean / weight if weight > 0 else equal / counting if counting > 0 else NAN
         out[0] = mean
