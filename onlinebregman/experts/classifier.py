@@ -212,8 +212,9 @@ class ExpertMixtureClassifier(MixtureClassifier):
 
     The forecast is q = sum v_k p_k, and after each row the weights are updated by the losses of the experts ("average")
     or by the gradient of the loss of the mixture ("eg", and with learning_rate="adaptive" also "ml_poly" and "boa"), as
-    in :class:`~onlinebregman.ExpertMixtureRegressor`. The average is nearly as good as the best expert, EG nearly as good as the best fixed mixture of experts; with `share` >
-    0 this holds for sequences with few switches. Each row is forecast before it is learned.
+    in :class:`~onlinebregman.ExpertMixtureRegressor`. The average is nearly as good as the best expert, EG nearly as
+    good as the best fixed mixture of experts; with `share` > 0 this holds for sequences with few switches. Each row is
+    forecast before it is learned.
 
     Parameters
     ----------

@@ -84,12 +84,13 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     Notes
     -----
-    A forecast that is NaN, in a column of X, is of an expert that sleeps: it has no weight in the row, which costs it as
-    much as the mixture of the others.
+    A forecast that is NaN, in a column of X, is of an expert that sleeps: it has no weight in the row, which costs it
+    as much as the mixture of the others.
 
     `regret_bound_` is ln K / rate + gap, where the gap is the accumulated cost of mixing; it holds for every stream and
     every rate. That of "ml_poly" and "boa" is the largest over the experts of a bound that grows with the root of Q_k,
-    so that it is small for those whose forecasts were near the mixture's. With forecasts and targets in a range of length B, the rates of "theory" and their a priori bounds are:
+    so that it is small for those whose forecasts were near the mixture's. With forecasts and targets in a range of
+    length B, the rates of "theory" and their a priori bounds are:
 
     - average, squared error: rate 1 / B^2, no gap, regret at most B^2 ln K;
     - aggregating, squared error: rate 4 / B^2, no gap, regret at most B^2 ln K / 4;

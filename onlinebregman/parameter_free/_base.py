@@ -64,8 +64,8 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
     thresholds : bool
         For the default set, on streams that start with dense rows of up to 128 columns: also include models of
         indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (see `thresholds` of
-        `MirrorDescentClassifier`). With more than two classes, columns times classes may be up to 128. Their cost is
-        linear in the number of columns.
+        `MirrorDescentClassifier`); of pairs if columns times classes are at most 128. Their cost is linear in the
+        number of columns.
     categorical_features : array-like of bool, int or str, "from_dtype", or None
         The columns of categories: a mask, numbers, or names of features. "from_dtype": the columns of data frames (of
         pandas or polars) with a dtype of categories, text, bool or objects, and those of arrays of objects that hold

@@ -30,8 +30,8 @@ cdef class MeanMixer(Mixer):
         Of the errors of the link of the mean.
     limits : "errors", pair of float, or None
         What is learned of absurd rows. Experts whose forecasts are beyond the robust scale of the targets, or NaN, have
-        no weight in the row, whose loss is that of the mixture, and errors of the others are clipped to the scale of the
-        mixture's. Or a range of targets and forecasts is given.
+        no weight in the row, whose loss is that of the mixture, and errors of the others are clipped to the scale of
+        the mixture's. Or a range of targets and forecasts is given.
     """
 
     def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, limits,

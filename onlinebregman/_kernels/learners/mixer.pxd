@@ -17,7 +17,7 @@ cdef class Mixer(AtomicLearner):
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions, or None
     cdef tuple undoable                 # those of the three that it has
-    cdef double error                   # of a row, if it is tracked: |target - prediction|, or -ln p; negative: do not count it
+    cdef double error                   # of a row: |target - prediction|, or a power of -ln p; negative: none
     cdef bint clipped                   # whether not the losses of a row are learned, but `costs`
     cdef double cost                    # then the mixture's loss as it is learned
     cdef readonly bint gradient         # whether costs are the gradient of the mixture's loss, not the experts' losses

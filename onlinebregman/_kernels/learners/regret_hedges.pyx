@@ -122,12 +122,13 @@ cdef class BernsteinHedge(RegretHedge):
 
     cdef void weigh(self, double* weights) noexcept nogil:
         cdef Py_ssize_t k
-        cdef double least = INFINITY, most = -INFINITY, total = 0.0
+        cdef double inverse, least = INFINITY, most = -INFINITY, total = 0.0
         for k in range(self.n_experts):
             if self.largest[k] > 0:
                 least = min(least, self.inverse_rate(k))
         for k in range(self.n_experts):  # an expert that has been the mixture has the largest of the rates
-            weights[k] = self.exponent(k) - self.neg_log_ratio[k] - log(self.inverse_rate(k) if self.largest[k] > 0 else least)
+            inverse = self.inverse_rate(k) if self.largest[k] > 0 else least
+            weights[k] = self.exponent(k) - self.neg_log_ratio[k] - log(inverse)
             most = max(most, weights[k])
         for k in range(self.n_experts):
             weights[k] = exp(weights[k] - most) if least < INFINITY else self.ratio[k]
