@@ -438,7 +438,6 @@ class MirrorEstimator(OnlineEstimator):
 
     def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:
         """Raise the error for a row, called `name` in the message, that the learner refused, with a remedy."""
-        y = data.y
         name = name or f"row {row}"
         own = self.get_params(deep=False)  # the message names only parameters that this estimator has
         rate, eta0 = self._rate() if "learning_rate" in own else (None, own.get("eta0"))
@@ -458,18 +457,18 @@ class MirrorEstimator(OnlineEstimator):
         remedy = ", or ".join(remedies)
         remedy = remedy[0].upper() + remedy[1:] + "."
         if reason == "bad target":
-            self._learned_loss.check_target(y)
+            self._learned_loss.check_target(data.y)
         if reason == "too large":
             raise too_large(name)
         if reason == "failed":
             failure = self._learner.failure
             raise ValueError(f"{self._divergence!r} cannot take the step for {name}{under}: {failure}") from failure
-        target = " ".join(f"{value:g}" for value in np.atleast_1d(y[row]))
+        target = " ".join(f"{value:g}" for value in np.atleast_1d(data.y[row]))
         kind = Overflow if reason in ("not finite", "overflowed", "loss overflowed") else ValueError
         raise kind(
             {
                 "not finite": f"The prediction for {name} is not finite: the weights diverge{under}. {remedy}",
-                "overflowed": f"The weights overflowed at {name} or before{',' * bool(under)}{under}. {remedy}",
+                "overflowed": f"The weights overflowed at {name} (target {target}) or before{under}. {remedy}",
                 "loss overflowed": f"The loss of {name} (target {target}), or the sum of losses, overflows{under}: the "
                 f"weights diverge, or features and targets are too large. {remedy}",
                 "left domain": f"At {name} (target {target}) the step{under} leaves the domain "

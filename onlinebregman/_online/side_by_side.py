@@ -145,9 +145,10 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
             raise too_large(f"row {row}")
         number = self._learner.refusing
         if number < 0:
+            target = " ".join(f"{value:g}" for value in np.atleast_1d(data.y[row]))
             raise ValueError(
-                f"The sum of the losses up to row {row} must be finite; got infinity. Scale features and targets "
-                f"(sklearn.preprocessing.StandardScaler){', or the weights' * (data.weights is not None)}."
+                f"The sum of the losses up to row {row} (target {target}) must be finite; got infinity. Scale features "
+                f"and targets (sklearn.preprocessing.StandardScaler){', or the weights' * (data.weights is not None)}."
             )
         estimator = self.estimators_[number]
         if hasattr(estimator, "_targets_of_classes"):

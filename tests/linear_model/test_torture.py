@@ -37,7 +37,7 @@ def test_averages_of_large_weights(init, unchanged):
     assert_array_equal(model.coef_, [init, init])
     model.partial_fit(sparse.csr_array(([1e-308], [0], [0, 1]), shape=(1, 2)), [1.0])  # the other weight is unchanged
     assert_array_equal(model.coef_, [init, init])
-    with unchanged(model, r"row \d or before.*average=False"):
+    with unchanged(model, r"row \d .*or before.*average=False"):
         model.partial_fit(np.full((40, 2), 1e-308), np.ones(40))
 
 
