@@ -529,6 +529,20 @@ def stacked(m: Array, p: Array, b: Array) -> Array:
     return m + b @ (p - m)
 
 
+def label_forecasts(y: Array, n_classes: int) -> tuple[Array, Array]:
+    """Forecasts of the next label by what has followed the last one, and by recent ones, (n_c + s_c) / (n + 1).
+
+    Each label counts as those that follow the same label, or all, times .999, or .9, for each of these after it. s_c
+    are the shares of all labels. So a parameter-free model remembers labels, and corrects its forecasts by `stacked`.
+    """
+    shares = (np.bincount(y, minlength=n_classes) + 0.5) / (len(y) + n_classes / 2)
+    followers = y[1:][y[:-1] == y[-1]]
+    counts = [
+        np.bincount(seen, f ** np.arange(len(seen))[::-1], n_classes) for seen, f in ((followers, 0.999), (y, 0.9))
+    ]
+    return tuple((n + shares) / (n.sum() + 1) for n in counts)
+
+
 # --- matrices: z'Wz for rows z, tr(W X) for symmetric X; KB10, TRW04 --------------------------------------------------
 def logdet_step(W: Array, z: Array, y: float, eta: float) -> Array:
     """W'^-1 = W^-1 + eta (a' - y) z z', a' = z'W'z the root of eta a a'^2 - (eta y a - 1) a' - a = 0 (KB10, 5)."""

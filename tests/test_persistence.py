@@ -215,7 +215,7 @@ def examples():
         *(kind(Constant(1.0)) for kind in (OwnRates, LossRates)),
         *(kind() for kind in (Loss, ShareLoss, DistanceLoss, MarginLoss, SquaredEpsilonInsensitiveLoss)),
         *(TwiceSquaredLoss(), NumPyLoss(losses_in_numpy.SquaredLoss())),
-        LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), True),
+        LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), None, True),
         OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]),
         OneHotMap([True, False, False], 5, Standardizer(2, True)),
     ]
@@ -234,6 +234,7 @@ NOT_SAVED = {
     "GaussianLearner",
     "GradientRate",
     "Lockstep",
+    "Memory",
     "Mixer",
     "RowMap",
     "Rows",

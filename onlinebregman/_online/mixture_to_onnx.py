@@ -2,7 +2,8 @@
 
 See `stacked_mixers.pyx` and `stack.pyx` for the formulas. With s the members' scores and v their weights: in regression
 p = clip(s + shift), m = v.p, and m + unit * forward prediction for the features (p - m) / unit; in classification
-logits a, p = sum v softmax(a), softmax(log p + coef.(a - log p)), and softmax(coef.softmax(8 a)), of votes.
+logits a, p = sum v softmax(a), softmax(log p + coef.(a - log p)), and softmax(coef.softmax(8 a)), of votes. What a
+memory says of the next row is constant: all rows are predicted as that one.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ def mixture(model: Any, dtype: str) -> Any:
     members = [scores_of(graph, each._scores()) for each in model.estimators_]
     if is_classifier(model):
         p = (_two_classes if model._fitted_mixer().of_two else _many_classes)(graph, model, members)
+        memory = model._fitted_mixer().memory
+        if memory is not None and memory.knows:
+            p = (_correct_two if model._fitted_mixer().of_two else _correct_many)(graph, memory, p)
         number = graph.add("ArgMax", p, axis=1, keepdims=0)
         outputs = {"label": label(graph, model, number), "probabilities": (p, graph.dtype, [len(model.classes_)])}
         return graph.model(model.n_features_in_, **outputs)
@@ -40,20 +44,30 @@ def _column(weights: np.ndarray) -> np.ndarray:
 
 
 def _mixed(graph: Graph, model: Any, scores: str) -> str:
-    mixer, (u, *others) = model._fitted_mixer(), model.stacking_weights_
-    stats, unit = mixer.target_stats, mixer.unit
-    lo, hi = stats["lo"], stats["hi"]
-    p = graph.clip(graph.add("Add", scores, stats["shift"]), lo, hi)
+    mixer = model._fitted_mixer()
+    stats, unit, memory = mixer.target_stats, mixer.unit, mixer.memory
+    limits = stats["lo"], stats["hi"]
+    p = graph.clip(graph.add("Add", scores, stats["shift"]), *limits)
     m = graph.add("MatMul", p, _column(model.weights_))
-    if unit == 0.0:
-        return graph.add("Add", m, stats["origin"])
-    x = graph.add("Div", graph.add("Sub", p, m), unit)
+    if unit > 0.0:
+        m = _combined(graph, mixer.stack, m, graph.add("Div", graph.add("Sub", p, m), unit), unit, limits)
+    if memory is not None and memory.knows and mixer.memory_unit > 0.0:
+        unit = mixer.memory_unit
+        constant, of_m = (each / unit for each in memory.features(stats["origin"]))
+        x = graph.add("Add", graph.add("MatMul", m, of_m[np.newaxis]), constant)
+        m = _combined(graph, memory.stack, m, x, unit, limits)
+    return graph.add("Add", m, stats["origin"])
+
+
+def _combined(graph: Graph, stack: Any, m: str, x: str, unit: float, limits: tuple[float, float]) -> str:
+    """The mixture of a forecast m and its combinations with the features x."""
+    u, *others = stack.hedge.weights
     terms = [graph.add("Mul", m, u)]
-    for weight, coef, root in zip(others, model.stacking_coef_, mixer.stack.inverse_roots(), strict=True):
+    for weight, coef, root in zip(others, stack.coef, stack.inverse_roots(), strict=True):
         step = scores_of(graph, Scores(coef[np.newaxis], np.zeros(1), root=root), x)
-        combined = graph.clip(graph.add("Add", m, graph.add("Mul", step, unit)), lo, hi)
+        combined = graph.clip(graph.add("Add", m, graph.add("Mul", step, unit)), *limits)
         terms.append(graph.add("Mul", combined, weight))
-    return graph.add("Add", graph.add("Sum", *terms), stats["origin"])
+    return graph.add("Sum", *terms)
 
 
 def _log(graph: Graph, p: str) -> str:
@@ -99,3 +113,29 @@ def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
         scores = scores if j == VOTES else graph.add("Add", log_p, scores)
         terms.append(graph.add("Mul", graph.add("Softmax", scores, axis=2), weight))
     return flat(graph, graph.add("Sum", *terms))
+
+
+def _correct_two(graph: Graph, memory: Any, p: str) -> str:
+    """The corrections by a memory of probabilities of two classes."""
+    (u, *others), (a, _) = memory.stack.hedge.weights, memory.features()
+    log_p = _log(graph, p)
+    log_odds = graph.add("MatMul", log_p, np.array([[-1.0], [1.0]]))
+    x = graph.clip(graph.add("Sub", a.T.copy(), log_odds), -FAR, FAR)
+    terms = [graph.add("Mul", p, u)]
+    for weight, coef in zip(others, memory.stack.coef, strict=True):
+        score = graph.add("Add", log_odds, graph.add("MatMul", x, _column(coef)))
+        terms.append(graph.add("Mul", of_both(graph, sigmoid, score), weight))
+    return graph.add("Sum", *terms)
+
+
+def _correct_many(graph: Graph, memory: Any, p: str) -> str:
+    """The same of several classes."""
+    (u, *others), (a, _) = memory.stack.hedge.weights, memory.features()
+    log_p = _log(graph, p)
+    log_p = graph.add("Sub", log_p, graph.add("ReduceMax", log_p, np.array([1])))
+    each = [graph.clip(graph.add("Sub", row - row.max(), log_p), -FAR, FAR) for row in a]
+    terms = [graph.add("Mul", p, u)]
+    for weight, coef in zip(others, memory.stack.coef, strict=True):
+        steps = [graph.add("Mul", x, b) for x, b in zip(each, coef, strict=True)]
+        terms.append(graph.add("Mul", graph.add("Softmax", graph.add("Sum", log_p, *steps), axis=1), weight))
+    return graph.add("Sum", *terms)

@@ -47,7 +47,8 @@ class WeightsMixin(LifeCycleMixin):
 
     def _configure(self, **more: Any) -> None:
         super()._configure()
-        self._fitted_mixer().configure(delayed=self._together, **more)
+        ordered = not (self._in_fit and self._shuffles())
+        self._fitted_mixer().configure(delayed=self._together, ordered=ordered, **more)
 
     @property
     def _together(self) -> bool:

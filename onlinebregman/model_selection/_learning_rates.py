@@ -419,6 +419,7 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
         if self._classifies():
             links = [estimator._link for estimator in self.estimators_]
             separate = self.estimators_[0].handle_unknown == "add"
-            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), links, None, QuantileTracker(), separate)
+            parts = links, None, QuantileTracker(), None, separate
+            return ProbabilityMixer(Hedge(n_rates, 1.0), len(self.classes_), *parts)
         self._learned_loss = self.estimators_[0]._learned_loss
         return MeanMixer(Hedge(n_rates), self.estimators_[0]._learner.loss, False, QuantileTracker(), None)

@@ -49,6 +49,12 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         Mix the mixture with linear combinations of the members, which may be better than the best of them: ridge
         regression of the mixture's residuals, or on-line Newton steps on the log odds of the classes. They cost the
         square of the number of members in time.
+    memory : bool
+        Correct the predictions by what the rows learned before say about the next target: of labels, which one has
+        followed the last one, and the shares of recent ones; of numbers, the last two targets and errors, if the loss
+        only depends on the residual (and is not of a quantile other than the median). `predict` predicts each of its
+        rows as the one after the last row that was learned; see `delayed` for labels that come late. A `fit` that
+        shuffles rows remembers nothing.
     share : float
         Fraction of the total weight that is redistributed after each row, so that the mixture adapts when the best
         member changes: 0 <= share < 1; where classes are rare, of which there is less to learn in a row, a part of it.
@@ -86,6 +92,12 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         Weights of the members' mixture, and of each linear combination of them, in the next prediction.
     stacking_coef_ : ndarray of shape (n_combinations, n_members)
         Coefficients of each combination: it adds to the mixture the members' differences from it, times these.
+    memory_weights_ : ndarray of shape (n_corrections + 1,)
+        Weights of the prediction without memory, and of each correction of it, in the next prediction.
+    memory_coef_ : ndarray of shape (n_corrections, n_terms)
+        Coefficients of the corrections: of the differences from the prediction, in log odds, of the forecasts by the
+        labels after the last one, and by recent ones; of numbers those of the last two errors, and of the differences
+        of the last two targets from the prediction.
     is_categorical_ : ndarray of bool of shape (n_features_in_,) or None
         Which columns are categorical; None if there are none.
     categories_ : list or None
@@ -96,6 +108,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
     _parameter_constraints: dict = {
         "members": [Sequence, None],
         "stacking": ["boolean"],
+        "memory": ["boolean"],
         "share": [Interval(Real, 0, 1, closed="left")],
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
@@ -108,6 +121,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
     to_onnx, _onnx_form = to_onnx, "mixture"
     members: Sequence[Any] | None
     stacking: bool
+    memory: bool
     share: float
     standardize: bool
     random_features: int
@@ -324,6 +338,16 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         return self._of_outputs(
             lambda mixer: np.zeros((0, len(self.estimators_))) if mixer.stack is None else mixer.stack.coef
         )
+
+    @read_only
+    def memory_weights_(self) -> np.ndarray:
+        """Weights of the forecast without the memory and of each correction, shape (n_corrections + 1,)."""
+        return self._of_outputs(lambda mixer: np.ones(1) if mixer.memory is None else mixer.memory.stack.hedge.weights)
+
+    @read_only
+    def memory_coef_(self) -> np.ndarray:
+        """Coefficients of what each correction adds to the forecast, shape (n_corrections, n_terms)."""
+        return self._of_outputs(lambda mixer: np.zeros((0, 0)) if mixer.memory is None else mixer.memory.stack.coef)
 
     def _make_hedge(self, rate: float | None) -> tuple[Hedge, Stack | None]:
         """The weights of the members, and their linear combinations, if any."""

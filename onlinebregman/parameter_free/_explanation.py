@@ -15,6 +15,9 @@ number, which are written as a times the slope f(a) / a of the line from 0 (`_sl
 
   Of two classes c, d among more, an expert's odds are mixed in proportion to v_i (p_ic + p_id).
 
+Corrections by a memory (see `memory.pyx`) are steps of the same kinds, from the mixture's score and from what the
+memory says, which is one more term.
+
 Terms are divided by the analysis of variance of functions of independent columns: their mean goes to the bias, what
 remains on average over all other columns to each column, and the rest to pairs and to "random_features".
 """
@@ -92,8 +95,9 @@ class ExplainedMixin(DocumentedMixin):
                 classes.
 
             terms : ndarray of str of shape (n_terms,)
-                The names of the columns, then of the pairs "x0 x1" whose indicators members learn, then
-                "random_features", if there are members with these, for the interactions that they learn, and "bias".
+                The names of the columns, then of the pairs "x0 x1" whose indicators members learn, then "memory", if
+                the row before is known, "random_features", if there are members with these, for the interactions that
+                they learn, and "bias".
 
             pairs : ndarray of int of shape (n_pairs, 2)
                 The columns of the pairs.
@@ -139,7 +143,7 @@ class ExplainedMixin(DocumentedMixin):
 
 
 class Terms:
-    """The terms of the scores of a mixture's members: of columns, pairs of columns, random features, and the bias."""
+    """The terms of scores: of columns, pairs of columns, the memory, random features, and the bias."""
 
     def __init__(self, model: Any) -> None:
         self.members, self.n_features = model.estimators_, model.n_features_in_
@@ -147,7 +151,10 @@ class Terms:
         pairs = {tuple(sorted(pair)) for each in maps if isinstance(each, ThresholdMap) for pair in each.pairs.tolist()}
         self.pairs: list[tuple[int, int]] = sorted(pairs)
         self.has_features = any(getattr(member._learner, "features", None) is not None for member in self.members)
-        self.n = self.n_features + len(self.pairs) + self.has_features + 1
+        memory = model._fitted_mixer().memory
+        self.has_memory = memory is not None and memory.knows
+        self.memory = self.n_features + len(self.pairs)  # the place of its term
+        self.n = self.memory + self.has_memory + self.has_features + 1
         draw = sampler(model)
         rows = None if draw is None else np.column_stack([draw(j, SAMPLE) for j in range(self.n_features)])
         self._sample: Array | None = rows  # each column in order
@@ -156,7 +163,8 @@ class Terms:
     def names(self, columns: np.ndarray) -> np.ndarray:
         """The names of the terms; pairs as in :class:`~sklearn.preprocessing.PolynomialFeatures`."""
         of_pairs = [f"{columns[first]} {columns[second]}" for first, second in self.pairs]
-        return np.array([*columns, *of_pairs, *["random_features"] * self.has_features, "bias"], dtype=object)
+        others = ["memory"] * self.has_memory + ["random_features"] * self.has_features
+        return np.array([*columns, *of_pairs, *others, "bias"], dtype=object)
 
     def of_member(self, member: Any, X: Array) -> Array:
         """The terms of a member's scores of dense rows, shape (n_rows, n_scores, n_terms)."""
@@ -324,10 +332,12 @@ def contributions(model: Any, terms: Terms, X: Array) -> Array:
         for number, member in enumerate(terms.members):
             of_members[:, number] = terms.of_member(member, rows)
         if is_classifier(model):
-            _add_classes(model, of_members, part)
+            _add_classes(model, terms, of_members, part)
         else:
-            weights, bias = _weights_of_scores(model, of_members.sum(axis=(2, 3)))
+            weights, bias, remembered = _weights_of_scores(model, of_members.sum(axis=(2, 3)))
             part[:, 0, -1] = bias
+            if terms.has_memory:
+                part[:, 0, terms.memory] = remembered
             part += _weighted(weights[..., np.newaxis], of_members)
     if several and len(model.classes_) == 2:
         out = np.diff(out, axis=1)
@@ -347,13 +357,13 @@ def _slope(image: Array, a: Array, at_0: float | Array) -> Array:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float]:
-    """W, of the shape of the members' scores, and the bias."""
+def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float, Array]:
+    """W, of the shape of the members' scores, the bias, and what the memory adds to each row."""
     mixer, v, u = model._fitted_mixer(), model.weights_, model.stacking_weights_
     stats, unit = mixer.target_stats, mixer.unit
     shift, lo, hi = stats["shift"], stats["lo"], stats["hi"]
     if not stats["weight"] > 0:
-        return np.zeros(s.shape), 0.0
+        return np.zeros(s.shape), 0.0, np.zeros(len(s))
     p = np.clip(s + shift, lo, hi)
     inside = _slope(p - shift, s, 1.0)
     m = (p @ v)[:, np.newaxis]
@@ -365,13 +375,28 @@ def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float]:
             step = unit * (x @ coef)[:, np.newaxis] * shrunk
             shrunk = shrunk * _slope(np.clip(m + step, lo, hi) - m, step, 1.0)
             weights = weights + weight * shrunk * (coef - coef.sum() * v)
-    return weights * inside, stats["origin"] + shift
+    weights, (kept, added) = weights * inside, _remembered(mixer, shift + (weights * inside * s).sum(axis=1))
+    return weights * kept[:, np.newaxis], stats["origin"] + shift, added
+
+
+def _remembered(mixer: Any, p: Array) -> tuple[Array, Array]:
+    """By what the memory multiplies the forecasts' distances from the mean of the targets, and what it adds."""
+    memory, stats = mixer.memory, mixer.target_stats
+    if memory is None or not memory.knows or mixer.memory_unit == 0:
+        return np.ones(len(p)), np.zeros(len(p))
+    constant, of_p = memory.features(stats["origin"])
+    (coef,), (root,), weight = memory.stack.coef, memory.stack.inverse_roots(), memory.stack.hedge.weights[1]
+    x = (constant + p[:, np.newaxis] * of_p) / mixer.memory_unit
+    shrunk = 1 / (1 + _squares(x, root))
+    step = mixer.memory_unit * (x @ coef) * shrunk
+    weight = weight * shrunk * _slope(np.clip(p + step, stats["lo"], stats["hi"]) - p, step, 1.0)
+    return 1 + weight * (of_p @ coef), weight * ((constant + stats["shift"] * of_p) @ coef)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
-def _add_classes(model: Any, of_members: Array, out: Array) -> None:
+def _add_classes(model: Any, terms: Terms, of_members: Array, out: Array) -> None:
     """Add the terms of the classes to `out`, from those of the members, which are calibrated in place."""
     mixer, n_classes = model._fitted_mixer(), len(model.classes_)
     slopes, offsets = mixer.scaling
@@ -380,12 +405,13 @@ def _add_classes(model: Any, of_members: Array, out: Array) -> None:
     a = of_members.sum(axis=3)
     if mixer.of_two:
         mixed = _Mixed(model, np.concatenate([np.zeros_like(a), a], axis=2))
-        out += _weighted(_pair_weights(mixed, 1, slice(1)), of_members)
+        out += _weighted(_pair_weights(mixed, 1, slice(1)), _with_memory(mixer, terms, of_members))
         return
     logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
     log_p = np.where(logistic, log_expit(a), a)
     of_members *= np.where(logistic, _slope(log_expit(a) + np.log(2), a, 0.5), 1.0)[..., np.newaxis]
-    mixed, totals = _Mixed(model, log_p), np.zeros(a.shape)
+    mixed, of_members = _Mixed(model, log_p), _with_memory(mixer, terms, of_members)
+    totals = np.zeros(of_members.shape[:3])
     for c in range(1, n_classes):
         weights = _pair_weights(mixed, c, slice(c)) / n_classes
         totals[:, :, c] += weights.sum(axis=2)
@@ -395,28 +421,55 @@ def _add_classes(model: Any, of_members: Array, out: Array) -> None:
     out += _weighted(totals, of_members)
 
 
-class _Mixed:
-    """Probabilities of members (p), of mixture and combinations (q) and predicted, logits of all of them, and votes."""
+def _with_memory(mixer: Any, terms: Terms, of_members: Array) -> Array:
+    """The terms of the members, followed by those of the memory: what it says beyond the shares of all labels."""
+    if not terms.has_memory:
+        return of_members
+    a, shares = mixer.memory.features()
+    more = np.zeros((*a.shape, terms.n))
+    more[..., terms.memory], more[..., -1] = a - shares, shares
+    return np.concatenate([of_members, np.broadcast_to(more, (len(of_members), *more.shape))], axis=1)
 
-    def __init__(self, model: Any, a: Array) -> None:
-        self.v, self.u, self.coef = model.weights_, model.stacking_weights_, model.stacking_coef_
-        self.a, self.p = a, softmax(a, axis=2)
-        mixed = np.einsum("k,nkc->nc", self.v, self.p)
-        logits = _log(mixed)
-        if model._fitted_mixer().of_two:
-            self.x = np.stack([np.zeros(a.shape[:2]), np.clip(np.diff(a)[..., 0] - np.diff(logits), -FAR, FAR)], 2)
+
+class _Stage:
+    """Combinations (of logits `a` and coefficients `coef`) of a forecast, whose logits are the first of `logits`.
+
+    Also the probabilities q of the forecast and the combinations, and the logarithms of their mixture, `prediction`.
+    """
+
+    def __init__(self, of_two: bool, forecast: Array, a: Array, u: Array, coef: Array) -> None:
+        self.a, self.u, self.coef = a, u, coef
+        if of_two:
+            self.x = np.stack([np.zeros(a.shape[:2]), np.clip(np.diff(a)[..., 0] - np.diff(forecast), -FAR, FAR)], 2)
         else:
-            logits = logits - logits.max(axis=1, keepdims=True)
-            self.x = np.clip(a - a.max(axis=2, keepdims=True) - logits[:, np.newaxis], -FAR, FAR)
+            forecast = forecast - forecast.max(axis=1, keepdims=True)
+            self.x = np.clip(a - a.max(axis=2, keepdims=True) - forecast[:, np.newaxis], -FAR, FAR)
         self.votes = softmax(VOTE_POWER * a, axis=2)
         parts = [
-            logits[:, np.newaxis],
-            logits[:, np.newaxis] + np.einsum("jk,nkc->njc", self.coef[:VOTES], self.x),
-            np.einsum("jk,nkc->njc", self.coef[VOTES:], self.votes),
+            forecast[:, np.newaxis],
+            forecast[:, np.newaxis] + np.einsum("jk,nkc->njc", coef[:VOTES], self.x),
+            np.einsum("jk,nkc->njc", coef[VOTES:], self.votes),
         ]
         self.logits = np.concatenate(parts, axis=1)
-        self.q = np.concatenate([mixed[:, np.newaxis], softmax(self.logits[:, 1:], axis=2)], axis=1)
-        self.prediction = _log(np.einsum("j,njc->nc", self.u, self.q))
+        self.q = softmax(self.logits, axis=2)
+        self.prediction = _log(np.einsum("j,njc->nc", u, self.q))
+
+
+class _Mixed:
+    """Probabilities p of members and the logarithms of their mixture, and the stages that follow: stack and memory."""
+
+    def __init__(self, model: Any, a: Array) -> None:
+        mixer = model._fitted_mixer()
+        self.v, self.a, self.p = model.weights_, a, softmax(a, axis=2)
+        self.logits = _log(np.einsum("k,nkc->nc", self.v, self.p))
+        of_two = mixer.of_two
+        self.stack = _Stage(of_two, self.logits, a, model.stacking_weights_, model.stacking_coef_)
+        self.memory: _Stage | None = None
+        if mixer.memory is not None and mixer.memory.knows:
+            a = mixer.memory.features()[0]
+            a = np.broadcast_to(np.c_[0 * a, a] if of_two else a, (len(self.p), len(a), self.p.shape[2]))
+            u, coef = mixer.memory.stack.hedge.weights, mixer.memory.stack.coef
+            self.memory = _Stage(of_two, self.stack.prediction, a, u, coef)
 
 
 def _log(p: Array) -> Array:
@@ -426,25 +479,34 @@ def _log(p: Array) -> Array:
 def _pair_weights(mixed: _Mixed, c: int, others: slice) -> Array:
     """Weights of the members' log odds of class c to each of the others, whose sum is that of the mixture.
 
-    The shape is (n_rows, n_members, n_others).
+    The shape is (n_rows, n_members, n_others); if there is a memory, its forecasts follow the members.
     """
+    p = mixed.p[..., c : c + 1] + mixed.p[..., others]
+    a, logits = (each[..., c : c + 1] - each[..., others] for each in (mixed.a, mixed.logits))
+    kept, weights = _stage_weights(mixed.stack, c, others)
+    weights = kept * _odds_weights(mixed.v[:, np.newaxis] * p, a, logits) + weights
+    if mixed.memory is None:
+        return weights
+    kept, of_memory = _stage_weights(mixed.memory, c, others)
+    return np.concatenate([kept * weights, of_memory], axis=1)
+
+
+def _stage_weights(stage: _Stage, c: int, others: slice) -> tuple[Array, Array]:
+    """Weights of the log odds of the forecast, shape (n_rows, 1, n_others), and of those of what is combined."""
 
     def between(logits: Array) -> Array:
         return logits[..., c : c + 1] - logits[..., others]
 
-    def both(p: Array) -> Array:
-        return p[..., c : c + 1] + p[..., others]
-
-    a, logits, x = between(mixed.a), between(mixed.logits), between(mixed.x)
-    of_mixture = _odds_weights(mixed.v[:, np.newaxis] * both(mixed.p), a, logits[:, 0])
-    in_combinations = _odds_weights(mixed.u[:, np.newaxis] * both(mixed.q), logits, between(mixed.prediction))
-    of_votes = mixed.coef[VOTES:].T @ in_combinations[:, 1 + VOTES :]
-    of_votes = of_votes * _slope(between(mixed.votes), a, VOTE_POWER * mixed.votes[..., c : c + 1])
+    a, logits, x = between(stage.a), between(stage.logits), between(stage.x)
+    both = stage.q[..., c : c + 1] + stage.q[..., others]
+    in_combinations = _odds_weights(stage.u[:, np.newaxis] * both, logits, between(stage.prediction))
+    of_votes = stage.coef[VOTES:].T @ in_combinations[:, 1 + VOTES :]
+    of_votes = of_votes * _slope(between(stage.votes), a, VOTE_POWER * stage.votes[..., c : c + 1])
     in_combinations = in_combinations[:, : 1 + VOTES]
-    # x are the members' distances from the mixture, which clipping shrinks
+    # x are the distances from the forecast, which clipping shrinks
     shrunk = np.clip(_slope(x, a - logits[:, :1], 1.0), 0.0, 1.0)
-    coef = mixed.coef[:VOTES].T @ in_combinations[:, 1:] * shrunk
-    return (in_combinations.sum(axis=1) - coef.sum(axis=1))[:, np.newaxis] * of_mixture + coef + of_votes
+    coef = stage.coef[:VOTES].T @ in_combinations[:, 1:] * shrunk
+    return (in_combinations.sum(axis=1) - coef.sum(axis=1))[:, np.newaxis], coef + of_votes
 
 
 def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
+from .._kernels.learners.memory import LabelMemory
 from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
@@ -39,14 +40,14 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
 
     Parameters
     ----------
-    {members, stacking, share, standardize, random_features, thresholds, categorical_features, class_weight}
+    {members, stacking, memory, share, standardize, random_features, thresholds, categorical_features, class_weight}
     {handle_unknown, n_jobs, shuffle, random_state, handle_new_features, delayed}
 
     Attributes
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
-    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, classes_, t_, is_categorical_, categories_}
-    {feature_importances_, n_features_in_, feature_names_in_}
+    {stacking_weights_, stacking_coef_, memory_weights_, memory_coef_, best_estimator_, best_index_, classes_, t_}
+    {is_categorical_, categories_, feature_importances_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -89,6 +90,7 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
         *,
         members: Sequence[Any] | None = None,
         stacking: bool = True,
+        memory: bool = True,
         share: float = 0.001,
         standardize: bool = True,
         random_features: int = 128,
@@ -197,4 +199,7 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
     def _mixer_of(self, n_classes: int) -> ProbabilityMixer:
         links = [estimator._link for estimator in self.estimators_]
         hedge, stack = self._make_hedge(1.0)
-        return ProbabilityMixer(hedge, n_classes, links, stack, QuantileTracker(), self.handle_unknown == "add")
+        separate = self.handle_unknown == "add"
+        width = 1 if n_classes == 2 and not separate else n_classes
+        memory = LabelMemory(self.share, None, n_classes, width) if self.memory else None
+        return ProbabilityMixer(hedge, n_classes, links, stack, QuantileTracker(), memory, separate)

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from .._kernels.learners.linked_mixer import LinkedMixer
+from .._kernels.learners.memory import TargetMemory
 from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import CentredMixer
@@ -43,14 +44,14 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     {members}
     loss : {<regression losses>} or Loss
         The loss of the mixture and of the members of the default set.
-    {stacking, share, standardize, random_features, thresholds, categorical_features, n_jobs}
+    {stacking, memory, share, standardize, random_features, thresholds, categorical_features, n_jobs}
     {shuffle, random_state, handle_new_features, delayed}
 
     Attributes
     ----------
     {estimators_, weights_, weights_history_, weights_history_t_, cumulative_losses_, cumulative_loss_, regret_bound_}
-    {stacking_weights_, stacking_coef_, best_estimator_, best_index_, t_, is_categorical_, categories_}
-    {feature_importances_, n_features_in_, feature_names_in_}
+    {stacking_weights_, stacking_coef_, memory_weights_, memory_coef_, best_estimator_, best_index_, t_}
+    {is_categorical_, categories_, feature_importances_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -108,6 +109,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         members: Sequence[Any] | None = None,
         loss: str | Loss = "squared_error",
         stacking: bool = True,
+        memory: bool = True,
         share: float = 0.003,
         standardize: bool = True,
         random_features: int = 128,
@@ -199,5 +201,6 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         hedge, stack = self._make_hedge(None)
         parts = hedge, make_loss(self._learned_loss), stack, QuantileTracker()
         if self._learned_loss.translation_invariant:
-            return CentredMixer(*parts)
-        return LinkedMixer(*parts, not np.isfinite(self._learned_loss.target_range).all())
+            remembers = self.memory and getattr(self._learned_loss, "quantile", 0.5) == 0.5
+            return CentredMixer(*parts, TargetMemory(self.share) if remembers else None)
+        return LinkedMixer(*parts, None, not np.isfinite(self._learned_loss.target_range).all())

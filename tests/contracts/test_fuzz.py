@@ -15,6 +15,7 @@ from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.hedge import Hedge, History
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.mean_mixer import MeanMixer
+from onlinebregman._kernels.learners.memory import LabelMemory
 from onlinebregman._kernels.learners.mixer import AggregatingMixer, BrierMixer, LogMixer, Unmixed
 from onlinebregman._kernels.learners.mixture import MixtureLearner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
@@ -318,23 +319,31 @@ FORGED = {
     "a square that overflows": lambda: SoftmaxLearner(2**32, 3, 1.0, True, None, 1.0),
     "three classes": lambda: AioliLearner(2, 3, 1.0, True, None, 1.0, 1.0),
     "no class": lambda: SoftmaxLearner(2, 0, 1.0, True, None, 1.0),
-    "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None, None),
+    "one class of a mixer": lambda: ProbabilityMixer(Hedge(1), 1, ["softmax"], None, None, None),
     "too few states": lambda: ProbabilityMixer(
-        Hedge(2), 2, ["softmax", "softmax"], None, None, {"calibrations": np.zeros(9)}
+        Hedge(2), 2, ["softmax", "softmax"], None, None, None, {"calibrations": np.zeros(9)}
     ),
     "combinations of other experts": lambda: ProbabilityMixer(
-        Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0), None
+        Hedge(2), 2, ["softmax", "softmax"], Stack(3, 1.0, 0.0), None, None
     ),
-    "combinations of other centred experts": lambda: CentredMixer(Hedge(2), SquaredLoss(), Stack(3, None, 0.0), None),
-    "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"], None, None),
-    "weights of other combinations": lambda: Stack(2, None, 0.0, Hedge(2)),
+    "a memory of other classes": lambda: ProbabilityMixer(
+        Hedge(1), 2, ["softmax"], None, None, LabelMemory(0.0, None, 3, 3)
+    ),
+    "a label that is none": lambda: LabelMemory(
+        0.0, None, 3, 3, LabelMemory(0.0, None, 3, 3).get_state() | {"label": 3.0}
+    ),
+    "combinations of other centred experts": lambda: CentredMixer(
+        Hedge(2), SquaredLoss(), Stack(3, None, 0.0), None, None
+    ),
+    "no probabilities": lambda: ProbabilityMixer(Hedge(2), 2, ["softmax", "identity"], None, None, None),
+    "weights of other combinations": lambda: Stack(2, None, 0.0, None, Hedge(2)),
     "combinations of no experts": lambda: Stack(0, None, 0.0),
     "proximal steps without stamps": lambda: _with_state(EuclideanGeometry, l1=1.0),
     "a unit below zero": lambda: PNormGeometry(
         np.ones(3), 3.0, True, PNormGeometry(np.ones(3), 3.0).get_state() | {"unit": -1.0}
     ),
     "numbers that are none": lambda: _with_state(EuclideanGeometry, clock=np.nan),
-    "numbers of another kind": lambda: Stack(2, None, 0.0, None, {"factors": np.full((2, 5), -1)}),
+    "numbers of another kind": lambda: Stack(2, None, 0.0, None, None, {"factors": np.full((2, 5), -1)}),
     "far more features": lambda: ForwardLearner(
         10**6, *ForwardLearner(2, (), 1.0, True, None, True, False, False).__reduce__()[1][1:]
     ),
@@ -397,7 +406,7 @@ def test_averages_that_a_file_begins():
 
 
 def test_the_loss_of_a_mixture_is_that_of_its_mixer():
-    mixture = MixtureLearner([_learner(np.ones(3))], CentredMixer(Hedge(1), SquaredLoss(), None, None))
+    mixture = MixtureLearner([_learner(np.ones(3))], CentredMixer(Hedge(1), SquaredLoss(), None, None, None))
     mixture.learn(SQUARE, np.arange(3.0))
     assert mixture.cumulative_loss == mixture.mixer.cumulative_loss > 0
 

@@ -138,7 +138,7 @@ def test_classifiers_are_mixed_as_by_bayes_rule(n_classes, loss, state):
     model = MirrorDescentClassifier(divergence="squared_euclidean", loss=loss)
     mixture = LearningRateMixture(model, eta0s=RATES).fit(X, y)
     members = [MirrorDescentClassifier(**{**model.get_params(), "eta0": eta0}) for eta0 in RATES]
-    reference = ParameterFreeClassifier(members=members, share=0.0, stacking=False).fit(X, y)
+    reference = ParameterFreeClassifier(members=members, share=0.0, stacking=False, memory=False).fit(X, y)
     assert state(mixture.predict_proba(X)) == state(reference.predict_proba(X))
     assert state(mixture.weights_) == state(reference.weights_)
     assert_array_equal(mixture.predict(X), reference.predict(X))

@@ -49,7 +49,7 @@ STREAMS = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_scale_is_that_of_its_definition(name):
     y = STREAMS[name](np.random.default_rng(0))
-    mixer, scale = CentredMixer(Hedge(1), SquaredLoss(), None, None), RobustScale()
+    mixer, scale = CentredMixer(Hedge(1), SquaredLoss(), None, None, None), RobustScale()
     for t in range(len(y)):
         mixer.learn(np.zeros((1, 1)), y[t : t + 1])
         scale.learn(y[t])

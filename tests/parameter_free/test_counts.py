@@ -90,7 +90,7 @@ def test_combinations_make_implicit_second_order_steps(loss):
     """Two experts; forward predictions of (p - m) / unit, ridge regression of linearised targets."""
     rng = np.random.default_rng(0)
     scores, y = rng.normal(size=(60, 2)), rng.poisson(2.0, size=60).astype(float)
-    mixer = LinkedMixer(Hedge(2), make_loss(loss), Stack(2, None, 0.0), None, True)
+    mixer = LinkedMixer(Hedge(2), make_loss(loss), Stack(2, None, 0.0), None, None, True)
     state = [(alpha * np.eye(2), np.zeros(2)) for alpha, _ in COMBINATIONS[:2]]
     for s, target in zip(scores, y, strict=True):
         stats, unit = mixer.target_stats, mixer.unit

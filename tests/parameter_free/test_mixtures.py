@@ -115,7 +115,7 @@ def test_the_classifier_is_bayes_rule_over_members_that_learn_alone(n_classes, s
     classes = np.arange(n_classes)
     weights = np.random.default_rng(1).choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
     weights[0] = 1.0
-    mixture = ParameterFreeClassifier(members=CLASSIFIERS, share=share, stacking=stacking)
+    mixture = ParameterFreeClassifier(members=CLASSIFIERS, share=share, stacking=stacking, memory=False)
     alone = [type(model)(**model.get_params()) for model in CLASSIFIERS]
     scales = [Calibration() for _ in alone]
     losses, v, total, counts = np.zeros(4), np.full(4, 0.25), 0.0, np.zeros(n_classes)
@@ -222,7 +222,7 @@ def test_calibrations_of_scores_whose_squares_overflow(n_classes, size):
 def test_the_regressor_is_adahedge_over_members_that_learn_alone(loss, share, stacking):
     X, y = targets()
     members = REGRESSORS if loss == "squared_error" else [MirrorDescentRegressor(loss=loss), *REGRESSORS]
-    mixture = ParameterFreeRegressor(members=members, loss=loss, share=share, stacking=stacking)
+    mixture = ParameterFreeRegressor(members=members, loss=loss, share=share, stacking=stacking, memory=False)
     alone = [type(model)(**model.get_params()) for model in members]
     for model in alone:
         model._learns_residuals = True  # targets minus the mean of those before
@@ -265,7 +265,7 @@ def test_a_member_without_an_intercept_that_forgets_has_no_mean_of_targets():
     """What the mixture subtracts moves no other mean of its own."""
     X, y = targets()
     member = ForwardRegressor(fit_intercept=False, forgetting=0.9)
-    mixture = ParameterFreeRegressor(members=[member], stacking=False)
+    mixture = ParameterFreeRegressor(members=[member], stacking=False, memory=False)
     for i in range(60):
         x, before = X[i : i + 1], y[:i]
         if i:

@@ -39,7 +39,9 @@ def test_rare_classes_are_told_apart(n_common):
         y = np.where(rare, 2, np.random.default_rng(seed).integers(n_common, size=2 * N))
         of_both = []
         for stacking in (False, True):
-            model = ParameterFreeClassifier(stacking=stacking, random_features=0, thresholds=False, shuffle=False)
+            model = ParameterFreeClassifier(
+                stacking=stacking, memory=False, random_features=0, thresholds=False, shuffle=False
+            )
             model.fit(X[:N], y[:N])
             q = model.predict_proba(X[N:])[:, -1]
             of_both.append((q.mean() / p[N:].mean(), log_loss(p[N:], q), order(p[N:], q)))

@@ -6,7 +6,7 @@ from libc.math cimport INFINITY, copysign, fabs, isfinite, isinf, isnan, log
 from onlinebregman._kernels.learners.mixer cimport JUDGE
 from onlinebregman._kernels.learners.second_order cimport LEAST_CURVATURE
 from onlinebregman._kernels.learners.solver cimport line_step
-from onlinebregman._kernels.learners.stack cimport Residuals
+from onlinebregman._kernels.learners.stack cimport Residuals, Stack
 from onlinebregman._kernels.learners.stacked_mixers cimport CentredMixer
 from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_clip, ob_robust_known, ob_robust_limit
 
@@ -25,13 +25,13 @@ cdef class LinkedMixer(CentredMixer):
 
     Parameters
     ----------
-    hedge, loss, stack, tracker
-        Those of a `CentredMixer`.
+    hedge, loss, stack, tracker, memory
+        Those of a `CentredMixer`; memory is None.
     limited : bool
         Whether targets are limited to their robust scale, see `ops/robust.h`, also for the learners.
     """
 
-    def __cinit__(self, hedge, loss, stack, tracker, bint limited, state=None):
+    def __cinit__(self, hedge, loss, stack, tracker, memory, bint limited, state=None):
         self.limited = limited
         self.fields.add("totals", &self.totals, sizeof(self.totals))
 
@@ -54,7 +54,7 @@ cdef class LinkedMixer(CentredMixer):
                 self.costs[k] = self.cost_of(self.work[k])
         if self.clipped:
             self.cost = self.cost_of(m)
-        if self.stack is not None and not self.learn_stack(m, mixed, y, 0.0, weight):
+        if self.stack is not None and not self.learn_stack(m, &mixed, y, 0.0, weight):
             return INFINITY
         if self.phase != JUDGE and not self.begin_again() and -INFINITY < self.known.lo < self.known.hi:
             self.recalibrate(mixed, weight)
@@ -66,8 +66,8 @@ cdef class LinkedMixer(CentredMixer):
     cdef double cost_of(self, double p) noexcept nogil:
         return self.loss.value(p, self.target)
 
-    cdef double residual_unit(self) noexcept nogil:
-        return 0.0 if self.stack is None else self.stack.scale(LEAST_UNIT)
+    cdef double unit_of(self, Stack stack) noexcept nogil:
+        return stack.scale(LEAST_UNIT)
 
     cdef bint learn_combinations(self, double m, double unit, double weight) noexcept nogil:
         """Ridge regression of a target z - g / h with the weight h is the implicit step on the loss.

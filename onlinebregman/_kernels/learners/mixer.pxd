@@ -1,5 +1,6 @@
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.learners.memory cimport Memory
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport Stack
 
@@ -15,19 +16,21 @@ cdef class Mixer(AtomicLearner):
     cdef Phase phase
     cdef readonly Hedge hedge           # the weights of the experts
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
+    cdef readonly Memory memory         # of the targets before, which corrects the predictions, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions, or None
-    cdef tuple undoable                 # those of the three that it has
+    cdef tuple undoable                 # those of the four that it has
     cdef double error                   # of a row: |target - prediction|, or a power of -ln p; negative: none
     cdef bint clipped                   # whether not the losses of a row are learned, but `costs`
     cdef double cost                    # then the mixture's loss as it is learned
     cdef readonly bint gradient         # whether costs are the gradient of the mixture's loss, not the experts' losses
-    cdef double[::1] memory             # of which the following are parts
+    cdef double[::1] buffer             # of which the following are parts
     cdef double* v                      # weights of the experts
     cdef double* losses                 # losses of the experts
     cdef double* costs                  # what is learned instead: linear approximations, if `gradient`, or `clipped`
     cdef double* work                   # 2 `lanes` numbers, and more of a subclass
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
+    cdef void arrange(self, bint ordered) noexcept nogil
     cdef bint enter(self, Phase phase) noexcept nogil
     cdef double first_loss(self) noexcept nogil
     cdef Py_ssize_t buffer_size(self) noexcept nogil

@@ -17,6 +17,7 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
+from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
@@ -39,25 +40,32 @@ cdef class Mixer(AtomicLearner):
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
-        self.undoable = tuple([part for part in (hedge, self.stack, self.tracker) if part is not None])
-        self.memory = np.zeros(5 * lanes + more)
-        self.v, self.losses, self.costs = &self.memory[0], &self.memory[lanes], &self.memory[2 * lanes]
-        self.work = &self.memory[3 * lanes]
+        self.undoable = tuple([part for part in (hedge, self.stack, self.memory, self.tracker) if part is not None])
+        self.buffer = np.zeros(5 * lanes + more)
+        self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
+        self.work = &self.buffer[3 * lanes]
         return 0
 
-    def apply(self, *, bint delayed, history=None):
+    def apply(self, *, bint delayed, bint ordered=True, history=None):
         """Apply settings.
 
         Parameters
         ----------
         delayed : bool
             Whether the rows of a call were predicted together.
+        ordered : bool, default=True
+            Whether rows follow each other, so that what was before is remembered.
         history : int, default=None
             How many of the last weights are recorded; None: as before.
         """
         self.delayed = delayed
+        self.arrange(ordered)
         if history is not None and history != self.hedge.history.last:
             self.hedge.set_history(History(self.hedge.n_experts, history, self.hedge.history.get_state()))
+
+    cdef void arrange(self, bint ordered) noexcept nogil:
+        if self.memory is not None:
+            self.memory.arrange(ordered)
 
     cdef dict objects(self):
         return {"delayed": bool(self.delayed), "history": None if self.hedge is None else self.hedge.history}
@@ -72,7 +80,9 @@ cdef class Mixer(AtomicLearner):
         return self
 
     cdef double total_loss(self) noexcept nogil:
-        """That of the mixture; with a stack that of its mixture with the combinations."""
+        """That of the mixture; with a stack that of its mixture with the combinations, and so on with a memory."""
+        if self.memory is not None:
+            return self.first_loss() + self.memory.stack.hedge.totals.loss
         return self.first_loss() + (self.hedge.totals.loss if self.stack is None else self.stack.hedge.totals.loss)
 
     @property
@@ -82,8 +92,11 @@ cdef class Mixer(AtomicLearner):
 
     def regret_bound(self):
         """Bound on the mixture's loss minus that of the best expert."""
+        cdef Stack stack
         bound = self.hedge.regret_bound()
-        return bound if self.stack is None else bound + self.stack.hedge.regret_bound(prior=self.stack.prior)
+        for stack in (self.stack, None if self.memory is None else self.memory.stack):
+            bound += 0.0 if stack is None else stack.hedge.regret_bound(prior=stack.prior)
+        return bound
 
     # --- rows of scores -------------------------------------------------------------------------------------------
 
@@ -135,15 +148,21 @@ cdef class Mixer(AtomicLearner):
             self.hedge.hold()
             if self.stack is not None:
                 self.stack.hold()
+            if self.memory is not None:
+                self.memory.hold()
             if self.tracker is not None:
                 self.tracker.hold()
         elif phase == AT_ONCE:
             self.hedge.release()
             if self.stack is not None:
                 self.stack.release()
+            if self.memory is not None:
+                self.memory.release()
             if self.tracker is not None:
                 self.tracker.release()
         self.phase = phase
+        if self.memory is not None and not self.memory.stack.hedge.finite():
+            return False
         return self.hedge.finite() and (self.stack is None or self.stack.hedge.finite())
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -281,6 +300,11 @@ cdef class OutputsMixer(Mixer):
 
     def __dealloc__(self):
         free(self.parts)
+
+    cdef void arrange(self, bint ordered) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.n):
+            (<Mixer> self.parts[k]).arrange(ordered)
 
     cdef double total_loss(self) noexcept nogil:
         """The sum of the mixtures' losses."""

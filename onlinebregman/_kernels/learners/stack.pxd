@@ -15,12 +15,14 @@ cdef class Stack(Undoable):  # what it learns are the factors and residuals
     cdef readonly double prior           # the mixture's weight at the start
     cdef readonly Py_ssize_t n_experts
     cdef readonly Py_ssize_t n           # combinations
+    cdef double[::1] alpha, forgetting, least  # of each
     cdef double[:, ::1] factors          # of each
     cdef double[:, ::1] b                # of each, of classes: those of numbers are never needed alone
     cdef Residuals residuals
     cdef Residuals* known                # those with which the next row is predicted: the same, or those at `hold`
     cdef Residuals held
 
+    cdef void pass_by(self, double loss, double weight, double* u, double* losses) noexcept nogil
     cdef void hold(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef double scale(self, double target_range) noexcept nogil

@@ -24,9 +24,6 @@ from onlinebregman._kernels.ops.state cimport Undoable
 # (alpha, forgetting factor) of each combination, with A = alpha I at the start: one tracks changes, one does not.
 # The last is of votes.
 COMBINATIONS = ((0.1, 0.999), (10.0, 1.0), (1.0, 0.999))
-cdef double[VOTES + 1] FORGETTING = [gamma for _, gamma in COMBINATIONS]
-cdef double[VOTES + 1] ALPHA = [alpha for alpha, _ in COMBINATIONS]
-cdef double[VOTES + 1] LEAST = [least_pivot(alpha) for alpha, _ in COMBINATIONS]
 
 # Residuals of the mixture below this part of the range of the targets are rounding errors.
 cdef double ROUNDING = 1e-9
@@ -44,14 +41,20 @@ cdef class Stack(Undoable):
     rate : float or None
         Of the `Hedge`; None for numbers. Of a fixed one all experts and combinations weigh the same at the start.
     share : float
+    combinations : sequence of (alpha, forgetting factor), default=None
+        None: `COMBINATIONS`, of numbers without votes.
     hedge : Hedge, default=None
     """
 
-    def __cinit__(self, n_experts, rate, share, Hedge hedge=None, dict state=None):
+    def __cinit__(self, n_experts, rate, share, combinations=None, Hedge hedge=None, dict state=None):
         cdef Py_ssize_t j, length
         if n_experts < 1:
             raise ValueError(f"n_experts must be 1 or more; got {n_experts}")
-        self.n_experts, self.n = n_experts, VOTES if rate is None else VOTES + 1
+        if combinations is None:
+            combinations = COMBINATIONS[:VOTES] if rate is None else COMBINATIONS
+        self.n_experts, self.n = n_experts, len(combinations)
+        self.alpha, self.forgetting = np.array(combinations, dtype=np.float64).T.copy()
+        self.least = np.array([least_pivot(alpha) for alpha in self.alpha])
         length = n_experts * (n_experts + 1) // 2 + n_experts
         self.fields.expect("factors", self.n * length)
         self.factors, self.b = np.empty((self.n, length)), np.zeros((0 if rate is None else self.n, n_experts))
@@ -59,11 +62,11 @@ cdef class Stack(Undoable):
         self.hedge = Hedge(1 + self.n, rate, share, None, History(1 + self.n, 0)) if hedge is None else hedge
         if self.hedge.n_experts != 1 + self.n:
             raise ValueError(f"hedge must have {1 + self.n} weights; got {self.hedge.n_experts}")
-        for j, (alpha, _) in enumerate(COMBINATIONS[:self.n]):
-            start_factor(&self.factors[j, 0], n_experts, 1, alpha)
+        for j in range(self.n):
+            start_factor(&self.factors[j, 0], n_experts, 1, self.alpha[j])
             if hedge is None and rate is not None:
                 self.hedge.costs[1 + j] = np.log(n_experts) / rate
-        self.known, self.arguments = &self.residuals, (n_experts, rate, share, self.hedge)
+        self.known, self.arguments = &self.residuals, (n_experts, rate, share, combinations, self.hedge)
         self.fields.add("factors", &self.factors[0, 0], self.factors.nbytes)
         self.fields.add("residuals", &self.residuals, sizeof(self.residuals))
         if rate is not None:
@@ -86,7 +89,7 @@ cdef class Stack(Undoable):
         factors = [unpacked(np.asarray(values), self.n_experts, 1) for values in self.factors]
         return [
             inverse_root(D, U, gamma, alpha)
-            for (D, U, _), (alpha, gamma) in zip(factors, COMBINATIONS[:self.n], strict=True)
+            for (D, U, _), alpha, gamma in zip(factors, self.alpha, self.forgetting, strict=True)
         ]
 
     cdef double scale(self, double target_range) noexcept nogil:
@@ -99,7 +102,7 @@ cdef class Stack(Undoable):
         """b.x, and its share in the forward algorithm's prediction; the buffer has n_experts + 1 numbers."""
         share[0] = 1.0
         memcpy(buffer, x, self.n_experts * sizeof(double))
-        reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, share, 1, FORGETTING[j], LEAST[j])
+        reduce_rows(&self.factors[j, 0], self.n_experts, 1, buffer, share, 1, self.forgetting[j], self.least[j])
         return 0.0 - buffer[self.n_experts]
 
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil:
@@ -112,7 +115,7 @@ cdef class Stack(Undoable):
         cdef Py_ssize_t k
         memcpy(buffer, x, self.n_experts * sizeof(double))
         buffer[self.n_experts] = y
-        rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, FORGETTING[j], LEAST[j])
+        rotate_rows(&self.factors[j, 0], self.n_experts, 1, buffer, &weight, 1, self.forgetting[j], self.least[j])
         if self.b.shape[0]:
             solve_factor(&self.factors[j, 0], self.n_experts, 1, &self.b[j, 0])
             for k in range(self.n_experts):
@@ -123,9 +126,17 @@ cdef class Stack(Undoable):
 
     cdef void restart(self, Py_ssize_t j) noexcept nogil:
         """Let a combination start again, as the mixture."""
-        start_factor(&self.factors[j, 0], self.n_experts, 1, ALPHA[j])
+        start_factor(&self.factors[j, 0], self.n_experts, 1, self.alpha[j])
         if self.b.shape[0]:
             memset(&self.b[j, 0], 0, self.n_experts * sizeof(double))
+
+    cdef void pass_by(self, double loss, double weight, double* u, double* losses) noexcept nogil:
+        """Count a row on which all predict the same, with this loss; u and `losses` have `lanes` of the hedge."""
+        cdef Py_ssize_t j
+        self.hedge.weigh(u)
+        for j in range(1 + self.n):
+            losses[j] = weight * loss
+        self.hedge.count(losses, weight * loss, u, losses, weight * loss)
 
     cdef void hold(self) noexcept nogil:
         """See `Hedge.hold`; the unit of the residuals stays as it is, too."""

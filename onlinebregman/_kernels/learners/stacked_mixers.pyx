@@ -8,7 +8,8 @@ at most that of the best expert + ln K. With a share, less weight is redistribut
 in a thousand are what tells experts apart, and weights would be equal again before the next one. The part is the
 harmonic mean of the classes' counts over their arithmetic mean.
 
-Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself.
+Either may have a `stack` of linear combinations of the experts, which are mixed with the mixture itself, and then a
+`memory`, whose corrections are mixed with the result in the same way: two stages of one kind.
 """
 
 import numpy as np
@@ -21,12 +22,14 @@ from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
     CALIBRATED, SOFTMAX, Calibration, add_softmax, calibrate, largest, link_of, log_sigmoid, log_softmax, sigmoid
 )
+from onlinebregman._kernels.learners.memory cimport LABEL_FEATURES, TARGET_FEATURES, LabelMemory, TargetMemory
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport VOTES, Residuals, Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.loss import QuantileLoss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
+from onlinebregman._kernels.ops.vector cimport OB_LANES
 from onlinebregman._kernels.ops.robust cimport (
     OB_FIRST, ob_quantile_unit, ob_robust, ob_robust_clip, ob_robust_count, ob_robust_known
 )
@@ -67,6 +70,11 @@ cdef inline void update_stats(TargetStats* stats, double y, double weight) noexc
     stats.lo, stats.hi = min(stats.lo, y), max(stats.hi, y)
 
 
+cdef inline Py_ssize_t stage_size(Stack stack) noexcept nogil:
+    """Numbers that `predict_stage` and `count_stage` need: features, working memory, weights, predictions and costs."""
+    return 0 if stack is None else 2 * stack.n_experts + 1 + 3 * stack.hedge.lanes
+
+
 cdef class CentredMixer(Mixer):
     """The weighted mean of scores of learners that learn targets minus their mean so far.
 
@@ -87,15 +95,17 @@ cdef class CentredMixer(Mixer):
         Of combinations of the scores.
     tracker : QuantileTracker or None
         Of the errors of all predictions but the first, 0.
+    memory : TargetMemory or None
     """
 
-    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker, *more):
+    def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker,
+                  TargetMemory memory, *more):
         cdef Py_ssize_t n = hedge.n_experts
-        self.loss, self.stack, self.tracker = loss, stack, tracker
+        self.loss, self.stack, self.tracker, self.memory = loss, stack, tracker, memory
         self.lopsided = isinstance(loss, QuantileLoss) and loss.quantile != 0.5
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
-        self.allocate(hedge, n, 1, n + (0 if stack is None else 2 * n + 1 + 3 * stack.hedge.lanes))
+        self.allocate(hedge, n, 1, n + stage_size(stack) + (0 if memory is None else stage_size(memory.stack)))
         self.stats.lo, self.stats.hi, self.known = INFINITY, -INFINITY, &self.stats
         self.fields.add("stats", &self.stats, sizeof(self.stats))
         self.fields.add("scale", &self.scale, sizeof(self.scale))
@@ -112,12 +122,17 @@ cdef class CentredMixer(Mixer):
 
     @property
     def unit(self):
-        """See `residual_unit`."""
-        return self.residual_unit()
+        """See `unit_of`; 0 without a stack."""
+        return 0.0 if self.stack is None else self.unit_of(self.stack)
 
-    cdef double residual_unit(self) noexcept nogil:
-        """The unit of the features and targets of combinations; 0 if it is unknown, or there are none."""
-        return 0.0 if self.stack is None else self.stack.scale(self.known.hi - self.known.lo)
+    @property
+    def memory_unit(self):
+        """The same of the memory."""
+        return self.unit_of(self.memory.stack)
+
+    cdef double unit_of(self, Stack stack) noexcept nogil:
+        """The unit of the features and targets of combinations; 0 if it is unknown."""
+        return stack.scale(self.known.hi - self.known.lo)
 
     cdef double first_loss(self) noexcept nogil:
         return self.stats.first_loss
@@ -150,35 +165,52 @@ cdef class CentredMixer(Mixer):
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil:
         """The prediction of mixture and combinations; m: that of the mixture, with the weights v.
 
-        Also sets the experts' predictions p and, in the memory that follows, see `buffer_size`: the features x of the
-        combinations, n + 1 numbers of working memory, the weights u and the predictions q of the mixture and of them.
+        Also sets the experts' predictions p and, in the memory that follows, what `predict_stage` sets.
         """
-        cdef Py_ssize_t k, j, n = self.hedge.n_experts
+        cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double* x = p + n
-        cdef double* u = x + 2 * n + 1
-        cdef double* q
-        cdef double mixed, scale
+        cdef double unit
         m[0] = 0.0
         for k in range(n):
             p[k] = self.prediction_of(scores[k])
             m[0] += v[k] * p[k]
         if self.stack is None:
             return m[0]
-        q, scale = u + self.stack.hedge.lanes, self.residual_unit()
-        self.stack.hedge.weigh(u)
-        mixed, q[0] = u[0] * m[0], m[0]
+        unit = self.unit_of(self.stack)
         for k in range(n):
-            x[k] = (p[k] - m[0]) / scale if scale > 0 else 0.0
-        for j in range(self.stack.n):
-            q[1 + j] = m[0]
-            if scale > 0:
-                q[1 + j] = min(max(m[0] + scale * self.stack.predict(j, x, x + n), self.known.lo), self.known.hi)
+            x[k] = (p[k] - m[0]) / unit if unit > 0 else 0.0
+        return self.predict_stage(self.stack, m[0], unit, x)
+
+    cdef double predict_stage(self, Stack stack, double m, double unit, double* x) noexcept nogil:
+        """The prediction of a forecast m and its combinations with features x.
+
+        Also sets, after x and n + 1 numbers of working memory, their weights u and predictions q; see `stage_size`.
+        """
+        cdef Py_ssize_t j, n = stack.n_experts
+        cdef double* u = x + 2 * n + 1
+        cdef double* q = u + stack.hedge.lanes
+        cdef double mixed
+        stack.hedge.weigh(u)
+        mixed, q[0] = u[0] * m, m
+        for j in range(stack.n):
+            q[1 + j] = m
+            if unit > 0:
+                q[1 + j] = min(max(m + unit * stack.predict(j, x, x + n), self.known.lo), self.known.hi)
             mixed += u[1 + j] * q[1 + j]
         return mixed
 
+    cdef double remember(self, double mixed, double* x) noexcept nogil:
+        """The prediction with the memory's corrections; x as in `predict_stage`."""
+        cdef double unit
+        if self.memory is None:
+            return mixed
+        unit = self.unit_of(self.memory.stack)
+        (<TargetMemory> self.memory).find_features(self.known.origin, mixed, unit, x)
+        return self.predict_stage(self.memory.stack, mixed, unit, x)
+
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
-        cdef double distance, shift, mixed, loss, m, offset = self.known.offset
+        cdef double distance, shift, mixed, corrected, loss, m, offset = self.known.offset
         cdef double* p = self.work
         if self.hedge.totals.rows == 0:
             self.known.origin = y
@@ -186,7 +218,8 @@ cdef class CentredMixer(Mixer):
             self.stats.first_loss += weight * (self.loss.value(0.0, y) - self.loss.value(self.known.origin, y))
         distance = y - self.known.origin
         mixed = self.predict_both(scores, self.v, p, &m)
-        self.error = fabs(distance - (mixed + offset)) if self.known.weight > 0 else -1.0
+        corrected = self.remember(mixed, p + n + stage_size(self.stack))
+        self.error = fabs(distance - (corrected + offset)) if self.known.weight > 0 else -1.0
         for k in range(n):
             self.losses[k] = self.loss.value(p[k], distance)
         loss = self.loss.value(m + offset, distance)
@@ -200,12 +233,19 @@ cdef class CentredMixer(Mixer):
                 m += self.v[k] * p[k]
                 self.costs[k] = self.cost_of(p[k])
             self.cost = self.cost_of(m)
-        if self.phase != JUDGE and follow(&self.stats, &self.scale) and self.stack is not None:
-            self.stack.residuals = Residuals(0.0, 0.0)
-        if self.stack is not None and not self.learn_stack(m, mixed, distance, shift, weight):
+        if self.phase != JUDGE and follow(&self.stats, &self.scale):
+            if self.stack is not None:
+                self.stack.residuals = Residuals(0.0, 0.0)
+            if self.memory is not None:
+                self.memory.stack.residuals = Residuals(0.0, 0.0)
+        if self.stack is None:
+            mixed = m
+        elif not self.learn_stack(m, &mixed, distance, shift, weight):
+            return INFINITY
+        if self.memory is not None and not self.learn_memory(mixed, corrected, distance, shift, weight):
             return INFINITY
         if self.lopsided and self.phase != JUDGE and self.scale.moves > OB_FIRST:
-            self.move_offset(self.loss.derivative(mixed + offset, distance), weight)
+            self.move_offset(self.loss.derivative(corrected + offset, distance), weight)
         return loss
 
     cdef void move_offset(self, double slope, double weight) noexcept nogil:
@@ -229,64 +269,93 @@ cdef class CentredMixer(Mixer):
         """What is learned as the loss of a prediction."""
         return self.loss.value(p, self.target) if ob_robust_known(&self.scale) else 0.0
 
-    cdef bint learn_stack(self, double m, double mixed, double y, double shift, double weight) noexcept nogil:
-        """The combinations learn the row of the predictions in `work`; returns False on overflow.
+    cdef bint learn_stack(self, double m, double* mixed, double y, double shift, double weight) noexcept nogil:
+        """The combinations learn the row of the predictions in `work`; False on overflow. See `count_stage`."""
+        if not self.count_stage(self.stack, self.work + self.hedge.n_experts, m, mixed, y, shift, weight):
+            return False
+        if self.phase == JUDGE:
+            return True
+        return self.learn_combinations(m, self.unit_of(self.stack), weight) and isfinite(self.stack.residuals.squares)
 
-        m, `shift`: the mixture of the clipped predictions, and by how much the origin fell; `mixed` and y: prediction
-        and target as distances from the one before.
+    cdef bint count_stage(self, Stack stack, double* x, double m, double* mixed, double y, double shift,
+                          double weight) noexcept nogil:
+        """Count the losses of what `predict_stage` predicted; False on overflow.
+
+        m, `shift`: the forecast as it is learned, and by how much the origin fell; `mixed` and y: prediction and target
+        as distances from the one before. Then `mixed` becomes the prediction as it is learned.
         """
         cdef Py_ssize_t j
         cdef double loss, cost
-        cdef double* u = self.work + 3 * self.hedge.n_experts + 1
-        cdef double* q = u + self.stack.hedge.lanes
-        cdef double* costs = q + self.stack.hedge.lanes
-        loss = cost = weight * self.loss.value(mixed + self.known.offset, y)
-        for j in range(1 + self.stack.n):
+        cdef double* u = x + 2 * stack.n_experts + 1
+        cdef double* q = u + stack.hedge.lanes
+        cdef double* costs = q + stack.hedge.lanes
+        loss = cost = weight * self.loss.value(mixed[0] + self.known.offset, y)
+        for j in range(1 + stack.n):
             costs[j], q[j] = q[j], weight * self.loss.value(q[j], y)
-        if self.squeeze(costs, 1 + self.stack.n, shift) or self.clipped:
-            costs[0], mixed = m, 0.0
-            for j in range(1 + self.stack.n):
-                mixed += u[j] * costs[j]
+        if self.squeeze(costs, 1 + stack.n, shift) or self.clipped:
+            costs[0], mixed[0] = m, 0.0
+            for j in range(1 + stack.n):
+                mixed[0] += u[j] * costs[j]
                 costs[j] = weight * self.cost_of(costs[j])
-            cost = weight * self.cost_of(mixed)
+            cost = weight * self.cost_of(mixed[0])
             if self.phase != LEARN:
-                self.stack.hedge.leave_out(q, loss, costs, cost)
+                stack.hedge.leave_out(q, loss, costs, cost)
         else:
             costs = q
         if self.phase != LEARN:
-            self.stack.hedge.count(q, loss, u, costs, cost)
-        if self.phase == JUDGE:
-            return isfinite(self.stack.hedge.totals.loss)
-        if not self.learn_combinations(m, self.residual_unit(), weight):
-            return False
-        return isfinite(self.stack.hedge.totals.loss) and isfinite(self.stack.residuals.squares)
+            stack.hedge.count(q, loss, u, costs, cost)
+        return isfinite(stack.hedge.totals.loss)
 
     cdef bint learn_combinations(self, double m, double unit, double weight) noexcept nogil:
-        """Ridge regression of the residual on the features x, see `predict_both`, in the unit; False on overflow."""
-        cdef Py_ssize_t j, n = self.hedge.n_experts
+        """Learn the features of the stack, in this unit; False on overflow."""
+        cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double* p = self.work
         cdef double* x = p + n
-        for j in range(n if self.clipped and unit > 0 else 0):
-            x[j] = (p[j] - m) / unit
-        for j in range(self.stack.n if unit > 0 else 0):
-            if not self.stack.learn(j, x, (self.target - m) / unit, weight, x + n):
+        for k in range(n if self.clipped and unit > 0 else 0):
+            x[k] = (p[k] - m) / unit
+        return self.learn_stage(self.stack, x, m, unit, weight)
+
+    cdef bint learn_stage(self, Stack stack, double* x, double m, double unit, double weight) noexcept nogil:
+        """Ridge regression of the residual on the features x, in the unit; False on overflow."""
+        cdef Py_ssize_t j
+        for j in range(stack.n if unit > 0 else 0):
+            if not stack.learn(j, x, (self.target - m) / unit, weight, x + stack.n_experts):
                 return False
         if self.known.weight > 0:
-            self.stack.residuals.weight += weight
-            self.stack.residuals.squares += weight * (self.target - m) * (self.target - m)
+            stack.residuals.weight += weight
+            stack.residuals.squares += weight * (self.target - m) * (self.target - m)
         return True
+
+    cdef bint learn_memory(self, double m, double mixed, double y, double shift, double weight) noexcept nogil:
+        """The memory learns a row; arguments as in `count_stage`."""
+        cdef double* x = self.work + self.hedge.n_experts + stage_size(self.stack)
+        cdef double unit = self.unit_of(self.memory.stack)
+        if not self.count_stage(self.memory.stack, x, m, &mixed, y, shift, weight):
+            return False
+        if self.phase == JUDGE:
+            return True
+        if not (<TargetMemory> self.memory).find_features(self.scale.origin, m, unit, x):
+            unit = 0.0
+        if not self.learn_stage(self.memory.stack, x, m, unit, weight):
+            return False
+        (<TargetMemory> self.memory).learn(
+            self.scale.origin, self.target, m if self.known.weight > 0 else self.target
+        )
+        return isfinite(self.memory.stack.residuals.squares)
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         update_stats(&self.stats, self.target, weight)
         return isfinite(self.stats.first_loss + self.hedge.totals.loss)
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
-        cdef Py_ssize_t n = self.hedge.n_experts
-        return self.hedge.lanes + n + (0 if self.stack is None else 2 * n + 1 + 2 * self.stack.hedge.lanes)
+        cdef Py_ssize_t size = self.hedge.lanes + self.hedge.n_experts + stage_size(self.stack)
+        return size if self.memory is None else size + stage_size(self.memory.stack)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef double m
-        out[0] = self.predict_both(scores, buffer, buffer + self.hedge.lanes, &m)
+        cdef double m, mixed
+        cdef double* p = buffer + self.hedge.lanes
+        mixed = self.predict_both(scores, buffer, p, &m)
+        out[0] = self.remember(mixed, p + self.hedge.n_experts + stage_size(self.stack))
         out[0] += self.known.origin + self.known.offset
 
 
@@ -306,14 +375,16 @@ cdef class ProbabilityMixer(Mixer):
         Of combinations of the logarithms of the experts' probabilities.
     tracker : QuantileTracker or None
         Of -ln p, p the probability of the label, for sets of classes.
+    memory : LabelMemory or None
     separate : bool, default=False
         Whether experts have a score for each of two classes, too. There may be a single class, of probability 1.
     """
 
-    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, QuantileTracker tracker, separate=False,
-                  state=None):
+    def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, QuantileTracker tracker,
+                  LabelMemory memory, separate=False, state=None):
         cdef bint each = separate is True  # without this argument, the state has its place
         self.n_classes, self.links, self.stack, self.tracker = n_classes, tuple(links), stack, tracker
+        self.memory = memory
         self.width = 1 if n_classes == 2 and not each else n_classes
         if n_classes < 2 - each:
             raise ValueError(f"n_classes must be {2 - each} or more; got {n_classes}")
@@ -321,10 +392,10 @@ cdef class ProbabilityMixer(Mixer):
             raise ValueError(f"links must have one entry for each of {hedge.n_experts} experts; got {len(self.links)}")
         if stack is not None and stack.n_experts != hedge.n_experts:
             raise ValueError(f"combinations must be of {hedge.n_experts} experts; got {stack.n_experts}")
+        if memory is not None and (memory.n_classes, memory.width) != (self.n_classes, self.width):
+            raise ValueError(f"memory must be of {n_classes} classes; got {memory.n_classes}, {memory.width} at a time")
         self.hedge = hedge
-        self.allocate(hedge, self.width * hedge.n_experts, n_classes, n_classes + (
-            0 if stack is None else 2 * hedge.n_experts + 1 + n_classes + 2 * stack.hedge.lanes + self.buffer_size()
-        ))
+        self.allocate(hedge, self.width * hedge.n_experts, n_classes, n_classes + self.stage_length())
         known = "softmax", "logistic", "calibrated"
         self.kinds = np.array([link_of(link, known) for link in self.links], dtype=np.intc)
         self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
@@ -345,7 +416,8 @@ cdef class ProbabilityMixer(Mixer):
         """
         state, counts = self.get_state(), np.zeros(n_classes)
         counts[numbers], state["counts"] = state["counts"], counts
-        return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, self.tracker, True, state)
+        memory = None if self.memory is None else self.memory.with_classes(n_classes, numbers)
+        return ProbabilityMixer(self.hedge, n_classes, self.links, self.stack, self.tracker, memory, True, state)
 
     @property
     def scaling(self):
@@ -353,8 +425,7 @@ cdef class ProbabilityMixer(Mixer):
         return np.array(self.calibrations)[:, :2].T
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
-        cdef Py_ssize_t lanes = self.hedge.lanes, length = lanes + max(2 * lanes, self.n_classes)
-        return length if self.stack is None else length + (lanes + 2) * self.width + self.stack.hedge.lanes
+        return self.hedge.lanes + self.stage_length()
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, label = <Py_ssize_t> y, n = self.hedge.n_experts
@@ -369,21 +440,19 @@ cdef class ProbabilityMixer(Mixer):
         self.hedge.evenness = self.evenness()
         if self.stack is not None:
             self.stack.hedge.evenness = self.hedge.evenness
+        if self.memory is not None:
+            self.memory.stack.hedge.evenness = self.hedge.evenness
         if self.width == 1:
-            self.scale(scores, a)
+            self.find_all_logits(scores, a)
             ob_log_losses(self.losses, a, 1.0 if label else -1.0, n)
         else:
             for k in range(n):
                 self.find_logits(k, scores, a)
                 self.losses[k] = -log_softmax(a, self.width, label)
         mixed = ob_mix_loss(self.v, self.losses, a, n)
-        if self.stack is not None and not self.learn_stack(
+        return mixed if self.learn_stages(
             scores, label, weight, mixed, a + max(self.hedge.lanes, self.n_classes)
-        ):
-            return INFINITY
-        if self.stack is None:
-            self.error = surprise(mixed)
-        return mixed
+        ) else INFINITY
 
     cdef double evenness(self) noexcept nogil:
         """The harmonic over the arithmetic mean of the counts of the classes so far; 0 for a single one."""
@@ -402,75 +471,121 @@ cdef class ProbabilityMixer(Mixer):
         for k in range(self.hedge.n_experts if self.n_classes > 1 else 0):
             if self.kinds[k] == CALIBRATED:
                 calibrate(&self.scales[k], scores + k * self.width, self.width, <Py_ssize_t> y, weight)
+        if self.memory is not None:
+            (<LabelMemory> self.memory).learn(<Py_ssize_t> y, weight)
         return True
 
-    cdef bint learn_stack(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                          double* buffer) noexcept nogil:
-        """The combinations learn a row on which the mixture had the loss `lost`, returns False on overflow."""
-        cdef Py_ssize_t k, c, j, n = self.hedge.n_experts, width = self.width
+    cdef Stage stage_in(self, double* buffer) noexcept nogil:
+        """The parts of a buffer of `stage_length` numbers."""
+        cdef Stage at
+        cdef Py_ssize_t n = max(self.hedge.n_experts, <Py_ssize_t> LABEL_FEATURES)
+        at.u, at.losses, at.t = buffer, buffer + OB_LANES, buffer + 2 * OB_LANES
+        at.g = buffer + 3 * OB_LANES
+        at.z = at.g + n
+        at.q = at.z + n + 1
+        at.p = at.q + self.n_classes
+        at.logits = at.p + self.n_classes
+        at.a = at.logits + self.width
+        at.x = at.a + self.width
+        at.more = at.x + n * self.width
+        return at
+
+    cdef Py_ssize_t stage_length(self) noexcept nogil:
+        cdef Py_ssize_t n = max(self.hedge.n_experts, <Py_ssize_t> LABEL_FEATURES)
+        cdef Py_ssize_t length = 3 * OB_LANES + 2 * n + 1 + 2 * self.n_classes + (n + 2) * self.width
+        return length + max(2 * self.hedge.lanes, self.n_classes)
+
+    cdef bint learn_stages(self, const double* scores, Py_ssize_t y, double weight, double lost,
+                           double* buffer) noexcept nogil:
+        """The stack and the memory learn a row on which the mixture had the loss `lost`; False on overflow."""
+        cdef Stage at = self.stage_in(buffer)
+        cdef bint finite = True
+        if self.stack is not None or self.memory is not None:
+            self.mixed(scores, self.v, at.p, at.more)
+        if self.stack is not None:
+            self.find_all_logits(scores, at.x)
+            self.differences(self.hedge.n_experts, at.p, &at)
+            finite = self.learn_stage(self.stack, scores, y, weight, &lost, &at)
+        if finite and self.memory is not None and (<LabelMemory> self.memory).predict(at.x):
+            self.differences(LABEL_FEATURES, at.p, &at)
+            finite = self.learn_stage(self.memory.stack, NULL, y, weight, &lost, &at)
+        elif finite and self.memory is not None and self.phase != LEARN:
+            self.memory.stack.pass_by(lost, weight, at.u, at.losses)
+            finite = isfinite(self.memory.stack.hedge.totals.loss)
+        self.error = surprise(lost)
+        return finite
+
+    cdef bint learn_stage(self, Stack stack, const double* scores, Py_ssize_t y, double weight, double* lost,
+                          Stage* at) noexcept nogil:
+        """Learn combinations of a forecast p with the loss `lost`, see `differences`; returns False on overflow.
+
+        In the end p and `lost` are those of the mixture of the forecast and the combinations.
+        """
+        cdef Py_ssize_t k, c, j, n = stack.n_experts, width = self.width
         cdef double mixed, slope
-        cdef double* u = buffer   # weights of mixture and combinations, then their losses, then a buffer
-        cdef double* losses = u + self.stack.hedge.lanes
-        cdef double* t = losses + self.stack.hedge.lanes
-        cdef double* g = t + self.stack.hedge.lanes
-        cdef double* z = g + n
-        cdef double* p = z + n + 1
-        cdef double* rises = p + self.n_classes - width  # derivatives of the log probability by the logits
-        cdef double* logits = p + self.n_classes
-        cdef double* a = logits + width
-        cdef double* x = a + width
-        self.mixed(scores, self.v, p, x + n * width)
-        self.differences(scores, p, logits, x)
-        self.stack.hedge.weigh(u)
-        losses[0] = lost
-        for j in range(self.stack.n):
+        cdef const double* rises = at.q + self.n_classes - width  # derivatives of the log probability by the logits
+        stack.hedge.weigh(at.u)
+        at.losses[0] = lost[0]
+        for c in range(self.n_classes):
+            at.p[c] *= at.u[0]
+        for j in range(stack.n):
             if j == VOTES:
-                self.votes(scores, logits, x)
-            self.combine(j, logits, x, a)
-            losses[1 + j] = -log_softmax(a, width, y)
+                self.votes(scores, at)
+            self.combine(stack, j, at)
+            at.losses[1 + j] = -log_softmax(at.a, width, y)
+            memset(at.q, 0, self.n_classes * sizeof(double))
+            add_softmax(at.a, width, 1.0, at.q)
+            for c in range(self.n_classes):
+                at.p[c] += at.u[1 + j] * at.q[c]
+                at.q[c] = (c == y) - at.q[c]
             if self.phase == JUDGE:
                 continue
-            for c in range(self.n_classes):
-                p[c] = c == y
-            add_softmax(a, width, -1.0, p)
             slope = 1.0
             for k in range(n):
-                g[k] = 0.0
+                at.g[k] = 0.0
                 for c in range(width):
-                    g[k] += x[k * width + c] * rises[c]
-                slope += self.stack.b[j, k] * g[k]
-            if not self.stack.learn(j, g, slope, weight, z):
+                    at.g[k] += at.x[k * width + c] * rises[c]
+                slope += stack.b[j, k] * at.g[k]
+            if not stack.learn(j, at.g, slope, weight, at.z):
                 return False
+        lost[0] = mixed = ob_mix_loss(at.u, at.losses, at.t, 1 + stack.n)
         if self.phase == LEARN:
             return True
-        mixed = ob_mix_loss(u, losses, t, 1 + self.stack.n)
-        self.error = surprise(mixed)
-        for j in range(1 + self.stack.n):
-            losses[j] *= weight
-        self.stack.hedge.count(losses, weight * mixed, u, losses, weight * mixed)
-        return isfinite(self.stack.hedge.totals.loss)
+        for j in range(1 + stack.n):
+            at.losses[j] *= weight
+        stack.hedge.count(at.losses, weight * mixed, at.u, at.losses, weight * mixed)
+        return isfinite(stack.hedge.totals.loss)
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
-        cdef Py_ssize_t c, j, n = self.hedge.n_experts, lanes = self.hedge.lanes
-        cdef double* more = buffer + lanes
-        cdef double* logits = more + max(2 * lanes, self.n_classes)
-        cdef double* a = logits + self.width
-        cdef double* x = a + self.width
-        cdef double* u = x + n * self.width
+        cdef Stage at = self.stage_in(buffer + self.hedge.lanes)
         out[0] = 1.0
-        if self.n_classes > 1:
-            self.mixed(scores, buffer, out, more)
-        if self.stack is None or self.n_classes == 1:
+        if self.n_classes == 1:
             return
-        self.differences(scores, out, logits, x)
-        self.stack.hedge.weigh(u)
+        self.mixed(scores, buffer, out, at.more)
+        if self.stack is not None:
+            self.find_all_logits(scores, at.x)
+            self.differences(self.hedge.n_experts, out, &at)
+            self.mix_stage(self.stack, scores, out, &at)
+        if self.memory is not None and (<LabelMemory> self.memory).predict(at.x):
+            self.differences(LABEL_FEATURES, out, &at)
+            self.mix_stage(self.memory.stack, NULL, out, &at)
+
+    cdef void mix_stage(self, Stack stack, const double* scores, double* p, Stage* at) noexcept nogil:
+        """Mix a forecast p with its combinations; as `learn_stage` does."""
+        cdef Py_ssize_t c, j
+        stack.hedge.weigh(at.u)
         for c in range(self.n_classes):
-            out[c] *= u[0]
-        for j in range(self.stack.n):
+            p[c] *= at.u[0]
+        for j in range(stack.n):
             if j == VOTES:
-                self.votes(scores, logits, x)
-            self.combine(j, logits, x, a)
-            add_softmax(a, self.width, u[1 + j], out)
+                self.votes(scores, at)
+            self.combine(stack, j, at)
+            add_softmax(at.a, self.width, at.u[1 + j], p)
+
+    cdef void find_all_logits(self, const double* scores, double* x) noexcept nogil:
+        cdef Py_ssize_t k
+        for k in range(self.hedge.n_experts):
+            self.find_logits(k, scores, x + k * self.width)
 
     cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil:
         """Logits of the probabilities of an expert, from the scores of all."""
@@ -484,7 +599,7 @@ cdef class ProbabilityMixer(Mixer):
         """Compute the weighted mean of the experts' probabilities."""
         cdef Py_ssize_t k, c, n = self.hedge.n_experts
         if self.width == 1:
-            self.scale(scores, buffer)
+            self.find_all_logits(scores, buffer)
             ob_mix_two(v, buffer, buffer + self.hedge.lanes, &p[1], &p[0], n)
             return
         for c in range(self.n_classes):
@@ -493,48 +608,46 @@ cdef class ProbabilityMixer(Mixer):
             self.find_logits(k, scores, buffer)
             add_softmax(buffer, self.width, v[k], p)
 
-    cdef void differences(self, const double* scores, const double* p, double* logits, double* x) noexcept nogil:
-        """The mixture's logits, shifted to the largest 0 if there are three or more; x: the experts' minus these."""
+    cdef void differences(self, Py_ssize_t n, const double* p, Stage* at) noexcept nogil:
+        """The logits of a forecast p, shifted to the largest 0 if there are three or more; x: minus these, of n others.
+
+        x holds the logits of the others before.
+        """
         cdef Py_ssize_t k, c, width = self.width
         cdef double most
+        cdef double* x = at.x
         if width == 1:
-            logits[0] = log(max(p[1], TINY)) - log(max(p[0], TINY))
+            at.logits[0] = log(max(p[1], TINY)) - log(max(p[0], TINY))
         else:
             most = largest(p, width)
             for c in range(width):
-                logits[c] = log(max(p[c], TINY)) - log(most)
-        for k in range(self.hedge.n_experts):
-            self.find_logits(k, scores, x)
+                at.logits[c] = log(max(p[c], TINY)) - log(most)
+        for k in range(n):
             most = largest(x, width) if width > 1 else 0.0
             for c in range(width):
-                x[c] = min(max(x[c] - most - logits[c], -FAR), FAR)
+                x[c] = min(max(x[c] - most - at.logits[c], -FAR), FAR)
             x += width
 
-    cdef void votes(self, const double* scores, double* logits, double* x) noexcept nogil:
+    cdef void votes(self, const double* scores, Stage* at) noexcept nogil:
         """What their combination has instead of `differences`: logits of 0, and the experts' votes."""
         cdef Py_ssize_t k, c, width = self.width
+        cdef double* x = at.x
         for k in range(self.hedge.n_experts):
             self.find_logits(k, scores, x)
             if width == 1:
                 x[0] = tanh(0.5 * VOTE_POWER * x[0])  # the difference of both votes
             else:
                 for c in range(width):
-                    logits[c], x[c] = VOTE_POWER * x[c], 0.0
-                add_softmax(logits, width, 1.0, x)
+                    at.logits[c], x[c] = VOTE_POWER * x[c], 0.0
+                add_softmax(at.logits, width, 1.0, x)
             x += width
-        memset(logits, 0, width * sizeof(double))
+        memset(at.logits, 0, width * sizeof(double))
 
-    cdef void combine(self, Py_ssize_t j, const double* logits, const double* x, double* out) noexcept nogil:
-        """Compute the logits of a combination."""
+    cdef void combine(self, Stack stack, Py_ssize_t j, Stage* at) noexcept nogil:
+        """Compute the logits a of a combination."""
         cdef Py_ssize_t k, c
         for c in range(self.width):
-            out[c] = logits[c]
-        for k in range(self.hedge.n_experts):
+            at.a[c] = at.logits[c]
+        for k in range(stack.n_experts):
             for c in range(self.width):
-                out[c] += self.stack.b[j, k] * x[k * self.width + c]
-
-    cdef void scale(self, const double* scores, double* scaled) noexcept nogil:
-        """Compute the experts' logits of two classes."""
-        cdef Py_ssize_t k
-        for k in range(self.hedge.n_experts):
-            self.find_logits(k, scores, scaled + k)
+                at.a[c] += stack.b[j, k] * at.x[k * self.width + c]
