@@ -9,7 +9,7 @@ from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
-from onlinebregman._kernels.rows.one_hot import OneHotMap
+from onlinebregman._kernels.rows.one_hot import CATEGORIES, OneHotMap
 from onlinebregman._kernels.rows.standardizer import Standardizer
 
 from onlinebregman.schedules import Constant
@@ -32,7 +32,7 @@ def learner_of(row_map):
 def stream(rows=80, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 5))
-    X[:, MASK] = rng.integers([3, 9, 70], size=(rows, 3))
+    X[:, MASK] = rng.integers([3, 9, 70], size=(rows, 3)) * [1, 1, 16]  # some have no indicator
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
     return X, rng.normal(size=rows)
 
@@ -50,7 +50,7 @@ def images(X, n_indicators, weights=None):
         known = dict(places)
         for j in np.flatnonzero(MASK):
             key = j, None if np.isnan(row[j]) else row[j]
-            if key not in known and len(known) < n_indicators and (key[1] is None or key[1] < 64):
+            if key not in known and len(known) < n_indicators and (key[1] is None or key[1] < CATEGORIES):
                 known[key] = len(known)
             if key in known:
                 image[2 + known[key]] = 1.0
