@@ -85,7 +85,7 @@ def public_estimators():
 
 def test_the_readme_is_short_and_says_how_to_start():
     text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 110
+    assert len(text.splitlines()) <= 90
     assert "make demo" in text and "make test" in text
 
 
