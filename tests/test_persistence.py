@@ -236,6 +236,7 @@ NOT_SAVED = {
     "Lockstep",
     "Memory",
     "Mixer",
+    "RegretHedge",
     "RowMap",
     "Rows",
     "Rule",
