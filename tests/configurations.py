@@ -50,7 +50,7 @@ VARIANTS = {
         {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},
         {"strategy": "eg", "learning_rate": 0.5, "share": 0.01},
         {"strategy": "aggregating", "learning_rate": "theory", "share": 0.01, "data_bounds": {"y": (-100.0, 100.0)}},
-        {"strategy": "boa", "prior": [0.1, 0.2, 0.3, 0.4], "history": 5},
+        {"strategy": "boa", "history": 5},
     ],
     "ForwardClassifier": [
         {"forgetting": 0.9, "alpha": 0.1},

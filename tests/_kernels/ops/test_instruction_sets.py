@@ -33,10 +33,10 @@ class Softmax(ctypes.Structure):
     _fields_ += [(name, ctypes.c_double) for name in ("largest", "rest", "total")]
 
 
-class Twister(ctypes.Structure):
-    """`ob_twister`."""
+class Quantile(ctypes.Structure):
+    """`ob_quantile` in mid-stream."""
 
-    _fields_ = [("key", ctypes.c_uint32 * 624), ("pos", ctypes.c_int32)]
+    _fields_ = [(name, ctypes.c_double) for name in ("depth", "slope", "trend")]
 
 
 class Robust(ctypes.Structure):
@@ -104,9 +104,8 @@ def call(library, result, name, parameters, n, seed):
             e = arrays[-1].ctypes.data
             arrays.append(Softmax(n, -(-n // 8) * 8, 0, e, 0.5, arrays[-1][1:].sum(), arrays[-1].sum()))
             arguments.append(ctypes.byref(arrays[-1]))
-        elif "ob_twister" in parameter:
-            words = rng.integers(2**32, size=624, dtype=np.uint32)
-            arrays.append(Twister((ctypes.c_uint32 * 624)(*words.tolist()), 624 - n))
+        elif "ob_quantile" in parameter:
+            arrays.append(Quantile(*rng.normal(size=3)))
             arguments.append(ctypes.byref(arrays[-1]))
         elif "ob_robust" in parameter:
             n = min(n, 20)  # numbers that it holds
