@@ -46,6 +46,9 @@ NO_METHODS = {
 SLOW = {"DefiniteBoost", "DefiniteBoostMetricLearner", "MaxEntDensity"}  # these solve a problem in each call
 
 
+CHANGING = ("fit", "partial_fit", "sparsify", "densify", "calibrate", "set_threshold")
+
+
 @functools.cache
 def methods(kind):
     """The public methods of a class: (name, names of parameters, does it learn)."""
@@ -56,7 +59,7 @@ def methods(kind):
         )  # `score`, which asks `predict`
         if not theirs and not name.startswith("_") and name not in NO_METHODS and not name.endswith("_request"):
             names = [*inspect.signature(method).parameters][1:]
-            found.append((name, names, name.startswith(("fit", "partial_fit", "sparsify", "densify", "calibrate"))))
+            found.append((name, names, name.startswith(CHANGING)))
     return found
 
 

@@ -26,7 +26,7 @@ References: P. Gaillard, G. Stoltz, T. van Erven, "A Second-order Bound with Exc
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, exp, fabs, log, log1p, sqrt
+from libc.math cimport INFINITY, exp, fabs, isfinite, log, log1p, sqrt
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 
@@ -48,6 +48,13 @@ cdef class RegretHedge(Hedge):
     cdef double regret_to(self, Py_ssize_t k) noexcept nogil:
         """Bound on R_k."""
         return 0.0
+
+    cdef bint finite(self) noexcept nogil:
+        cdef Py_ssize_t k
+        cdef double total = 0.0
+        for k in range(self.n_experts):
+            total += self.squares[k] + self.largest[k] * self.largest[k]
+        return Hedge.finite(self) and isfinite(total)
 
     cdef void find_logs(self, const double* weights, double* logs) noexcept nogil:
         cdef Py_ssize_t k
