@@ -24,8 +24,8 @@ static void ob_find_radii(double *restrict radii, const double *restrict q, cons
     }
 }
 
-/* Quantiles move up after a miss and down otherwise, by at most `step`; returns how many missed. Those of the radii that
- * were `predicted` count as excess; the radii may have moved since. */
+/* Quantiles move up after a miss and down otherwise, by at most `step`; returns how many missed. Misses of the radii
+ * that were `predicted` count as excess; the radii may have moved since. */
 static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess, const double *radii,
                                    const double *predicted, double error, const double *restrict levels,
                                    const double *restrict rates, double rate, double step,
