@@ -86,7 +86,8 @@ class ConformalMixin(DocumentedMixin):
         the labels of past rows had before these were learned, as the radius of an interval is from errors: see
         `predict_interval` of :class:`ParameterFreeRegressor`, for coverages and for the condition under which the share
         of labels in their sets tends to `coverage` for any sequence of rows. So a set is empty where no class is as
-        probable as labels are in the share asked for: if more of the labels than that are predicted rightly.
+        probable as labels are in the share asked for: if more of the labels than that are predicted rightly. With
+        `delayed`, where misses come at once, the share takes longer, and tends to be larger at first.
 
         Parameters
         ----------

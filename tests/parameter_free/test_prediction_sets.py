@@ -21,14 +21,14 @@ def labels(rng, X, n_classes=3):
     return (3 * X[:, : n_classes - 1] + rng.normal(size=(len(X), n_classes - 1)) > 0).sum(axis=1)
 
 
-def shares(model, X, y, **options):
+def shares(model, X, y):
     """How many labels are in their sets, by coverage."""
-    sets = progressive_val_predict(model, X, y, method="predict_set", coverage=COVERAGES, **options)
+    sets = progressive_val_predict(model, X, y, method="predict_set", coverage=COVERAGES)
     return sets[np.arange(len(sets)), y[-len(sets) :]].mean(axis=0)
 
 
 RATES = LearningRateMixture(MEMBERS[0], eta0s=[0.1, 1.0])
-KINDS = {"stack": small(), "plain": small(stacking=False), "rates": RATES, "delayed": small(delayed=True, memory=False)}
+KINDS = {"stack": small(), "plain": small(stacking=False), "rates": RATES}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -39,8 +39,7 @@ def test_the_share_of_labels_in_their_sets_is_the_coverage(kind, drift):
     y = labels(rng, X)
     if drift:
         y[2000:] = (y[2000:] + 1) % 3
-    found = shares(KINDS[kind], X, y, chunk_size=50 if kind == "delayed" else None)
-    assert found == pytest.approx(COVERAGES, abs=0.03 if kind == "delayed" else 0.015)  # whose misses come at once
+    assert shares(KINDS[kind], X, y) == pytest.approx(COVERAGES, abs=0.015)
 
 
 def test_sets_hold_the_classes_that_are_probable_enough_and_are_nested():

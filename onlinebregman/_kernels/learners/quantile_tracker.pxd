@@ -13,7 +13,6 @@ cdef class QuantileTracker(Undoable):  # which learns the errors, the quantiles 
     cdef double[::1] quantiles  # ln of those of the errors, in units: one for each of the LEVELS
     cdef double[::1] excess     # misses beyond the expected ones
     cdef double[::1] radii      # ln of the predicted ones
-    cdef double[::1] moved      # the same by now, if those are held
     cdef bint held              # whether they stay as they are
 
     cdef void predict(self, double* radii) noexcept nogil

@@ -72,7 +72,7 @@ cdef class QuantileTracker(Undoable):
 
     def __cinit__(self, dict state=None):
         self.errors, self.quantiles = Errors(0.0, 0.0, 0.0, 0.0), np.array(START)
-        self.excess, (self.radii, self.moved) = np.zeros(START.shape[0]), np.empty((2, START.shape[0]))
+        self.excess, self.radii = np.zeros(START.shape[0]), np.empty(START.shape[0])
         self.fields.add("errors", &self.errors, sizeof(self.errors))
         self.fields.vector("quantiles", self.quantiles)
         self.fields.vector("excess", self.excess)
@@ -86,7 +86,7 @@ cdef class QuantileTracker(Undoable):
         )
 
     cdef void hold(self) noexcept nogil:
-        """The next errors are of predictions that are made now; quantiles still learn one after the other."""
+        """The next errors are of predictions that are made now."""
         self.predict(&self.radii[0])
         self.held = True
 
@@ -98,12 +98,12 @@ cdef class QuantileTracker(Undoable):
         cdef Errors* errors = &self.errors
         cdef double gains = 4.0 if errors.n + 1 < SOME else 1.5
         cdef bint drifts = False, finite = isfinite(error)
-        cdef double* radii = &self.moved[0] if self.held else &self.radii[0]
         cdef Py_ssize_t missed
-        self.predict(radii)
+        if not self.held:
+            self.predict(&self.radii[0])
         if self.radii[0] < INFINITY:
             missed = ob_move_quantiles(
-                &self.quantiles[0], &self.excess[0], radii, &self.radii[0], log(error), &LEVEL[0], &RATES[0],
+                &self.quantiles[0], &self.excess[0], &self.radii[0], log(error), &LEVEL[0], &RATES[0],
                 1.0 / errors.memory, STEP, &SPREAD[0], sqrt(errors.n), &LEAST[0], START.shape[0],
             )
             errors.drift += (missed / <double> START.shape[0] - 0.5 - errors.drift) / LAST

@@ -24,23 +24,20 @@ static void ob_find_radii(double *restrict radii, const double *restrict q, cons
     }
 }
 
-/* Quantiles move up after a miss and down otherwise, by at most `step`; returns how many missed. Misses of the radii
- * that were `predicted` count as excess; the radii may have moved since. */
-static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess, const double *radii,
-                                   const double *predicted, double error, const double *restrict levels,
-                                   const double *restrict rates, double rate, double step,
-                                   const double *restrict spread, double root, const double *restrict least,
-                                   ptrdiff_t n) {
-    ptrdiff_t missed = 0, counted = 0;
+/* Quantiles move up after a miss and down otherwise, by at most `step`; returns how many missed */
+static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess, const double *restrict radii,
+                                   double error, const double *restrict levels, const double *restrict rates,
+                                   double rate, double step, const double *restrict spread, double root,
+                                   const double *restrict least, ptrdiff_t n) {
+    ptrdiff_t missed = 0;
     while (missed < n && radii[missed] < error)
         ++missed;
-    while (counted < n && predicted[counted] < error)
-        ++counted;
     for (ptrdiff_t j = 0; j < n; ++j) {
         const double eta = rate * rates[j] < step ? rate * rates[j] : step;
-        if (j < counted || ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step) > least[j])
-            excess[j] += levels[j] - (j < counted ? 0.0 : 1.0);
-        const double moved = q[j] + eta * (levels[j] - (j < missed ? 0.0 : 1.0));
+        const double change = levels[j] - (j < missed ? 0.0 : 1.0);
+        if (j < missed || ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step) > least[j])
+            excess[j] += change;
+        const double moved = q[j] + eta * change;
         q[j] = j < missed || moved > least[j] ? moved : least[j];
     }
     return missed;
