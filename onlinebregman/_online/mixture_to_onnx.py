@@ -28,9 +28,6 @@ def mixture(model: Any, dtype: str) -> Any:
     members = [scores_of(graph, each._scores()) for each in model.estimators_]
     if is_classifier(model):
         p = (_two_classes if model._fitted_mixer().of_two else _many_classes)(graph, model, members)
-        memory = model._fitted_mixer().memory
-        if memory is not None and memory.knows:
-            p = (_correct_two if model._fitted_mixer().of_two else _correct_many)(graph, memory, p)
         number = graph.add("ArgMax", p, axis=1, keepdims=0)
         outputs = {"label": label(graph, model, number), "probabilities": (p, graph.dtype, [len(model.classes_)])}
         return graph.model(model.n_features_in_, **outputs)
@@ -75,17 +72,28 @@ def _log(graph: Graph, p: str) -> str:
 
 
 def _two_classes(graph: Graph, model: Any, members: list[str]) -> str:
-    slopes, offsets = model._fitted_mixer().scaling
+    mixer = model._fitted_mixer()
+    slopes, offsets = mixer.scaling
     logits = graph.add("Add", graph.add("Mul", graph.add("Concat", *members, axis=1), slopes), offsets)
-    v, (u, *others) = _column(model.weights_), model.stacking_weights_
-    yes, no = (graph.add("MatMul", sigmoid(graph, a), v) for a in (logits, graph.add("Neg", logits)))
-    mixed = graph.add("Concat", no, yes, axis=1)
-    log_odds = graph.add("Sub", _log(graph, yes), _log(graph, no))
+    both = [graph.add("MatMul", sigmoid(graph, a), _column(model.weights_)) for a in (graph.add("Neg", logits), logits)]
+    p = graph.add("Concat", *both, axis=1)
+    if mixer.stack is not None:
+        p = _stage_of_two(graph, mixer.stack, p, logits)
+    if mixer.memory is not None and mixer.memory.knows:
+        p = _stage_of_two(graph, mixer.memory.stack, p, mixer.memory.features()[0].T)
+    return p
+
+
+def _stage_of_two(graph: Graph, stack: Any, p: str, logits: Any) -> str:
+    """The mixture of probabilities p of both classes and of the combinations of logits."""
+    u, *others = stack.hedge.weights
+    log_odds = graph.add("MatMul", _log(graph, p), np.array([[-1.0], [1.0]]))
     x = graph.clip(graph.add("Sub", logits, log_odds), -FAR, FAR)
-    terms = [graph.add("Mul", mixed, u)]
-    votes = graph.add("Tanh", graph.add("Mul", logits, 0.5 * VOTE_POWER))
-    for j, (weight, coef) in enumerate(zip(others, model.stacking_coef_, strict=True)):
-        score = graph.add("MatMul", votes if j == VOTES else x, _column(coef))
+    terms = [graph.add("Mul", p, u)]
+    for j, (weight, coef) in enumerate(zip(others, stack.coef, strict=True)):
+        if j == VOTES:
+            x = graph.add("Tanh", graph.add("Mul", logits, 0.5 * VOTE_POWER))
+        score = graph.add("MatMul", x, _column(coef))
         score = score if j == VOTES else graph.add("Add", log_odds, score)
         terms.append(graph.add("Mul", of_both(graph, sigmoid, score), weight))
     return graph.add("Sum", *terms)
@@ -93,7 +101,7 @@ def _two_classes(graph: Graph, model: Any, members: list[str]) -> str:
 
 def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
     """The axes are rows, members and classes."""
-    mixer, (u, *others) = model._fitted_mixer(), model.stacking_weights_
+    mixer = model._fitted_mixer()
     each = []
     for scores, slope, offset, link in zip(members, *mixer.scaling, mixer.links, strict=True):
         a = graph.add("Add", graph.add("Mul", scores, slope), offset)
@@ -101,41 +109,25 @@ def _many_classes(graph: Graph, model: Any, members: list[str]) -> str:
         each.append(graph.add("Unsqueeze", a, np.array([1])))
     logits = graph.add("Concat", *each, axis=1)
     weighted = graph.add("Mul", graph.add("Softmax", logits, axis=2), _column(model.weights_))
-    mixed = graph.sum_of("ReduceSum", weighted)  # of shape (n_samples, 1, n_classes)
-    largest = graph.add("ReduceMax", mixed, np.array([2]))
-    log_p = graph.add("Sub", _log(graph, mixed), graph.add("Log", largest))
-    x = graph.add("Sub", graph.add("Sub", logits, graph.add("ReduceMax", logits, np.array([2]))), log_p)
-    x = graph.clip(x, -FAR, FAR)
-    terms = [graph.add("Mul", mixed, u)]
-    votes = graph.add("Softmax", graph.add("Mul", logits, VOTE_POWER), axis=2)
-    for j, (weight, coef) in enumerate(zip(others, model.stacking_coef_, strict=True)):
-        scores = graph.sum_of("ReduceSum", graph.add("Mul", votes if j == VOTES else x, _column(coef)))
+    p = graph.sum_of("ReduceSum", weighted)  # of shape (n_samples, 1, n_classes)
+    if mixer.stack is not None:
+        p = _stage_of_many(graph, mixer.stack, p, logits)
+    if mixer.memory is not None and mixer.memory.knows:
+        p = _stage_of_many(graph, mixer.memory.stack, p, mixer.memory.features()[0][np.newaxis])
+    return flat(graph, p)
+
+
+def _stage_of_many(graph: Graph, stack: Any, p: str, logits: Any) -> str:
+    """The same of three or more."""
+    u, *others = stack.hedge.weights
+    log_p = graph.add("Sub", _log(graph, p), graph.add("Log", graph.add("ReduceMax", p, np.array([2]))))
+    largest = graph.add("ReduceMax", logits, np.array([2]))
+    x = graph.clip(graph.add("Sub", graph.add("Sub", logits, largest), log_p), -FAR, FAR)
+    terms = [graph.add("Mul", p, u)]
+    for j, (weight, coef) in enumerate(zip(others, stack.coef, strict=True)):
+        if j == VOTES:
+            x = graph.add("Softmax", graph.add("Mul", logits, VOTE_POWER), axis=2)
+        scores = graph.sum_of("ReduceSum", graph.add("Mul", x, _column(coef)))
         scores = scores if j == VOTES else graph.add("Add", log_p, scores)
         terms.append(graph.add("Mul", graph.add("Softmax", scores, axis=2), weight))
-    return flat(graph, graph.add("Sum", *terms))
-
-
-def _correct_two(graph: Graph, memory: Any, p: str) -> str:
-    """The corrections by a memory of probabilities of two classes."""
-    (u, *others), (a, _) = memory.stack.hedge.weights, memory.features()
-    log_p = _log(graph, p)
-    log_odds = graph.add("MatMul", log_p, np.array([[-1.0], [1.0]]))
-    x = graph.clip(graph.add("Sub", a.T.copy(), log_odds), -FAR, FAR)
-    terms = [graph.add("Mul", p, u)]
-    for weight, coef in zip(others, memory.stack.coef, strict=True):
-        score = graph.add("Add", log_odds, graph.add("MatMul", x, _column(coef)))
-        terms.append(graph.add("Mul", of_both(graph, sigmoid, score), weight))
-    return graph.add("Sum", *terms)
-
-
-def _correct_many(graph: Graph, memory: Any, p: str) -> str:
-    """The same of several classes."""
-    (u, *others), (a, _) = memory.stack.hedge.weights, memory.features()
-    log_p = _log(graph, p)
-    log_p = graph.add("Sub", log_p, graph.add("ReduceMax", log_p, np.array([1])))
-    each = [graph.clip(graph.add("Sub", row - row.max(), log_p), -FAR, FAR) for row in a]
-    terms = [graph.add("Mul", p, u)]
-    for weight, coef in zip(others, memory.stack.coef, strict=True):
-        steps = [graph.add("Mul", x, b) for x, b in zip(each, coef, strict=True)]
-        terms.append(graph.add("Mul", graph.add("Softmax", graph.add("Sum", log_p, *steps), axis=1), weight))
     return graph.add("Sum", *terms)
