@@ -42,13 +42,8 @@ def hoeffding_rate(loss_range: float, n_rows: float, n_experts: int) -> float:
 RATES_OF_THEIR_OWN: dict[str, type[Hedge]] = {"ml_poly": PolynomialHedge, "boa": BernsteinHedge}
 
 
-def given_rate(learning_rate: Literal["adaptive", "theory"] | float, share: float, strategy: str) -> float | None:
+def given_rate(learning_rate: Literal["adaptive"] | float, share: float) -> float | None:
     """The rate of a `Hedge`: a number, or None for one that adapts, which is not for fixed share."""
-    if strategy in RATES_OF_THEIR_OWN and (share or learning_rate != "adaptive"):
-        raise ValueError(
-            f"strategy={strategy!r} has rates of its own, and needs learning_rate='adaptive' and share=0; got "
-            f"{learning_rate!r} and {share:g}. Use strategy='average' or 'eg'."
-        )
     if learning_rate != "adaptive":
         return float(learning_rate)
     if share:
@@ -207,9 +202,19 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         n_experts = len(self.estimators_) if self.estimators_ else self._n_columns_of_experts(X.shape[1])
         self._experts_learner: MixtureLearner | None = None
         self._ready = not self.estimators_ or all(map(is_fitted, self.estimators_))
-        kind = RATES_OF_THEIR_OWN.get(self._strategy, Hedge)
-        hedge = kind(n_experts, self._rate(n_experts), self.share, self._prior(n_experts))
-        self._learner = self._make_mixer(hedge)
+        self._learner = self._make_mixer(self._make_hedge(n_experts))
+
+    def _make_hedge(self, n_experts: int) -> Hedge:
+        """The weights of the experts, by the strategy."""
+        kind = RATES_OF_THEIR_OWN.get(self._strategy)
+        if kind is None:
+            return Hedge(n_experts, self._rate(n_experts), self.share, self._prior(n_experts))
+        if self.share or self.learning_rate != "adaptive":
+            raise ValueError(
+                f"strategy={self._strategy!r} has rates of its own, and needs learning_rate='adaptive' and share=0; "
+                f"got {self.learning_rate!r} and {self.share:g}. Use strategy='average' or 'eg'."
+            )
+        return kind(n_experts, None, 0.0, self._prior(n_experts))
 
     def _n_columns_of_experts(self, n_features: int) -> int:
         """The number of experts whose forecasts this many columns are."""

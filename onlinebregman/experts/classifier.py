@@ -19,7 +19,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights, dense
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
-from ._base import RATES_OF_THEIR_OWN, Array, ExpertMixture, Forecasts, given_rate, hoeffding_rate
+from ._base import Array, ExpertMixture, Forecasts, given_rate, hoeffding_rate
 
 _LINKS: dict[type[Loss], Literal["logistic", "clipped"]] = {LogisticLoss: "logistic", ModifiedHuberLoss: "clipped"}
 
@@ -296,8 +296,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
         self._set_arguments(locals())
 
     def _rate(self, n_experts: int) -> float | None:
-        if self.learning_rate != "theory" or self.strategy in RATES_OF_THEIR_OWN:
-            return given_rate(self.learning_rate, self.share, self.strategy)
+        if self.learning_rate != "theory":
+            return given_rate(self.learning_rate, self.share)
         if self.strategy == "average":
             return 1.0 if self.loss == "log_loss" else 0.5
         if self.loss == "log_loss":

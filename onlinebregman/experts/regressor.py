@@ -21,7 +21,7 @@ from .._online.validation import check_finite, dense, finite
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
-from ._base import RATES_OF_THEIR_OWN, Array, ExpertMixture, Forecasts, are_numbers, given_rate, hoeffding_rate
+from ._base import Array, ExpertMixture, Forecasts, are_numbers, given_rate, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
@@ -272,8 +272,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             if self.loss != "squared_error":
                 raise ValueError(f"loss must be 'squared_error' with strategy='aggregating'; got {self.loss!r}.")
             self._bounds("strategy='aggregating'", {"y"})
-        if self.learning_rate != "theory" or self.strategy in RATES_OF_THEIR_OWN:
-            return given_rate(self.learning_rate, self.share, self.strategy)
+        if self.learning_rate != "theory":
+            return given_rate(self.learning_rate, self.share)
         mixable = {"average": 1.0, "aggregating": 4.0}.get(self.strategy) if self.loss == "squared_error" else None
         lo, hi, n_rows = self._bounds("learning_rate='theory'", {"y"} if mixable else {"y", "n_rows"})
         if mixable:

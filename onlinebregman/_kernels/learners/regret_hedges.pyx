@@ -49,6 +49,19 @@ cdef class RegretHedge(Hedge):
         """Bound on R_k."""
         return 0.0
 
+    cdef double prior_of(self, Py_ssize_t k) noexcept nogil:
+        return self.ratio[k] / self.n_experts
+
+    cdef void add(self, const double* costs, double cost) noexcept nogil:
+        """Add a row, or a round of them, to what is known of the experts."""
+        cdef Py_ssize_t k
+        cdef double r
+        for k in range(self.n_experts):
+            r = cost - costs[k]
+            self.squares[k] += r * r
+            self.largest[k] = max(self.largest[k], fabs(r))
+            self.costs[k] -= r
+
     cdef bint finite(self) noexcept nogil:
         cdef Py_ssize_t k
         cdef double total = 0.0
@@ -66,40 +79,43 @@ cdef class RegretHedge(Hedge):
 cdef class PolynomialHedge(RegretHedge):
     """The weights of ML-Poly."""
 
-    cdef double potential(self, Py_ssize_t k, double r) noexcept nogil:
+    cdef double unit(self) noexcept nogil:
+        """The largest |r_k| of all experts so far."""
+        cdef Py_ssize_t k
+        cdef double most = 0.0
+        for k in range(self.n_experts):
+            most = max(most, self.largest[k])
+        return most
+
+    cdef double potential(self, Py_ssize_t k, double r, double unit) noexcept nogil:
         """prior_k eta_k max(r, 0)^2"""
-        cdef double positive = max(r, 0.0), most = self.largest[0]
-        return self.ratio[k] / self.n_experts * positive * (positive / (self.squares[k] + most * most))
+        cdef double positive = max(r, 0.0)
+        return self.prior_of(k) * positive * (positive / (self.squares[k] + unit * unit))
 
     cdef void weigh(self, double* weights) noexcept nogil:
         cdef Py_ssize_t k
-        cdef double total = 0.0, most = self.largest[0]
+        cdef double total = 0.0, unit = self.unit()
         for k in range(self.n_experts):
-            weights[k] = self.ratio[k] * max(-self.costs[k], 0.0) / (self.squares[k] + most * most) if most > 0 else 0.0
+            weights[k] = self.ratio[k] * max(-self.costs[k], 0.0) / (self.squares[k] + unit * unit) if unit > 0 else 0.0
             total += weights[k]
         for k in range(self.n_experts):
-            weights[k] = weights[k] / total if total > 0 else self.ratio[k] / self.n_experts
+            weights[k] = weights[k] / total if total > 0 else self.prior_of(k)
 
     cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil:
         cdef Py_ssize_t k
-        cdef double r, most = self.largest[0], growth = 0.0
-        for k in range(self.n_experts):
-            r = cost - costs[k]
-            growth += self.potential(k, fabs(r)) if self.largest[0] > 0 else 0.0
-            most = max(most, fabs(r))
-            self.squares[k] += r * r
-            self.costs[k] -= r
-        if most > self.largest[0]:  # of a larger unit the potential is what it is
+        cdef double before = self.unit(), unit, growth = 0.0
+        for k in range(self.n_experts if before > 0 else 0):
+            growth += self.potential(k, fabs(cost - costs[k]), before)
+        self.add(costs, cost)
+        unit = self.unit()
+        if unit > before:  # of a larger unit the potential is what it is
             growth = -self.totals.gap
             for k in range(self.n_experts):
-                self.largest[k] = most
-            for k in range(self.n_experts):
-                growth += self.potential(k, -self.costs[k])
+                growth += self.potential(k, -self.costs[k], unit)
         self.totals.gap += growth
 
     cdef double regret_to(self, Py_ssize_t k) noexcept nogil:
-        cdef double most = self.largest[0]
-        return sqrt(self.totals.gap / (self.ratio[k] / self.n_experts) * (self.squares[k] + most * most))
+        return sqrt(self.totals.gap / self.prior_of(k) * (self.squares[k] + self.unit() * self.unit()))
 
 
 @cython.final
@@ -110,10 +126,13 @@ cdef class BernsteinHedge(RegretHedge):
         self.spent = np.zeros(n_experts)
         self.fields.vector("spent", self.spent)
 
+    cdef double information(self, Py_ssize_t k) noexcept nogil:
+        """-ln prior_k"""
+        return log(<double> self.n_experts) + self.neg_log_ratio[k]
+
     cdef double inverse_rate(self, Py_ssize_t k) noexcept nogil:
         """1 / eta_k, 0 as long as r_k has always been 0."""
-        cdef double information = log(<double> self.n_experts) + self.neg_log_ratio[k]
-        return max(2.0 * self.largest[k], sqrt(self.squares[k] / information)) if self.largest[k] > 0 else 0.0
+        return max(2.0 * self.largest[k], sqrt(self.squares[k] / self.information(k))) if self.largest[k] > 0 else 0.0
 
     cdef double exponent(self, Py_ssize_t k) noexcept nogil:
         """eta_k S_k"""
@@ -124,7 +143,7 @@ cdef class BernsteinHedge(RegretHedge):
         cdef Py_ssize_t k
         cdef double total = 0.0
         for k in range(self.n_experts):
-            total += self.ratio[k] / self.n_experts * exp(self.exponent(k))
+            total += self.prior_of(k) * exp(self.exponent(k))
         return total
 
     cdef void weigh(self, double* weights) noexcept nogil:
@@ -145,16 +164,12 @@ cdef class BernsteinHedge(RegretHedge):
 
     cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil:
         cdef Py_ssize_t k
-        cdef double r, before = self.potential()
+        cdef double before = self.potential()
+        self.add(costs, cost)
         for k in range(self.n_experts):
-            r = cost - costs[k]
-            self.squares[k] += r * r
-            self.largest[k] = max(self.largest[k], fabs(r))
-            self.costs[k] -= r
             if self.largest[k] > 0:
-                self.spent[k] += r / self.inverse_rate(k) * r
+                self.spent[k] += (cost - costs[k]) / self.inverse_rate(k) * (cost - costs[k])
         self.totals.gap += max(self.potential() - before, 0.0)
 
     cdef double regret_to(self, Py_ssize_t k) noexcept nogil:
-        cdef double information = log(<double> self.n_experts) + self.neg_log_ratio[k]
-        return (log1p(self.totals.gap) + information) * self.inverse_rate(k) + self.spent[k]
+        return (log1p(self.totals.gap) + self.information(k)) * self.inverse_rate(k) + self.spent[k]
