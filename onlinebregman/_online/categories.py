@@ -54,9 +54,8 @@ class Categories:
         names = getattr(X, "columns", range(len(columns)))
         values = np.array(X, dtype=np.float64, order="C") if whole else np.empty((len(columns[0]), len(columns)))
         numbers = dict(self.numbers)
-        for j in range(0 if whole else len(columns)):
-            if not self.is_categorical[j]:
-                values[:, j] = _numbers(columns[j], names[j])
+        for j in () if whole else (~self.is_categorical).nonzero()[0].tolist():
+            values[:, j] = _numbers(columns[j], names[j])
         for j in self.is_categorical.nonzero()[0].tolist():
             listed = _listed(columns[j])
             try:

@@ -166,10 +166,10 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         """
         if not self.thresholds:
             return []
+        wide = self.n_features_in_ * n_scores > SECOND_ORDER
         settings: list[tuple[str, float, Any]] = [("diagonal_newton", 4.0, "no_interactions")]
-        if n_scores == 1 or self.n_features_in_ * n_scores > SECOND_ORDER:
-            settings += [("normalized_adagrad", 3.0, "no_interactions")]
-        settings += self._of_pairs(n_scores)
+        settings += [("normalized_adagrad", 3.0, "no_interactions")] if wide or n_scores == 1 else []
+        settings += [] if wide or self.n_features_in_ == 1 else self._of_pairs(n_scores)
         return [
             make(divergence=divergence, eta0=eta, thresholds=thresholds)
             for divergence, eta, thresholds in settings
@@ -177,9 +177,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         ]
 
     def _of_pairs(self, n_scores: int) -> list[tuple[str, float, Any]]:
-        """Settings of models of parts of the pairs of columns, unless there are many scores."""
-        if self.n_features_in_ == 1 or self.n_features_in_ * n_scores > SECOND_ORDER:
-            return []
+        """Settings of models of parts of the pairs of columns."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         many = comb(self.n_features_in_, 2) > 6 * PAIRS  # of which four parts would miss too many
         n_parts = 2 if n_scores > 1 else 10 if many else 4

@@ -155,7 +155,7 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         scaled: dict[str, Any] = {"standardize": self.standardize and not sparse}
         gradient = partial(MirrorDescentClassifier, divergence="squared_euclidean", **scaled)
-        # on standardised rows further rates made no difference (benchmarks/README.md)
+        # on standardised rows these further rates made no difference
         more_gradient, more_adagrad = ((0.3,), (3.0,)) if sparse else ((), ())
         members: list = [
             gradient(eta0=eta, learning_rate="sqrt") for eta in sorted((0.1, 1.0, 3.0, 10.0, *more_gradient))

@@ -28,7 +28,6 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.learners.stack import COMBINATIONS
-from onlinebregman._kernels.ops.state cimport Undoable
 
 cdef double FORGETTING = 0.999  # of the chain
 cdef double FORGETTING_RECENT = 0.9
@@ -37,7 +36,7 @@ cdef double LARGEST = 1e100     # weight of a row
 
 
 cdef class Memory(Undoable):
-    """Base class."""
+    """Base class. Its `stack` is undone by itself."""
 
     def __cinit__(self, *arguments, **more):
         self.ordered = 1.0
@@ -58,14 +57,6 @@ cdef class Memory(Undoable):
 
     cdef void release(self) noexcept nogil:
         self.stack.release()
-
-    cdef int save(self, Py_ssize_t n_rows) except -1:
-        self.stack.save(n_rows)
-        return Undoable.save(self, n_rows)
-
-    cdef void restore(self) noexcept:
-        self.stack.restore()
-        Undoable.restore(self)
 
 
 cdef class LabelMemory(Memory):

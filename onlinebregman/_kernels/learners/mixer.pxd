@@ -18,7 +18,7 @@ cdef class Mixer(AtomicLearner):
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly Memory memory         # of the targets before, which corrects the predictions, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions, or None
-    cdef tuple undoable                 # those of the four that it has
+    cdef tuple undoable                 # those of these that it has, and the stack of the memory
     cdef double error                   # of a row: |target - prediction|, or a power of -ln p; negative: none
     cdef bint clipped                   # whether not the losses of a row are learned, but `costs`
     cdef double cost                    # then the mixture's loss as it is learned

@@ -40,7 +40,8 @@ cdef class Mixer(AtomicLearner):
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
-        self.undoable = tuple([part for part in (hedge, self.stack, self.memory, self.tracker) if part is not None])
+        parts = hedge, self.stack, self.memory, None if self.memory is None else self.memory.stack, self.tracker
+        self.undoable = tuple([part for part in parts if part is not None])
         self.buffer = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
         self.work = &self.buffer[3 * lanes]

@@ -23,6 +23,7 @@ cdef class CentredMixer(Mixer):
     cdef ob_robust held_scale
     cdef double target        # of a row, as it is learned: a distance, like `stats`
 
+    cdef Py_ssize_t stage_length(self) noexcept nogil
     cdef double unit_of(self, Stack stack) noexcept nogil
     cdef void move_offset(self, double slope, double weight) noexcept nogil
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil

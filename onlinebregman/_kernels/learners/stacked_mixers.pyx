@@ -105,7 +105,7 @@ cdef class CentredMixer(Mixer):
         self.lopsided = isinstance(loss, QuantileLoss) and loss.quantile != 0.5
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
-        self.allocate(hedge, n, 1, n + stage_size(stack) + (0 if memory is None else stage_size(memory.stack)))
+        self.allocate(hedge, n, 1, n + self.stage_length())
         self.stats.lo, self.stats.hi, self.known = INFINITY, -INFINITY, &self.stats
         self.fields.add("stats", &self.stats, sizeof(self.stats))
         self.fields.add("scale", &self.scale, sizeof(self.scale))
@@ -347,9 +347,11 @@ cdef class CentredMixer(Mixer):
         update_stats(&self.stats, self.target, weight)
         return isfinite(self.stats.first_loss + self.hedge.totals.loss)
 
+    cdef Py_ssize_t stage_length(self) noexcept nogil:
+        return stage_size(self.stack) + (0 if self.memory is None else stage_size(self.memory.stack))
+
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
-        cdef Py_ssize_t size = self.hedge.lanes + self.hedge.n_experts + stage_size(self.stack)
-        return size if self.memory is None else size + stage_size(self.memory.stack)
+        return self.hedge.lanes + self.hedge.n_experts + self.stage_length()
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef double m, mixed
