@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 
 import onlinebregman
 
-from ._online.categories import is_number
+from ._online.containers import is_number
 from .persistence import load_model
 from .pipeline import adds_classes
 from .streams import FileFrames, SVMLightBatches, fit_stream

@@ -84,6 +84,9 @@ _CONSTANT = frozenset(
 )
 
 
+RATES = frozenset({"eta0", "learning_rate", "power_t"})  # parameters that a model can begin without
+
+
 class Rate(NamedTuple):
     """What the parameters `learning_rate` and `eta0` stand for."""
 
@@ -321,9 +324,6 @@ class MirrorEstimator(OnlineEstimator):
 
     # --- merging models that learned in parallel --------------------------------------------------------------------
 
-    _maxima: tuple[str, ...] = ()  # attributes of which the largest is taken
-    _of_first: tuple[str, ...] = ()  # attributes taken from the first shard
-
     @property
     def _unmergeable(self) -> str | None:
         if not (self._track_regret and self.__sklearn_is_fitted__() and self._divergence.adaptive):
@@ -340,10 +340,6 @@ class MirrorEstimator(OnlineEstimator):
         mixed._parallel = True
         mixed._unbounded = self._why_unbounded()
         mixed._learner = self._merged_learner(self._learner, [part._learner for part in parts], fractions)
-        for name in self._maxima:
-            setattr(mixed, name, max(getattr(part, name) for part in parts))
-        for name in self._of_first:
-            setattr(mixed, name, copy.deepcopy(getattr(parts[0], name)))
         return mixed
 
     def _merged_learner(

@@ -15,8 +15,8 @@ from sklearn.base import is_classifier
 
 from .._kernels.learners.stacked_mixers import CONSTANTS
 from .scores import Scores
+from .side_by_side import check_one_output
 from .to_onnx import Graph, Output, flat, label, linked, of_both, scores_of, sigmoid
-from .weights import check_one_output
 
 TINY, FAR, VOTE_POWER, VOTES = CONSTANTS
 

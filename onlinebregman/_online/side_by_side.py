@@ -1,8 +1,9 @@
-"""Several online models that learn the same rows in one pass: their learners, and a mixer of their predictions."""
+"""Several online models that learn the same rows in one pass, and the weights of experts of all mixtures."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -11,14 +12,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_array, column_or_1d
 
-from .._kernels.learners.mixer import Mixer
+from .._kernels.learners.hedge import Hedge
+from .._kernels.learners.mixer import Mixer, OutputsMixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._kernels.rows.rows import RowMap
-from .estimator import Call, Examples
+from .estimator import Call, Examples, LifeCycleMixin
+from .mirror import RATES
 from .new_features import GrowsFeatures
 from .validation import check_rows, fitted, read_only, too_large
-from .weights import WeightsMixin
 
 
 class SideBySideMixin(GrowsFeatures, BaseEstimator):
@@ -79,13 +81,22 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
     _numbers_per_column = property(lambda self: len(self.estimators_) * max(len(vars(self).get("classes_", ())), 2))
 
     def _begin(self, data: Examples) -> None:
+        begun: dict[Any, Any] = {}
         for estimator in self.estimators_:
-            estimator.n_features_in_ = self.n_features_in_
+            own = vars(estimator)
+            own["n_features_in_"] = self.n_features_in_
+            given = [(name, value) for name, value in own.items() if name not in RATES]
+            plain = [(name, type(v), v if isinstance(v, str | int | float) else id(v)) for name, v in given]
+            twin = begun.setdefault((type(estimator), *plain), estimator)
+            if twin is not estimator and hasattr(estimator, "_begin_like"):
+                estimator._begin_like(twin)
+                continue
             if "classes_" in vars(self):
                 estimator.classes_, estimator._separate = self.classes_, estimator.handle_unknown == "add"
                 estimator._multilabel = getattr(self, "_multilabel", False)
                 estimator._begin_classes()
             estimator._begin(data)
+        for estimator in self.estimators_:
             estimator._configure()
             estimator._keep_parameters()
             estimator._validated = Validated()  # of arrays: the names of features are this estimator's
@@ -177,6 +188,90 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
 
     def _fitted_models(self) -> list[Any]:
         return fitted(self, vars(self).get("estimators_"))
+
+
+class WeightsMixin(LifeCycleMixin):
+    """Experts whose weights are learned by a compiled mixer, which is the `_learner` or a part of it.
+
+    Parameters
+    ----------
+    delayed : bool
+        Whether the rows of one call of `partial_fit` were all predicted before any of their targets was known, for
+        labels that come late: a day's forecasts, then the day. The weights, the combinations and the radii of intervals
+        then learn from the predictions that were made, those of the model before the call. False: each row counts as
+        predicted after the row before was learned, so that it makes no difference how rows are cut into calls. `fit`
+        always learns so.
+    """
+
+    delayed: bool
+    _in_fit = False
+
+    def _configure(self, **more: Any) -> None:
+        super()._configure()
+        ordered = not (self._in_fit and self._shuffles())
+        self._fitted_mixer().configure(delayed=self._together, ordered=ordered, **more)
+
+    @property
+    def _together(self) -> bool:
+        """Whether the rows of a call were predicted together."""
+        return "delayed" in self._parameters_of_calls() and self.delayed and not self._in_fit
+
+    def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
+        self._in_fit = True
+        self._configure()
+        super()._learn_in_epochs(learn, data, X, y)
+        del self._in_fit
+        self._configure()
+
+    @read_only
+    def weights_(self) -> np.ndarray:
+        """Weights of the experts in the next prediction, shape (n_experts,), or (n_outputs, n_experts)."""
+        return self._of_outputs(lambda mixer: mixer.hedge.weights)
+
+    @read_only
+    def weights_history_(self) -> np.ndarray:
+        """Weights of the experts over time, shape (n_recorded, n_experts), or (n_outputs, n_recorded, n_experts)."""
+        if self._fitted_hedge().history.last == 0:
+            raise AttributeError("weights_history_ is only stored for rows that are learned with history > 0")
+        return self._of_outputs(lambda mixer: mixer.hedge.history.weights)
+
+    @property
+    def cumulative_loss_(self) -> float:
+        """Loss of the mixture over all rows, each predicted before it was learned."""
+        return self._fitted_mixer().cumulative_loss
+
+    @property
+    def regret_bound_(self) -> float:
+        """Bound on `cumulative_loss_` minus the loss of the best expert, for this very run."""
+        return self._fitted_mixer().regret_bound()
+
+    def _fitted_mixer(self) -> Mixer:
+        return self._fitted_learner().mixer
+
+    def _fitted_hedge(self) -> Hedge:
+        """The weights of the experts; of several outputs those of the first."""
+        mixer = self._fitted_mixer()
+        return (mixer.mixers[0] if isinstance(mixer, OutputsMixer) else mixer).hedge
+
+    def _of_outputs(self, value: Callable[[Mixer], Any]) -> Any:
+        """What is computed from the mixer, or from that of each output, along a first axis."""
+        mixer = self._fitted_mixer()
+        return np.stack([value(each) for each in mixer.mixers]) if isinstance(mixer, OutputsMixer) else value(mixer)
+
+
+def check_one_output(model: Any, error: type[Exception]) -> None:
+    """Raise an error if a fitted mixture has several outputs, or one in a column of y."""
+    mixer = model._fitted_mixer()
+    if not isinstance(mixer, OutputsMixer):
+        return
+    name, n = type(model).__name__, len(mixer.mixers)
+    if n == 1:
+        raise error(f"This {name} learned y of shape (n_samples, 1), but that is for a 1d y; learn y.ravel().")
+    kind = "Classifier" if is_classifier(model) else "Regressor"
+    raise error(
+        f"This {name} has {n} outputs, but that is for one; use sklearn.multioutput.MultiOutput{kind}, whose "
+        "estimators_ are such models."
+    )
 
 
 class HedgedMixin(WeightsMixin, SideBySideMixin):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle
@@ -419,6 +420,14 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
             for part, value in zip(parts, values, strict=True):
                 part.begin_at(value)
             self._spec = self._spec._replace(intercepts=tuple(values))
+
+    def _begin_like(self, twin: Self) -> None:
+        """`_begin` as another model, which differs in nothing but `RATES`, has begun; they share the map of rows."""
+        self.__dict__.update({name: value for name, value in vars(twin).items() if name not in vars(self)})
+        begun = twin._learner
+        learners = [type(one)(copy.deepcopy(one.geometry), one.loss) for one in getattr(begun, "learners", [begun])]
+        self._learner = type(begun)(learners) if isinstance(begun, MultiLearner) else learners[0]
+        self._learner.map_by(begun.row_map)
 
     @property
     def _adapts(self) -> bool:

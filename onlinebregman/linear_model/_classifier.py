@@ -218,14 +218,14 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
                 "multi_class='multinomial' requires loss='log_loss', of the softmax of all scores; got "
                 f"{loss!r}. Use multi_class='ovr'."
             )
-        if self._multilabel:
-            if self._multi_class == "multinomial":
-                raise ValueError(
-                    "y should be 1d with multi_class='multinomial', one loss of classes that exclude each other; use "
-                    "'ovr' for an indicator matrix of several labels."
-                )
-            return np.repeat(np.array([loss.labels], dtype=np.float64).T, len(self.classes_), axis=1)
+        if self._multilabel and self._multi_class == "multinomial":
+            raise ValueError(
+                "y should be 1d with multi_class='multinomial', one loss of classes that exclude each other; use "
+                "'ovr' for an indicator matrix of several labels."
+            )
         if self._joint:
             return np.arange(len(self.classes_), dtype=np.float64)[:, np.newaxis]
-        book = one_against_rest(len(self.classes_), *loss.labels)
-        return book if self._separate or len(book) > 2 else book[:, 1:].copy()
+        if self._multilabel or (len(self.classes_) == 2 and not self._separate):
+            n_learners = len(self.classes_) if self._multilabel else 1
+            return np.repeat(np.array([loss.labels], dtype=np.float64).T, n_learners, axis=1)
+        return one_against_rest(len(self.classes_), *loss.labels)

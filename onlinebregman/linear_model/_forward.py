@@ -82,7 +82,8 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
     @property
     def _centred(self) -> bool:
         """Whether the learner itself centres rows, as long as it is one of second order."""
-        return self.standardize == "auto" and self.fit_intercept and not self.random_features
+        implicit = getattr(self, "update", "implicit") == "implicit"
+        return implicit and self.standardize == "auto" and self.fit_intercept and not self.random_features
 
     @property
     def _standardizes(self) -> bool:

@@ -292,10 +292,6 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
             raise ValueError("handle_unknown must be 'error' with update='aioli', which is for two classes; got 'add'.")
         return self._check_labels(call, X, y, sample_weight, classes)
 
-    @property
-    def _centred(self) -> bool:
-        return self.update == "implicit" and super()._centred
-
     def _begin(self, data: Examples) -> None:
         row_map = self._make_row_map(data.X)
         n_features = data.X.shape[1] if row_map is None else row_map.n_outputs

@@ -131,7 +131,6 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
     )
 
     _track_regret = by_parameter("track_regret")
-    _maxima, _of_first = ("_largest_target",), ("_sampler", "_labels")
 
     prior: Prior
     loss: Literal["squared_error", "one_sided"]
@@ -434,6 +433,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         mixed = super()._merged(parts, fractions)
+        mixed._largest_target = max(part._largest_target for part in parts)
+        mixed._sampler, mixed._labels = copy.deepcopy((parts[0]._sampler, parts[0]._labels))
         mixed._n_collapsed += total(self.n_collapsed_, [part.n_collapsed_ for part in parts]) - mixed.n_collapsed_
         return mixed
 

@@ -61,6 +61,8 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         "eta0s": [Interval(Integral, 2, None, closed="left"), "array-like"],
     }
     _takes_sparse = True
+    estimator: OnlineLinearModel | None
+    eta0s: Any
 
     def __init__(
         self,
@@ -71,11 +73,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         shuffle: bool = True,
         random_state: RandomState = None,
     ) -> None:
-        self.estimator = estimator
-        self.eta0s = eta0s
-        self.n_jobs = n_jobs
-        self.shuffle = shuffle
-        self.random_state = random_state
+        self._set_arguments(locals())
 
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, *, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -157,8 +155,8 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
     def _rates(self) -> list[float]:
         """The rates in increasing order; by default powers of two times that of the estimator."""
         if isinstance(self.eta0s, Integral):
-            middle = self.eta0s // 2
-            return [self._base()._rate().eta0 * 2.0 ** (k - middle) for k in range(self.eta0s)]
+            n = int(self.eta0s)
+            return [self._base()._rate().eta0 * 2.0 ** (k - n // 2) for k in range(n)]
         rates = np.unique(np.asarray(self.eta0s, dtype=np.float64))
         if rates.size < 2 or not (rates > 0).all() or not np.isfinite(rates).all():
             raise ValueError(f"eta0s must be at least two different positive learning rates; got {self.eta0s!r}.")

@@ -18,7 +18,7 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.one_hot import CATEGORIES
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
-from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
+from .._online.containers import FROM_DTYPE, Categories, find_categorical, is_from_dtype
 from .._online.estimator import Call, Examples
 from .._online.export import to_onnx
 from .._online.side_by_side import HedgedMixin
@@ -196,8 +196,10 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
                 kinds = " or ".join(kind.__name__ for kind in self._kinds)
                 raise ValueError(f"members[{number}] must be of type {kinds}; got {member!r}.")
         members = list(members) if self.members is None else [clone(member) for member in members]
+        linear, second_order = self._indicated(X.shape[1])
         for member in members:
-            member._allow_nan, member._categorical = self._allow_nan, self._indicated(member, X.shape[1])
+            member._allow_nan = self._allow_nan
+            member._categorical = second_order if isinstance(member, ForwardEstimator) else linear
         return members
 
     # --- missing values and categories ----------------------------------------------------------------------------
@@ -213,15 +215,13 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
             for member in self.members
         )
 
-    def _indicated(self, member: Any, n_features: int) -> tuple[np.ndarray, int] | None:
-        """The columns of categories, and the number of categories that have an indicator in a linear member."""
+    def _indicated(self, n_features: int) -> Sequence[tuple[np.ndarray, int] | None]:
+        """The columns of categories, and how many of these have an indicator, for linear and second-order members."""
         if self._categories is None:
-            return None
+            return None, None
         mask = self._categories.is_categorical
         n = int(mask.sum())
-        if not isinstance(member, ForwardEstimator):
-            return mask, CATEGORIES * n
-        return mask, min(PER_COLUMN * n, max(SECOND_ORDER - n_features, 0) + n)
+        return (mask, CATEGORIES * n), (mask, min(PER_COLUMN * n, max(SECOND_ORDER - n_features, 0) + n))
 
     @property
     def _reads_numbers(self) -> bool:

@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch, check_scalar
 
-from .._online.categories import columns_of, is_missing
+from .._online.containers import columns_of, is_missing
 from .._online.validation import is_fitted
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights

@@ -85,6 +85,9 @@ cdef class State:
         cdef const unsigned char[::1] value
         cdef Py_ssize_t k, start, size
         k, start, size, kind = self.places[name]
+        if kind is None and size == sizeof(double) and type(given.get(name)) is float and given[name] == given[name]:
+            (<double*> (self.each[k].at + start))[0] = given[name]
+            return 0
         value = number_of(name, given, size, kind)
         memcpy(self.each[k].at + start, &value[0], size)
         return 0
@@ -125,6 +128,9 @@ cdef class State:
         values = {}
         for name, (k, start, size, kind) in self.places.items():
             at = <unsigned char*> self.each[k].at + start
+            if kind is None and size == sizeof(double):  # most are, in a tenth of the time that an array takes
+                values[name] = (<double*> at)[0]
+                continue
             held = np.asarray(<unsigned char[:size]> at).view(type_of(size))
             if type(kind) is tuple:
                 values[name] = dict(zip(kind, held.tolist(), strict=True))
