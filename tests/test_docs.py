@@ -5,7 +5,6 @@ import importlib
 import inspect
 import pkgutil
 import re
-import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,18 +15,16 @@ import onlinebregman
 
 README = Path(__file__).parents[1] / "README.md"
 DOCS = README.parent / "docs"
-GUIDE = sorted(DOCS.glob("*.rst"))
 DOCTEST_FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def blocks():
     """The Python blocks of these pages, padded so that the line numbers of errors are right."""
-    for page in (README, README.parent / "CONTRIBUTING.md", DOCS / "tour.rst"):
+    for page in (README, README.parent / "CONTRIBUTING.md"):
         text = page.read_text(encoding="utf-8")
-        block = r"^```python\n(.*?)^```" if page.suffix == ".md" else r"^\.\. code-block:: python\n\n((?: {4}.*\n|\n)+)"
-        for match in re.finditer(block, text, re.M | re.S if page.suffix == ".md" else re.M):
+        for match in re.finditer(r"^```python\n(.*?)^```", text, re.M | re.S):
             first_line = text[: match.start(1)].count("\n")
-            yield pytest.param("\n" * first_line + textwrap.dedent(match[1]), page, id=f"{page.name}:{first_line + 1}")
+            yield pytest.param("\n" * first_line + match[1], page, id=f"{page.name}:{first_line + 1}")
 
 
 def public_modules():
@@ -74,8 +71,9 @@ def run_examples(test):
 
 
 @pytest.mark.parametrize("code, page", list(blocks()))
-def test_each_block_of_code_runs_by_itself(code, page, elsewhere):
+def test_each_block_of_code_runs_by_itself_and_prints_what_it_says(code, page, elsewhere, capsys):
     exec(compile(code, str(page), "exec"), {"__name__": page.stem})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"(?m)^print\(.*\)  # (.*)$", code)
 
 
 def public_estimators():
@@ -100,9 +98,13 @@ def test_the_citation_is_of_this_version():
     assert f"\nversion: {onlinebregman.__version__}\n" in (README.parent / "CITATION.cff").read_text(encoding="utf-8")
 
 
-def test_the_tour_shows_every_public_estimator():
-    shown = "".join(block.values[0] for block in blocks() if block.values[1].stem == "tour")
-    assert [name for name in public_estimators() if name not in shown] == []
+def test_the_readme_and_the_page_to_choose_by_have_the_same_problems():
+    had = "; ".join(re.findall(r"(?m)^\| ([^|]+) \| (?:`|the same with)", README.read_text("utf-8"))).split("; ")
+    page = (DOCS / "choosing.rst").read_text(encoding="utf-8")
+    problems = re.findall(r"\* - :ref:`([^<]+) <([\w-]+)>`\n", page)
+    assert [p for p, _ in problems] == sorted(had, key=page.index) and len(problems) <= 15
+    sections = [page.split(f"\n.. _{label}:\n")[1].split("\n.. _")[0] for _, label in problems]
+    assert all(re.search(r"(?m)^(>>>|\.\.\.) .*\n[^>.\n]", section) for section in sections)  # which prints
 
 
 def test_every_public_estimator_is_among_those_to_choose_from():
@@ -121,11 +123,6 @@ def test_html_representations_link_to_the_pages_of_the_estimators():
 @pytest.mark.parametrize("test", list(docstring_examples()))
 def test_the_examples_of_docstrings_hold(test, elsewhere):
     assert run_examples(test) == ""
-
-
-def test_the_guide_has_examples():
-    """Which `make test` runs by Sphinx."""
-    assert len(GUIDE) > 3 and any(">>>" in page.read_text(encoding="utf-8") for page in GUIDE)
 
 
 def test_public_names_are_documented():
