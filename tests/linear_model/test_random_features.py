@@ -77,3 +77,69 @@ def test_rows_that_are_not_finite_are_refused(unchanged):
             model.predict(bad)
     with pytest.raises(ValueError, match="'random_features' parameter"):
         papers(random_features=-1).fit(X, y)
+
+
+def labels_of(X):
+    return (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+@pytest.mark.parametrize("n_rows", range(6, 12))
+def test_refused_rows_leave_no_trace_however_many_steps_are_pending(n_rows):
+    X, _ = some_rows()
+    y = labels_of(X)
+    models = [ForwardClassifier(standardize=False, random_features=13, random_state=0) for _ in range(2)]
+    for i in range(n_rows):
+        for model in models:
+            model.partial_fit(X[i : i + 1], y[i : i + 1], classes=[0, 1])
+    with pytest.raises(ValueError, match="row 1, column 0"):
+        models[0].partial_fit(np.vstack([X[:1], np.full((1, 5), np.inf)]), y[:2])
+    with pytest.raises(ValueError, match="Row 0"):
+        models[0].partial_fit(np.full((1, 5), 1e308), y[:1], sample_weight=[1e308])
+    states = [model._learner.get_state() for model in models]
+    for name in ("memory", "state"):
+        assert np.array_equal(states[0][name], states[1][name], equal_nan=True)
+    whole = ForwardClassifier(standardize=False, random_features=13, random_state=0)
+    whole.partial_fit(X, y, classes=[0, 1])
+    for model in models:
+        model.partial_fit(X[n_rows:], y[n_rows:])
+        assert np.array_equal(model.coef_, whole.coef_)
+
+
+@pytest.mark.parametrize("forgetting", [0.5, 0.97, 0.999])
+def test_what_is_forgotten_without_new_rows_stays_bounded(forgetting):
+    X, _ = some_rows()
+    model = ForwardClassifier(standardize=False, random_features=24, random_state=0, forgetting=forgetting)
+    model.partial_fit(X, labels_of(X), classes=[0, 1])
+    same = np.repeat(X[:1], 1000, axis=0)
+    for _ in range(20):  # rows that say nothing about other directions
+        model.partial_fit(same, np.arange(1000) % 2)
+    covariance = model._learner.covariance
+    assert np.linalg.eigvalsh(covariance)[0] > -1e-9 * covariance.max()
+    assert covariance.max() <= 4e8 / model.alpha / min(forgetting, 0.5) ** 8
+    assert np.isfinite(model.predict_log_proba(X)).all()
+    assert np.abs(model.predict_proba(X[:1]) - 0.5).max() < 0.3
+    for _ in range(30):
+        model.partial_fit(X, labels_of(X), classes=[0, 1])
+    assert model.score(X, labels_of(X)) > 0.75
+
+
+def test_weights_of_any_size_keep_the_metric_positive():
+    X, _ = some_rows()
+    model = ForwardClassifier(standardize=False, random_features=24, random_state=0)
+    model.partial_fit(X, labels_of(X), classes=[0, 1], sample_weight=np.geomspace(1e-100, 1e100, len(X)))
+    assert np.linalg.eigvalsh(model._learner.covariance)[0] > -1e-12 / model.alpha
+    assert np.abs(model.coef_).max() < 1e5
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_a_number_of_pending_steps_that_cannot_be_is_refused():
+    X, _ = some_rows()
+    learner = (
+        ForwardClassifier(standardize=False, random_features=8).partial_fit(X, labels_of(X), classes=[0, 1])._learner
+    )
+    cls, (*arguments, state) = learner.__reduce__()
+    for wrong in (-1.0, 9.0, 0.5):
+        numbers = state["state"].copy()
+        numbers[4] = wrong
+        with pytest.raises(ValueError, match="number of pending vectors"):
+            cls(*arguments, {**state, "state": numbers})

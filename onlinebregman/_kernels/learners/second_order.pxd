@@ -16,6 +16,10 @@ cdef struct SecondOrderState:  # the state in addition to weights and metric
     double loss               # cumulative loss of the predictions made before each row was learned
     double slack              # of the bound on the regret, where there is one
     double prior              # how much of the prior is not forgotten
+    double pending            # of features: number of vectors v in A^-1 = scale (P - sum v v')
+    double scale
+    double most               # largest value on the diagonal of P, now or at first
+    double full               # whether P has grown as far as it may: nothing is forgotten
 
 
 cdef class SecondOrderLearner(AtomicLearner):
@@ -24,10 +28,10 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef readonly FourierFeatures features
     cdef readonly Centre centre  # None: rows are learned as they are, or as features
     cdef Py_ssize_t n_inputs  # values of a row as it is learned
-    cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U: a multiple of four
+    cdef Py_ssize_t d, m, padded  # coordinates, rows of weights, columns of U (or P): a multiple of four (or eight)
     cdef Py_ssize_t score_length  # length of a vector of scores
     # Weights (m, d), D, move and gain of the pending step, and U: blocks of four columns, each down to the diagonal of
-    # its last column
+    # its last column; of features weights, vectors v, and P
     cdef double[::1] memory
     cdef double[::1] spare    # buffer of a pass over U, and zeros
     cdef Py_ssize_t n_counted  # classes that are counted; 0: scores have no running log odds
@@ -53,6 +57,14 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef object weight_rows(self)
     cdef Py_ssize_t vectors(self) noexcept nogil
     cdef object updated_memory(self)
+    cdef double* vector(self, Py_ssize_t r) noexcept nogil
+    cdef double most_at_first(self) noexcept nogil
+    cdef void subtract_vectors(self) noexcept nogil
+    cdef void bound_diagonal(self) noexcept nogil
+    cdef double prior_of(self, Py_ssize_t j) noexcept nogil
+    cdef double find_product(self, const double* x, double* v) noexcept nogil
+    cdef int keep_vector(self, double* v, double q, double h) noexcept nogil
+    cdef double leverage(self, const Row* row, double* v) noexcept nogil
     cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil
     cdef double* weights(self) noexcept nogil
     cdef double* pivots(self) noexcept nogil

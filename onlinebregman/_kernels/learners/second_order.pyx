@@ -32,6 +32,12 @@ column, b if they did not. Where a column jumps nobody knows, so that the varian
 The columns of U are updated for one row while they are read for the next one, so that there is one pass over U for each
 row. The update for the last row of a call remains pending, and a call with one row can be undone without a copy of U.
 
+Random features are bounded, and may be many. For them A^-1 = s (P - sum v v') is kept, s a number, of up to eight
+vectors v that are then subtracted together, so that P is read for each row but only written for each eighth one. With
+v = A^-1 x / s and q = x'v a row makes
+
+    v <- v / sqrt(q + gamma / (s h)),    s <- s / gamma.
+
 For a matching loss of one score, the score z = w'.x after a step and the slope g there solve one equation, by the
 solver of all implicit steps:
 
@@ -52,9 +58,11 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.solver cimport line_step
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NEEDS_BACKUP, OVERFLOWED
+from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.loss import NumPyLoss
-from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_turn
+from onlinebregman._kernels.ops.covariance cimport OB_LAG, ob_subtract_squares, ob_symmetric_product
+from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_leverage, ob_turn
 from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.centre cimport Centre, filled
@@ -67,6 +75,10 @@ cdef enum:
 
 # Bound on D times alpha: with forgetting and no new information D and its rounding errors would grow without bound.
 cdef double LARGEST = 1e10
+# The same on the diagonal of P, whose rounding errors are those of the largest values that it has had; what these make
+# of q is less than this part of such a value
+cdef double LARGEST_OF_P = 1e8
+cdef double ROUNDING = 1e-14
 cdef double LEAST_CURVATURE = 1e-6
 # Added to the weight of each class.
 cdef double PSEUDO_COUNT = 2.0
@@ -116,19 +128,25 @@ cdef class SecondOrderLearner(AtomicLearner):
                 raise ValueError("centred rows need an intercept, and no features")
             self.centre = Centre(n_features, sqrt(self.alpha), allow_nan)
         self.d, self.m, self.score_length = self.n_inputs + self.fit_intercept, m, score_length
-        self.padded = (self.d + BATCH - 1) // BATCH * BATCH
+        self.padded = (self.d + BATCH - 1) // BATCH * BATCH if self.features is None else (self.d + 7) // 8 * 8
         self.n_targets, self.target_ndim, self.n_scores, self.traits = 1, 1, m, CHUNKWISE
         self.fields.expect("memory", self.vectors() + self.offset(self.padded, 0))
         self.spare = np.zeros(4 * self.vector_stride())
         self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
-        for j in range(self.padded):
+        for j in range(self.padded if self.features is None else 0):
             self.pivots()[j] = 1.0 / self.alpha
             self.memory[self.vectors() + self.offset(j, j)] = 1.0
-        if self.fit_intercept:
+        if self.features is not None:
+            for j in range(self.d):
+                self.memory[self.vectors() + self.offset(j, j)] = 1.0 / self.prior_of(j)
+            self.state.most = self.most_at_first()
+        elif self.fit_intercept:
             self.pivots()[0 if centred else self.n_inputs] = 1.0 / self.intercept_alpha
         self.fields.vector("memory", self.memory)
-        self.state.prior = 1.0
+        self.state.prior = self.state.scale = 1.0
         self.fields.add("state", &self.state, sizeof(self.state))
+        if not (0 <= self.state.pending <= OB_LAG and self.state.pending % 1 == 0):
+            raise ValueError(f"the number of pending vectors must be in [0, {OB_LAG}]; got {self.state.pending}")
         self.fields.add("forgetting", &self.gamma, sizeof(self.gamma))
         self.n_counted, self.slope = n_counted if self.fit_intercept else 0, 1.0
         self.tally = np.zeros(self.n_counted + self.m)
@@ -140,6 +158,9 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     def get_state(self):
         """See `AtomicLearner`: the pending step, which rows in one call would not have left, is made."""
+        check_idle(self.busy)
+        if self.state.pending == OB_LAG:
+            self.subtract_vectors()
         return {**AtomicLearner.get_state(self), "memory": self.updated_memory()}
 
     def with_features(self, n_features, row_map):
@@ -185,6 +206,14 @@ cdef class SecondOrderLearner(AtomicLearner):
         if sum(shares) > 0:  # log odds are averaged
             learner.counts()[:] += sum(tally[:self.n_counted] for tally in tallies)
             np.asarray(learner.tally)[self.n_counted:] += np.average(tallies, 0, shares)[self.n_counted:]
+        if self.features is not None:
+            learner.state.pending, learner.state.scale, learner.state.most, learner.state.full = 0.0, 1.0, self.most_at_first(), 0.0
+            C = np.linalg.inv(A)
+            for j in range(self.d):
+                learner.state.most = max(learner.state.most, C[j, j])
+                for k in range(j // 8 * 8 + 8 if j // 8 * 8 + 8 < self.d else self.d):
+                    learner.memory[learner.vectors() + learner.offset(j, k)] = C[k, j]
+            return learner
         # A^-1 = U D U' with U = R^-1 of A = R' R, its rows divided by those of the diagonal
         root = np.linalg.inv(np.linalg.cholesky(A)).T
         for j in range(self.d):
@@ -218,6 +247,12 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef Py_ssize_t j, k, n = self.padded
         cdef double[:, ::1] columns = np.zeros((n, n))
         cdef double[::1] memory = self.updated_memory()
+        if self.features is not None:
+            for j in range(n):
+                for k in range(j + 1):
+                    columns[j, k] = columns[k, j] = memory[self.vectors() + self.offset(j, k)]
+            v = np.asarray(memory)[self.m * self.d:self.vectors()].reshape(-1, n)[:int(self.state.pending)]
+            return self.state.scale * (np.asarray(columns) - v.T @ v)[:self.d, :self.d]
         for j in range(n):
             for k in range(j + 1):
                 columns[j, k] = memory[self.vectors() + self.offset(j, k)]
@@ -267,8 +302,8 @@ cdef class SecondOrderLearner(AtomicLearner):
     # --- layout of the memory: weights, D, move, gain, and U ------------------------------------------------------
 
     cdef Py_ssize_t vectors(self) noexcept nogil:
-        """Offset of U in the memory."""
-        return self.m * self.d + 3 * self.padded
+        """Offset of U, or P, in the memory."""
+        return self.m * self.d + (3 if self.features is None else OB_LAG) * self.padded
 
     cdef double* weights(self) noexcept nogil:
         return &self.memory[0]
@@ -282,14 +317,17 @@ cdef class SecondOrderLearner(AtomicLearner):
         return (self.padded + 7) // 8 * 8
 
     cdef Py_ssize_t offset(self, Py_ssize_t j, Py_ssize_t k) noexcept nogil:
-        """Offset of U[k, j]: blocks of four columns, each in tiles of eight rows."""
-        cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1
+        """Offset of U[k, j]: blocks of four columns, each in tiles of eight rows; of P see `ops/covariance.h`."""
+        cdef Py_ssize_t four = j // BATCH, pair = four // 2 + 1, eight = j // 8
+        if self.features is not None:
+            return 32 * eight * (eight + 1) + k // 8 * 64 + j % 8 * 8 + k % 8
         return 4 * 8 * pair * (pair - 1 + four % 2) + k // 8 * 32 + j % BATCH * 8 + k % 8
 
     cdef object updated_memory(self):
         """A copy of the memory in which the pending step of U is applied."""
         cdef double[::1] memory = np.asarray(self.memory).copy(), buffer = np.zeros(4 * self.vector_stride())
-        self.apply_pending_step(&memory[0], &buffer[0])
+        if self.features is None:
+            self.apply_pending_step(&memory[0], &buffer[0])
         return np.asarray(memory)
 
     cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil:
@@ -301,11 +339,93 @@ cdef class SecondOrderLearner(AtomicLearner):
         ob_turn(memory + self.vectors(), move, move + n, d, row, NULL, n, -1, buffer, buffer + length, n, False)
         memset(move, 0, 2 * n * sizeof(double))
 
+    # --- of features ----------------------------------------------------------------------------------------------
+
+    cdef double* vector(self, Py_ssize_t r) noexcept nogil:
+        """The r-th vector v."""
+        return &self.memory[self.m * self.d + r * self.padded]
+
+    cdef double prior_of(self, Py_ssize_t j) noexcept nogil:
+        return self.intercept_alpha if j == self.n_inputs else self.alpha
+
+    cdef double most_at_first(self) noexcept nogil:
+        """The largest value of P before the first row."""
+        return 1.0 / min(self.alpha, self.intercept_alpha if self.fit_intercept else self.alpha)
+
+    cdef void subtract_vectors(self) noexcept nogil:
+        ob_subtract_squares(&self.memory[self.vectors()], self.vector(0), self.state.scale, self.padded)
+        memset(self.vector(0), 0, OB_LAG * self.padded * sizeof(double))
+        self.state.pending, self.state.scale = 0.0, 1.0
+        self.bound_diagonal()
+
+    cdef void bound_diagonal(self) noexcept nogil:
+        """Where nothing is learned for long, a value that forgetting has made large becomes half of the largest one, as
+        by a row of that coordinate alone; if there are too many, nothing is forgotten."""
+        cdef Py_ssize_t j, k, r
+        cdef double* P = &self.memory[self.vectors()]
+        cdef double* v
+        cdef double c, size
+        self.state.most, self.state.full = self.most_at_first(), 0.0
+        for j in range(self.d):
+            size = P[self.offset(j, j)]
+            self.state.most = max(self.state.most, size)
+            if size * self.prior_of(j) > 2.0 * LARGEST_OF_P:
+                self.state.full = 1.0
+            if size * self.prior_of(j) > LARGEST_OF_P and self.state.pending < OB_LAG // 2:
+                r = <Py_ssize_t> self.state.pending
+                v = self.vector(r)
+                for k in range(self.padded):
+                    v[k] = P[self.offset(max(j, k), min(j, k))]
+                for k in range(r):
+                    ob_axpy(v, self.vector(k), self.vector(k)[j], self.padded)
+                c = (1.0 - 0.5 * LARGEST_OF_P / (size * self.prior_of(j))) / size
+                for k in range(self.padded):
+                    v[k] *= sqrt(c)
+                self.state.pending += 1.0
+
+    cdef double find_product(self, const double* x, double* v) noexcept nogil:
+        """v = A^-1 x / scale; returns x'v, or what rounding errors may make of 0, if that is more."""
+        cdef Py_ssize_t r
+        cdef double t, q
+        ob_symmetric_product(&self.memory[self.vectors()], x, v, self.padded)
+        q = ob_dot(x, v, self.padded)
+        for r in range(<Py_ssize_t> self.state.pending):
+            t = ob_dot(self.vector(r), x, self.padded)
+            q -= t * t
+            ob_axpy(v, self.vector(r), t, self.padded)
+        t = ROUNDING * self.state.most * ob_dot(x, x, self.padded)
+        return t if q < t else q
+
+    cdef int keep_vector(self, double* v, double q, double h) noexcept nogil:
+        """Keep v = A^-1 x / scale of a row of curvature h, with q = x'A^-1 x."""
+        cdef double size = sqrt(self.state.scale / (q + (self.gamma if self.state.full == 0 else 1.0) / h))
+        cdef Py_ssize_t k
+        for k in range(self.padded):
+            v[k] *= size
+        self.state.pending += 1.0
+        if self.state.full == 0:
+            self.state.scale /= self.gamma
+        return LEARNED
+
+    cdef double leverage(self, const Row* row, double* v) noexcept nogil:
+        """x'A^-1 x of a row as it is learned; v is a buffer."""
+        cdef double* move = self.pivots() + self.padded
+        if self.features is not None:
+            return self.state.scale * self.find_product(row.x, v)
+        return ob_leverage(
+            &self.memory[self.vectors()], move, move + self.padded, self.pivots(), row.x, row.index, row.n,
+            self.n_inputs if self.fit_intercept else -1, self.padded,
+        )
+
     # --- the centre of the rows -----------------------------------------------------------------------------------
 
     cdef const Row* image_of(self, const Row* row, Workspace* work, Row* image) noexcept nogil:
         """The row as it is learned, (1, z), or its features."""
         cdef double* z = scratch(work, 4)
+        if self.features is not None:  # and, for products, a 1 for the intercept, and zeros
+            memset(z + self.n_inputs, 0, (self.padded - self.n_inputs) * sizeof(double))
+            if self.fit_intercept:
+                z[self.n_inputs] = 1.0
         if self.centre is None:
             return mapped(self.features, row, z, image)
         self.centre.centre(filled(row, scratch(work, 0), self.n_inputs), z + 1)
@@ -381,18 +501,23 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
         if to_learn:
             return 3 * max(self.vector_stride(), self.score_length)
-        return max(self.score_length, 0 if self.centre is None and self.features is None else self.d)
+        return max(self.score_length, 0 if self.centre is None and self.features is None else self.vector_stride())
 
     cdef int begin(self, Rows rows, bint complete) except -1:
-        """With one row U only changes by the pending step, which need not be undone."""
+        """With one row U only changes by the pending step, and P by the vectors, which need not be undone."""
+        cdef Py_ssize_t changing = self.vectors() if self.features is None else self.m * self.d
         self.backed_up = complete or rows.n_rows > 1
         self.passed, self.size = False, 0.0
-        self.fields.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else self.vectors())
+        if self.state.pending == OB_LAG:
+            self.subtract_vectors()
+        self.fields.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else changing)
         return AtomicLearner.begin(self, rows, complete)
 
     cdef int undo(self) except -1:
         AtomicLearner.undo(self)
-        if self.passed and not self.backed_up:
+        if self.passed and not self.backed_up and self.features is not None:
+            memset(self.vector(<Py_ssize_t> self.state.pending), 0, self.padded * sizeof(double))
+        elif self.passed and not self.backed_up:
             memset(self.pivots() + self.padded, 0, 2 * self.padded * sizeof(double))
         return 0
 
@@ -404,6 +529,12 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef double* move = self.pivots() + self.padded
         cdef double* gain = move + self.padded
         cdef double most
+        if self.features is not None:
+            if not (self.state.most * self.state.scale < FINITE):
+                return OVERFLOWED
+            return OVERFLOWED if ob_nonfinite(
+                &self.memory[0], self.memory.shape[0] if self.backed_up else self.vectors()
+            ) else LEARNED
         if ob_nonfinite(&self.memory[0], self.vectors()):
             return OVERFLOWED
         most = ob_dot(move, move, self.padded) * ob_dot(gain, gain, self.padded) * self.padded  # (move sum |gain|)^2
@@ -441,12 +572,18 @@ cdef class SecondOrderLearner(AtomicLearner):
         row = self.image_of(row, work, &image)
         self.score(row, a)
         self.passed = True
-        self.size = ob_turn(
-            &self.memory[self.vectors()], f, gain, self.pivots(), row.x, row.index, row.n,
-            self.n_inputs if self.fit_intercept and self.centre is None else -1, v, buffer, self.padded,
-            not self.backed_up,
-        )
-        q = ob_dot(gain, f, self.padded)
+        if self.features is not None:
+            if self.state.pending == OB_LAG:
+                self.subtract_vectors()
+            v = self.vector(<Py_ssize_t> self.state.pending)
+            q = self.state.scale * self.find_product(row.x, v)
+        else:
+            self.size = ob_turn(
+                &self.memory[self.vectors()], f, gain, self.pivots(), row.x, row.index, row.n,
+                self.n_inputs if self.fit_intercept and self.centre is None else -1, v, buffer, self.padded,
+                not self.backed_up,
+            )
+            q = ob_dot(gain, f, self.padded)
         self.foresee(row, q, a)
         if scores != NULL:
             memcpy(scores, a, self.m * sizeof(double))
@@ -454,13 +591,15 @@ cdef class SecondOrderLearner(AtomicLearner):
         status = self.respond(a, y, weight, q, work, &h)
         if status != LEARNED:
             return status
-        if not ob_bierman(
+        if self.features is None and not ob_bierman(
             self.pivots(), f, gain, buffer, weight * h, self.gamma, LARGEST / self.alpha, self.padded
         ) >= DBL_MIN:
             return OVERFLOWED
         if self.n_counted and not self.count(y[0], a, weight):
             return OVERFLOWED
-        self.move(v, a, weight)
+        self.move(v, a, weight if self.features is None else weight * self.state.scale)
+        if self.features is not None:
+            return self.keep_vector(v, q, weight * h)
         if self.centre is None:
             return LEARNED
         return self.count_columns(filled(given, scratch(work, 0), self.n_inputs), weight)

@@ -17,13 +17,12 @@ from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace, scratc
 from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
-from onlinebregman._kernels.ops.forward cimport ob_leverage
 from onlinebregman._kernels.ops.softmax cimport (
     OB_NO_CLASS, ob_softmax, ob_softmax_curvature, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of,
     ob_softmax_probabilities, ob_softmax_slopes
 )
 from onlinebregman._kernels.ops.vector cimport ob_dot
-from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
@@ -224,13 +223,9 @@ cdef class AioliLearner(SoftmaxLearner):
 
     cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         cdef Row image
-        cdef double* move = self.pivots() + self.padded
-        row = mapped(self.features, row, scratch(work, 4), &image)
+        row = self.image_of(row, work, &image)
         self.score(row, scores)
-        scores[0] = drawn_to_zero(scores[0], ob_leverage(
-            &self.memory[self.vectors()], move, move + self.padded, self.pivots(), row.x, row.index, row.n,
-            self.n_inputs if self.fit_intercept else -1, self.padded,
-        ))
+        scores[0] = drawn_to_zero(scores[0], self.leverage(row, scratch(work, 1)))
 
     cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
                      double* h) noexcept nogil:

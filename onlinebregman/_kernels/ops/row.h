@@ -152,6 +152,24 @@ OB_CLONES static void ob_axpy4(double *restrict w0, double *restrict w1, double 
     }
 }
 
+/* z += sum x_k w_k over rows of a matrix of n columns: the first m, or those of `index`; four at a time */
+OB_CLONES static void ob_add_rows(double *restrict z, const double *restrict w, const ptrdiff_t *restrict index,
+                                  const double *restrict x, ptrdiff_t m, ptrdiff_t n) {
+    for (ptrdiff_t k = 0; k < m; k += 4) {
+        const double *row[4];
+        double c[4];
+        for (int r = 0; r < 4; ++r) {
+            const ptrdiff_t one = k + r < m ? k + r : k;
+            row[r] = w + n * (index == NULL ? one : index[one]);
+            c[r] = k + r < m ? x[k + r] : 0.0;
+        }
+        const double *w0 = row[0], *w1 = row[1], *w2 = row[2], *w3 = row[3];
+        const double c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+        for (ptrdiff_t i = 0; i < n; ++i)
+            z[i] += (c0 * w0[i] + c1 * w1[i]) + (c2 * w2[i] + c3 * w3[i]);
+    }
+}
+
 /* x[i * stride] = value i of a column, `step` bytes apart, for i < n; `kind` is their format character. Returns whether
  * values of this kind are numbers. */
 static int ob_gather_column(double *restrict x, ptrdiff_t stride, const char *restrict at, ptrdiff_t step, char kind,

@@ -21,3 +21,5 @@ cdef extern from "ops/row.h":
                   Py_ssize_t n) noexcept nogil
     bint ob_gather_column(double* x, Py_ssize_t stride, const char* at, Py_ssize_t step, char kind,
                           Py_ssize_t n) noexcept nogil
+    void ob_add_rows(double* z, const double* w, const Py_ssize_t* index, const double* x, Py_ssize_t m,
+                     Py_ssize_t n) noexcept nogil

@@ -8,11 +8,11 @@ import numpy as np
 
 cimport cython
 from libc.math cimport sqrt
+from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.exp cimport ob_cosines
-from onlinebregman._kernels.ops.row cimport ob_dot4, ob_sparse_dot
+from onlinebregman._kernels.ops.row cimport ob_add_rows
 from onlinebregman._kernels.ops.state cimport Stateful
-from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row
 
 
@@ -29,9 +29,10 @@ cdef class FourierFeatures(Stateful):
     """
 
     def __cinit__(self, frequencies, phases):
-        self.frequencies = self.omega = np.array(frequencies, dtype=np.float64, order="C")
+        self.frequencies = np.array(frequencies, dtype=np.float64, order="C")
+        self.omega = np.array(self.frequencies.T, order="C", ndmin=2)
         self.phases = self.b = np.array(phases, dtype=np.float64)
-        self.n_components, self.n_features = self.omega.shape[0], self.omega.shape[1]
+        self.n_features, self.n_components = self.omega.shape[0], self.omega.shape[1]
         if self.n_features == 0 or self.n_components == 0 or self.b.shape[0] != self.n_components:
             raise ValueError(
                 "frequencies must be of shape (n_components, n_features), neither of them 0, and phases of shape "
@@ -40,16 +41,7 @@ cdef class FourierFeatures(Stateful):
         self.arguments = self.frequencies, self.phases
 
     cdef void apply(self, const Row* row, double* z) noexcept nogil:
-        cdef Py_ssize_t j = 0, n = self.n_components, d = self.n_features
-        cdef const double* w = &self.omega[0, 0]
-        if row.index == NULL:
-            while j + 4 <= n:
-                ob_dot4(w + j * d, w + (j + 1) * d, w + (j + 2) * d, w + (j + 3) * d, row.x, row.n, z + j)
-                j += 4
-        while j < n:
-            z[j] = ob_dot(w + j * d, row.x, row.n) if row.index == NULL else \
-                ob_sparse_dot(w + j * d, row.index, row.x, row.n)
-            j += 1
-        for j in range(n):
-            z[j] += self.b[j]
+        cdef Py_ssize_t n = self.n_components
+        memcpy(z, &self.b[0], n * sizeof(double))
+        ob_add_rows(z, &self.omega[0, 0], row.index, row.x, row.n, n)
         ob_cosines(z, sqrt(2.0 / n), n)
