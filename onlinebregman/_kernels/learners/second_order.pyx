@@ -207,7 +207,8 @@ cdef class SecondOrderLearner(AtomicLearner):
             learner.counts()[:] += sum(tally[:self.n_counted] for tally in tallies)
             np.asarray(learner.tally)[self.n_counted:] += np.average(tallies, 0, shares)[self.n_counted:]
         if self.features is not None:
-            learner.state.pending, learner.state.scale, learner.state.most, learner.state.full = 0.0, 1.0, self.most_at_first(), 0.0
+            learner.state.pending, learner.state.scale, learner.state.full = 0.0, 1.0, 0.0
+            learner.state.most = self.most_at_first()
             C = np.linalg.inv(A)
             for j in range(self.d):
                 learner.state.most = max(learner.state.most, C[j, j])

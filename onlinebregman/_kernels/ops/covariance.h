@@ -1,6 +1,6 @@
-/* Symmetric matrices P from which the squares of few vectors are subtracted, in panels of eight columns down to the
- * diagonal: each in tiles of 8 columns x 8 rows, the last one of which has both triangles. Vectors are padded with zeros
- * to a multiple of eight. */
+/* Symmetric matrices P from which the squares of few vectors are subtracted: panels of eight columns down to the
+ * diagonal, each in tiles of 8 columns x 8 rows, the last one of which has both triangles. Vectors are padded with
+ * zeros to a multiple of eight. */
 #ifndef ONLINEBREGMAN_COVARIANCE_H
 #define ONLINEBREGMAN_COVARIANCE_H
 
