@@ -246,8 +246,8 @@ NOT_SAVED = {
 }
 NOT_SAVED |= {"Blend", "LogLinkLoss", "Pass", "RidgeLearner", "Sampler", "SecondOrderLearner", "Secular", "Snapshot"}
 NOT_SAVED |= {"Centre", "ColumnBlocks", "Columns", "Query", "TableView", "Transaction", "Undoable", "Workspaces"}
-# Parts of geometries, whose numbers are saved with these.
-NOT_SAVED |= {"Average", "AverageBet", "EuclideanLazy", "Flow", "Lazy", "NumPyLazy", "PNormLazy"}
+# What predicts rows; parts of geometries, whose numbers are saved with these.
+NOT_SAVED |= {"Average", "AverageBet", "EuclideanLazy", "Flow", "Lazy", "NumPyLazy", "PNormLazy", "Scorers"}
 
 
 def test_no_compiled_class_is_left_out():

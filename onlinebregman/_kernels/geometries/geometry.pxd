@@ -15,10 +15,9 @@ cdef enum Trait:              # what is true of a geometry, or of a learner, wha
     HAS_POLES = 8             # c near an end of its `domain` is measured from there, see `count_from`
     MOVES_ALL = 16            # every step moves all weights, even on a sparse row
     QUADRATIC = 32            # the weights are a symmetric matrix W that predicts z'Wz, not w.x
-    LOOKS_AHEAD = 64          # `begin_block` announces dense rows before they are learned
-    DENSE = 128               # of a learner: rows must be dense
-    CHUNKWISE = 256           # of a learner: it has a matrix and does not call Python, and learns a chunk at once
-    LINKS = 512               # of a learner: predictions are not its scores, but links of them
+    DENSE = 64               # of a learner: rows must be dense
+    CHUNKWISE = 128           # of a learner: it has a matrix and does not call Python, and learns a chunk at once
+    LINKS = 256               # of a learner: predictions are not its scores, but links of them
 
 
 cdef enum Backup:             # of the weights before a call
@@ -33,7 +32,7 @@ cdef struct Workspace:        # intermediate results about a row; it belongs to 
     const double* x           # the values that go with them: the row's, or (x, -x) for signed weights
     Py_ssize_t n              # the number of values
     double origin             # c is measured from here: 0, or an end of the domain (see `HAS_POLES`)
-    bint in_block             # whether the row is one of those announced by `begin_block`
+    bint in_block             # whether its rows are those that `begin_block` announced
     const Workspace* twin     # of the same row, by a geometry with the same metric that is updated before, or NULL
     void* notes               # a struct defined by the geometry
     double* vectors           # five of `length` values, the last one for the solver
@@ -125,7 +124,7 @@ cdef class Geometry:
     cdef int declare(self, str name, void* number, bint sums_rows=?, Py_ssize_t size=?) except -1
     cdef Py_ssize_t vector_length(self, Py_ssize_t n) noexcept nogil
     cdef Py_ssize_t first_mutable(self, Py_ssize_t n_rows) noexcept nogil
-    cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil
+    cdef void begin_block(self, Rows rows, const double* sample_weight, Workspace* work) noexcept nogil
     cdef void load(self, Workspace* work) noexcept nogil
     cdef void fetch_weights(self, Workspace* work) noexcept nogil
     cdef void store(self, Workspace* work) noexcept nogil

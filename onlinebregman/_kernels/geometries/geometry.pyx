@@ -442,8 +442,8 @@ cdef class Geometry:
         """The first weight that a block of `n_rows` dense rows may move; those before it need no backup."""
         return 0
 
-    cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
-        """Called before the k-th dense row is loaded: the rows from k on come next, except those of weight 0."""
+    cdef void begin_block(self, Rows rows, const double* sample_weight, Workspace* work) noexcept nogil:
+        """These rows are loaded next in this workspace, in their order, except those of weight 0."""
 
     cdef void load(self, Workspace* work) noexcept nogil:
         """Prepare the workspace for its row."""

@@ -1,4 +1,4 @@
-from onlinebregman._kernels.geometries.geometry cimport LINKS, LOOKS_AHEAD, Workspace
+from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.state cimport Stateful
@@ -39,15 +39,17 @@ cdef class AtomicLearner(Stateful):
     cdef Py_ssize_t n_targets, other_n_targets  # numbers of targets that a row may have
     cdef int target_ndim      # 0: no targets; 1: one for each row; 2: `n_targets`
     cdef readonly Py_ssize_t n_scores  # number of scores of a row
-    cdef int output_ndim      # 1: one prediction for each row; 2: `n_outputs`
+    cdef Py_ssize_t n_linked, n_unlinked  # numbers of a row's predictions, and of their scores; 0: n_scores
+    cdef int output_ndim      # 1: one prediction for each row; 2: as many as `n_outputs`
     cdef long busy            # whether a thread is learning
     cdef Py_ssize_t n_savepoints   # number of savepoints that are not committed yet
     cdef Py_ssize_t n_calls   # number of calls that have learned
     cdef readonly Py_ssize_t n_changes  # number of calls that have learned or were undone
     cdef Py_ssize_t work_left  # numbers that may be processed before the next look at the clock
     cdef double checked_at    # when signals were checked for, in seconds
-    cdef object interrupt     # the exception by which a signal ended the loop
+    cdef object interrupt     # the exception by which a signal, or a step, ended the loop
     cdef int traits           # a set of `Trait`
+    cdef const double* total_loss  # where `loss_of` finds it, or NULL
     cdef readonly RowMap row_map  # whose images of rows are learned; None: rows are learned as they come
     cdef tuple maps           # of the learner, or of the learners that it consists of
 
@@ -57,7 +59,6 @@ cdef class AtomicLearner(Stateful):
     cdef int check(self, Rows rows) except -1
     cdef int begin(self, Rows rows, bint complete) except -1
     cdef int loop(self, Rows rows, Block* block) noexcept nogil
-    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil
     cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -65,16 +66,11 @@ cdef class AtomicLearner(Stateful):
     cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
                         double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil
     cdef int check_all(self) noexcept nogil
-    cdef double total_loss(self) noexcept nogil
-    cdef object predict_rows(self, Rows rows, bint linked)
     cdef object scorer(self, Rows rows, bint linked)
     cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil
-    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil
     cdef void link_row(self, double* scores, double* out) noexcept nogil
     cdef int undo(self) except -1
-    cdef object interruption(self)
-    cdef dict objects(self)
-    cdef int set_objects(self, dict objects) except -1
+    cdef dict exchange(self, dict others)
 
 
 cdef object reason(int status)
@@ -84,13 +80,23 @@ cdef void release(tuple learners) noexcept
 cdef Rows fitting_rows(AtomicLearner learner, dict attributes, X)
 cdef Py_ssize_t widest(AtomicLearner learner, Rows rows) noexcept
 cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1
-cdef object predicted(AtomicLearner learner, Rows rows, bint linked, scorer)
+cdef object predict_rows(AtomicLearner learner, Rows rows, bint linked, scorer=*)
 cdef bint signalled(AtomicLearner learner) noexcept nogil
 
 
 cdef inline Py_ssize_t row_width(AtomicLearner learner) noexcept nogil:
     """The number of columns of rows, before they are mapped."""
     return learner.n_features if learner.row_map is None else learner.row_map.n_features
+
+
+cdef inline Py_ssize_t n_outputs(AtomicLearner learner, bint linked) noexcept nogil:
+    """Number of predictions, or scores, of a row."""
+    return (learner.n_linked if linked else learner.n_unlinked) or learner.n_scores
+
+
+cdef inline double loss_of(AtomicLearner learner) noexcept nogil:
+    """The sum of weight * loss over all rows, each predicted before it was learned; 0 without a loss."""
+    return 0.0 if learner.total_loss == NULL else learner.total_loss[0]
 
 
 cdef inline bint interrupted(AtomicLearner learner, Py_ssize_t work) noexcept nogil:
@@ -113,7 +119,6 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Ro
     """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
     cdef Py_ssize_t k, i, effort = learner.effort(shape_of(row_map, rows).widest)
     cdef int status
-    cdef bint ahead = rows.indices != NULL or learner.traits & LOOKS_AHEAD
     cdef Row row
     for k in range(rows.n_rows):
         i = block.failed = row_number(rows, k)
@@ -121,8 +126,8 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Ro
             rows.prefetch_coming(k)
             if block.n_targets == 1 and k + rows.lead < rows.n_rows:
                 OB_PREFETCH(block.y + rows.order[k + rows.lead])
-        if ahead:
-            learner.look_ahead(rows, block, k)
+        if rows.indices != NULL and k + 1 < rows.n_rows:
+            learner.prefetch(rows, row_number(rows, k + 1), NULL)
         if interrupted(learner, effort):
             return INTERRUPTED
         fetch_to_learn(row_map, rows, i, weight_of(block, i), &row)
@@ -135,22 +140,36 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Ro
     return LEARNED
 
 
+cdef inline bint links(AtomicLearner learner) noexcept nogil:
+    """Whether its predictions are not its scores."""
+    return learner.traits & LINKS and (learner.loss is None or not learner.loss.linear)
+
+
+cdef inline double predict_row(AtomicLearner learner, void* scorer, const Row* row, Workspace* work, bint linked,
+                               double* out) noexcept nogil:
+    """Scores of a row, or links of them; returns 0 if these are of finite scores, otherwise NaN."""
+    cdef double total = 0.0
+    cdef Py_ssize_t k
+    if not linked:
+        learner.score_row(scorer, row, work, out)
+        return 0.0
+    learner.score_row(scorer, row, work, work.vectors)
+    for k in range(learner.n_scores):
+        total += 0.0 * work.vectors[k]  # links of infinite scores may be finite
+    learner.link_row(work.vectors, out)
+    return total
+
+
 cdef inline bint score_rows_of(AtomicLearner learner, Rows rows, void* scorer, Workspace* work, bint linked,
                                double* out) noexcept nogil:
     """The loop over rows that are predicted; False if scores of predictions are not finite."""
-    cdef Py_ssize_t i, k, n = learner.n_scores, width = learner.n_outputs(linked)
+    cdef Py_ssize_t i, width = n_outputs(learner, linked)
     cdef double total = 0.0
     cdef Row row
-    linked = linked and learner.traits & LINKS and (learner.loss is None or not learner.loss.linear)
+    linked = linked and links(learner)
     for i in range(rows.n_rows):
         fetch_mapped(learner.row_map, rows, i, &row)
         if rows.indices != NULL and i + 1 < rows.n_rows:
             learner.prefetch(rows, i + 1, scorer)
-        if not linked:
-            learner.score_row(scorer, &row, work, out + i * width)
-            continue
-        learner.score_row(scorer, &row, work, work.vectors)
-        for k in range(n):
-            total += 0.0 * work.vectors[k]  # not 0 if one is not finite, whose link may be
-        learner.link_row(work.vectors, out + i * width)
+        total += predict_row(learner, scorer, &row, work, linked, out + i * width)
     return total == 0

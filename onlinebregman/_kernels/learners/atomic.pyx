@@ -153,10 +153,7 @@ cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1:
             for row_map in learner.maps:
                 if status == LEARNED and not row_map.bounded():
                     status = TOO_LARGE
-            error = learner.interruption()
-            for each in learner.members:
-                own = each.interruption()  # of each, as that forgets it
-                error = own if error is None else error
+            error = interruption(learner, True)
             if error is None and status == LEARNED:
                 error = signal_raised()  # not after the commit: who is told of an error would learn the rows again
             if error is not None:
@@ -281,12 +278,12 @@ cdef class AtomicLearner(Stateful):
 
     def predict(self, X, bint linked=True):
         """Predictions for validated rows, dense or CSR, or their scores; None if one is not finite."""
-        return self.predict_rows(open_rows(X), linked)
+        return predict_rows(self, open_rows(X), linked)
 
     def predict_fast(self, dict attributes, X, bint linked=True):
         """The same for an array of numbers or CSR without validation; None also if that is not safe."""
         cdef Rows rows = fitting_rows(self, attributes, X)
-        return None if rows is None else self.predict_rows(rows, linked)
+        return None if rows is None else predict_rows(self, rows, linked)
 
     cpdef bint ready(self, dict attributes):
         """Whether the learner may be called without validation of the parameters of the estimator."""
@@ -357,12 +354,10 @@ cdef class AtomicLearner(Stateful):
         """Back up the state: all of it if `complete`, otherwise at least what these rows can change; then apply
         settings, and change what has to change before the rows. An error after the backup undoes the call."""
         self.interrupt, self.work_left = None, work_between_checks()
-        if self.loss is not None:
-            self.loss.interrupt = None
         self.fields.save()
         former = UNCHANGED
         if self.next_settings is not None:
-            former = self.objects()
+            former = self.exchange(None)
             self.apply(**self.next_settings)
         self.former = former
         return 0
@@ -373,13 +368,8 @@ cdef class AtomicLearner(Stateful):
 
     # The parts of the loop, also for loops over several learners:
 
-    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
-        """Called before the k-th row is fetched, if rows are sparse or it `LOOKS_AHEAD`: prepare for the next ones."""
-        if k + 1 < rows.n_rows:
-            self.prefetch(rows, row_number(rows, k + 1), NULL)
-
     cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil:
-        """Prefetch the memory that row i needs, to be learned or, by a scorer, predicted."""
+        """Prefetch the memory that sparse row i needs, to be learned or, by a scorer, predicted."""
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         """About how many numbers are processed to learn a row of n values."""
@@ -411,24 +401,16 @@ cdef class AtomicLearner(Stateful):
 
     @property
     def cumulative_loss(self):
-        """See `total_loss`."""
-        return self.total_loss()
-
-    cdef double total_loss(self) noexcept nogil:
-        """The sum of weight * loss over all rows, each predicted before it was learned; 0 without a loss."""
-        return 0.0
+        """See `loss_of`."""
+        return loss_of(self)
 
     cdef int undo(self) except -1:
         """Restore what `begin` has backed up."""
         if self.former is not UNCHANGED:
-            self.set_objects(self.former)
+            self.exchange(self.former)
         self.fields.restore()
         self.former = None
         return 0
-
-    cdef object interruption(self):
-        """The exception that ended the loop for a reason other than a row: KeyboardInterrupt or MemoryError."""
-        return self.interrupt if self.loss is None or self.loss.interrupt is None else raised_by(self.loss)
 
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
@@ -461,20 +443,11 @@ cdef class AtomicLearner(Stateful):
             if coming is not None:
                 self.configure(**coming)
 
-    cdef dict objects(self):
-        """The objects that settings replace, by name, which numbers in `fields` are not."""
+    cdef dict exchange(self, dict others):
+        """The objects that settings replace, by name, which numbers in `fields` are not; replaced by others, if any."""
         return {}
 
-    cdef int set_objects(self, dict objects) except -1:
-        """Replace them by a result of `objects`."""
-        return 0
-
     # --- predictions --------------------------------------------------------------------------------------------
-
-    cdef object predict_rows(self, Rows rows, bint linked):
-        """Predictions of rows, or their scores unless `linked`; None if one is not finite."""
-        self.check(rows)
-        return predicted(self, rows, linked, self.scorer(rows, linked))
 
     cdef object scorer(self, Rows rows, bint linked):
         """What `score_row` predicts rows by, if it is not the learner itself."""
@@ -483,22 +456,20 @@ cdef class AtomicLearner(Stateful):
     cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         """The `n_scores` scores of a row, by the scorer if that is not NULL."""
 
-    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
-        """Number of predictions, or scores, of a row."""
-        return self.n_scores
-
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
         """If it `LINKS`: compute the predictions of a row from its scores, which are in a workspace's first vector."""
         out[0] = self.loss.link(scores[0])
 
 
-cdef object predicted(AtomicLearner learner, Rows rows, bint linked, scorer):
-    """See `predict_rows`; the rows have been checked."""
+cdef object predict_rows(AtomicLearner learner, Rows rows, bint linked, scorer=None):
+    """Predictions of rows, or their scores unless `linked`, by this scorer or its own; None if one is not finite."""
     cdef Workspace work
     cdef double* out
     cdef bint finite
     cdef RowMap row_map
-    cdef Py_ssize_t width = learner.n_outputs(linked), n = rows.n_rows * width
+    cdef Py_ssize_t width = n_outputs(learner, linked), n = rows.n_rows * width
+    learner.check(rows)
+    scorer = learner.scorer(rows, linked) if scorer is None else scorer
     for row_map in learner.maps:
         row_map.open(rows)
     outputs = empty_float64(n, &out)
@@ -507,16 +478,28 @@ cdef object predicted(AtomicLearner learner, Rows rows, bint linked, scorer):
         finite = score_rows_of(learner, rows, NULL if scorer is None else <void*> scorer, &work, linked, out)
         free_workspace(&work)
         finite = finite and ob_nonfinite(out, n) == 0
-    if learner.loss is not None and learner.loss.interrupt is not None:
-        raise raised_by(learner.loss)
+    error = interruption(learner, False)
+    if error is not None:
+        raise error
     if not finite:
         return None
     return outputs if learner.output_ndim == 1 else outputs.reshape(-1, width)
 
 
-cdef object raised_by(Loss loss):
-    """The exception that a loss in Python has raised, which it then forgets."""
-    error, loss.interrupt = loss.interrupt, None
+cdef object interruption(AtomicLearner learner, bint to_learn):
+    """The exception that ended a loop over rows for a reason other than a row, a KeyboardInterrupt or MemoryError.
+
+    It was raised by a loss in Python, which then forgets it, or to learn by a signal or in a step.
+    """
+    cdef AtomicLearner each
+    cdef Py_ssize_t k
+    error = None
+    for k in range(-1, len(learner.members)):
+        each = learner if k < 0 else learner.members[k]
+        if to_learn and each.interrupt is not None:
+            error = each.interrupt
+        if each.loss is not None and each.loss.interrupt is not None:
+            error, each.loss.interrupt = each.loss.interrupt, None
     return error
 
 

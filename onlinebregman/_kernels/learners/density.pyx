@@ -49,6 +49,7 @@ cdef class DensityLearner(AtomicLearner):
 
     cdef int declare(self) except -1:
         """Called at the end of a constructor."""
+        self.total_loss = &self.state.loss
         self.fields.vector("memory", self.memory)
         return self.fields.add("state", &self.state, sizeof(self.state))
 
@@ -66,9 +67,6 @@ cdef class DensityLearner(AtomicLearner):
     @property
     def weight(self):
         return self.state.weight
-
-    cdef double total_loss(self) noexcept nogil:
-        return self.state.loss
 
     @property
     def origin(self):

@@ -25,7 +25,7 @@ from libc.math cimport NAN, fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, fitting_rows, learn_rows_of, predicted
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, fitting_rows, learn_rows_of, predict_rows
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
@@ -133,6 +133,7 @@ cdef class RidgeLearner(AtomicLearner):
         self.state.degrees_of_freedom = -1.0 if self.free_intercept else 0.0
         self.fields.vector("factor", self.memory)
         self.fields.add("state", &self.state, sizeof(self.state))
+        self.total_loss = &self.state.loss
         self.fields.add("forward", &self.forward, sizeof(self.forward))
         self.fields.add("residuals", &self.residuals, sizeof(self.residuals))
         self.fields.add("forgetting", &self.gamma, sizeof(self.gamma))
@@ -386,9 +387,6 @@ cdef class ForwardLearner(RidgeLearner):
     @property
     def t(self):
         return int(self.state.t)
-
-    cdef double total_loss(self) noexcept nogil:
-        return self.state.loss
 
     @property
     def regret(self):
@@ -678,13 +676,12 @@ cdef class ForwardLearner(RidgeLearner):
     cdef object predictions(self, Rows rows, bint forward, double gamma, double[::1] shares=None):
         """Predictions, or None if one is not finite."""
         cdef Query query = Query()
-        self.check(rows)
         query.forward, query.gamma, query.to_come, query.shares = forward, gamma, rows.n_rows, NULL
         if not forward:
             query.solution = self.solve()
         if shares is not None and rows.n_rows > 0:
             query.shares = &shares[0]
-        outputs = predicted(self, rows, False, query)
+        outputs = predict_rows(self, rows, False, query)
         return None if shares is not None and not np.isfinite(shares).all() else outputs
 
 

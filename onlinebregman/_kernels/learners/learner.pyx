@@ -12,7 +12,7 @@ from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport (
-    ADAPTIVE, DENSE, LINKS, LOOKS_AHEAD, MOVES_ALL, QUADRATIC, Geometry, Workspace, open_workspace
+    ADAPTIVE, DENSE, LINKS, MOVES_ALL, QUADRATIC, Geometry, Workspace, open_workspace
 )
 from onlinebregman._kernels.learners.atomic cimport (
     NONE, PROGRESSIVE, SCORED, AtomicLearner, Block, Foresight, learn_rows_of
@@ -23,7 +23,7 @@ from onlinebregman._kernels.learners.rule cimport GradientRate, PowerLaw, Rule, 
 from onlinebregman._kernels.learners.mirror_step cimport mirror_step
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
 from onlinebregman._kernels.learners.state cimport (
-    EXPLICIT, IMPLICIT, IMPORTANCE, LEARNED, OVERFLOWED, RunState
+    EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, OVERFLOWED, RunState
 )
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.matrix cimport MatrixGeometry
@@ -104,6 +104,8 @@ cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, cons
         status = mirror_step(
             self.geometry, self.loss, self.rule, &self.settings, &self.run, work, y[0], weight, prior_score
         )
+        if status == INTERRUPTED or status == FAILED:
+            note_failure(self)
     if status == LEARNED and not self.before.complete and not self.before.finite(self.geometry, row):
         return OVERFLOWED
     return status
@@ -128,9 +130,19 @@ cdef inline void prefetch_weights(Geometry geometry, Rows rows, Py_ssize_t i) no
         rows.prefetch(i, &geometry.lazy.stamp[0], geometry.per_feature)
 
 
-cdef bint ends_call(error):
-    """Whether the exception of a geometry ends the call; most of them refuse a row."""
-    return error is not None and (not isinstance(error, Exception) or isinstance(error, MemoryError))
+cdef int note_failure(Learner learner) noexcept nogil:
+    """Note the exception of a rule, or of a geometry, if that ends the call; most of a geometry's refuse a row."""
+    with gil:
+        error = learner.rule.failure
+        if error is None and not refuses_row(learner.geometry.failure):
+            error = learner.geometry.failure
+        learner.interrupt = error
+    return 0
+
+
+cdef bint refuses_row(error):
+    """Whether the exception of a geometry only means that a row cannot be learned."""
+    return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 
 cdef Geometry prediction_geometry(Learner learner, bint dense):
@@ -176,6 +188,7 @@ cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
         geometry.lazy.catch_up_all(geometry)
     if geometry.needs_projection():
         geometry.project_all()
+    note_failure(learner)
     learner.descent = Descent(
         &learner.run, &learner.settings, <void*> learner.rule, &geometry.weights[0], learner.loss.logistic
     )
@@ -195,13 +208,13 @@ cdef class Learner(AtomicLearner):
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
         self.geometry, self.loss, self.rule = geometry, loss, PowerLaw(0.0, 0.0)
-        self.run.largest_weight = 1.0
+        self.run.largest_weight, self.total_loss = 1.0, &self.run.loss
         self.before = Snapshot()
         self.fields.add("run", &self.run, sizeof(self.run), tuple(self.run))
         self.n_features, self.n_targets, self.target_ndim, self.n_scores = geometry.n_features, 1, 1, 1
         self.traits = geometry.traits | LINKS | (DENSE if isinstance(geometry, MatrixGeometry) else 0)
         if self.given:
-            self.set_objects({name: self.given.pop(name) for name in self.objects()})
+            self.exchange({name: self.given.pop(name) for name in self.exchange(None)})
             check_rule(self)
             if self.run.averaged != 0 and not geometry.average.active:
                 raise ValueError("the geometry of a learner with averaged weights must average; got one that does not")
@@ -212,14 +225,11 @@ cdef class Learner(AtomicLearner):
 
     def get_state(self):
         """See `Stateful`."""
-        return {**AtomicLearner.get_state(self), **self.objects()}
+        return {**AtomicLearner.get_state(self), **self.exchange(None)}
 
     @property
     def t(self):
         return int(self.run.t)
-
-    cdef double total_loss(self) noexcept nogil:
-        return self.run.loss
 
     @property
     def failure(self):
@@ -402,28 +412,18 @@ cdef class Learner(AtomicLearner):
             self.prediction_model = None
         return 0
 
-    cdef object interruption(self):
-        error = AtomicLearner.interruption(self)
-        if error is None:
-            error = self.rule.failure
-        if error is None and ends_call(self.geometry.failure):
-            error = self.geometry.failure
-        return error
-
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
-        return learn_rows_of(self, rows, block, self.row_map, inline_learn_row)
+        cdef int status
+        self.geometry.begin_block(rows, block.sample_weight, &block.work)
+        status = learn_rows_of(self, rows, block, self.row_map, inline_learn_row)
+        block.work.in_block = False
+        return status
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return n * self.geometry.per_feature
 
-    cdef void look_ahead(self, Rows rows, Block* block, Py_ssize_t k) noexcept nogil:
-        if self.traits & LOOKS_AHEAD:
-            block.work.in_block = True
-            self.geometry.begin_block(rows, k, block.sample_weight)
-        AtomicLearner.look_ahead(self, rows, block, k)
-
     cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil:
-        if rows.indices != NULL and rows.n_columns == self.n_features:
+        if rows.n_columns == self.n_features:
             prefetch_weights(<Geometry> (<void*> self.geometry if scorer == NULL else scorer), rows, i)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
@@ -437,12 +437,11 @@ cdef class Learner(AtomicLearner):
             return OVERFLOWED
         return OVERFLOWED if self.before.complete and not self.before.finite(self.geometry, NULL) else LEARNED
 
-    cdef dict objects(self):
-        return {
+    cdef dict exchange(self, dict others):
+        held = {
             "settings": self.settings, "rule": self.rule, "limit": self.limit, "origin": self.origin, "loss": self.loss
         }
-
-    cdef int set_objects(self, dict objects) except -1:
-        self.settings, self.rule, self.limit = objects["settings"], objects["rule"], objects["limit"]
-        self.origin, self.loss = objects["origin"], objects["loss"]
-        return 0
+        if others is not None:
+            self.settings, self.rule, self.limit = others["settings"], others["rule"], others["limit"]
+            self.origin, self.loss = others["origin"], others["loss"]
+        return held

@@ -68,19 +68,21 @@ cdef class Mixer(AtomicLearner):
         if self.memory is not None:
             self.memory.arrange(ordered)
 
-    cdef dict objects(self):
-        return {"delayed": bool(self.delayed), "history": None if self.hedge is None else self.hedge.history}
-
-    cdef int set_objects(self, dict objects) except -1:
-        self.delayed = objects["delayed"]
-        return 0 if self.hedge is None else self.hedge.set_history(objects["history"])
+    cdef dict exchange(self, dict others):
+        held = {"delayed": bool(self.delayed), "history": None if self.hedge is None else self.hedge.history}
+        if others is not None:
+            self.delayed = others["delayed"]
+            if self.hedge is not None:
+                self.hedge.set_history(others["history"])
+        return held
 
     @property
     def mixer(self):
         """Itself, as of a `MixtureLearner`."""
         return self
 
-    cdef double total_loss(self) noexcept nogil:
+    @property
+    def cumulative_loss(self):
         """That of the mixture; with a stack that of its mixture with the combinations, and so on with a memory."""
         if self.memory is not None:
             return self.first_loss() + self.memory.stack.hedge.totals.loss
@@ -307,13 +309,10 @@ cdef class OutputsMixer(Mixer):
         for k in range(self.n):
             (<Mixer> self.parts[k]).arrange(ordered)
 
-    cdef double total_loss(self) noexcept nogil:
+    @property
+    def cumulative_loss(self):
         """The sum of the mixtures' losses."""
-        cdef Py_ssize_t k
-        cdef double total = 0.0
-        for k in range(self.n):
-            total += (<Mixer> self.parts[k]).total_loss()
-        return total
+        return sum([mixer.cumulative_loss for mixer in self.mixers])
 
     @property
     def expert_losses(self):

@@ -18,7 +18,6 @@ cdef class MixtureLearner(Team):
     cdef double[::1] predicted  # of rows that were predicted together: the scores of all of them, before the call
     cdef Py_ssize_t at        # the first of those of the next row
     cdef double[::1] forecasts  # to which links map the scores of a row
-    cdef Py_ssize_t n_forecasts  # of all experts: numbers, and probabilities of both classes; without links the scores
 
     cdef int link(self) except -1
     cdef int bind(self, Py_ssize_t length) except -1

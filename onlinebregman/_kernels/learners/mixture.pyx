@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport (
-    NONE, PROGRESSIVE, AtomicLearner, Block, fitting_rows, learn_rows_of, widest
+    NONE, PROGRESSIVE, AtomicLearner, Block, learn_rows_of, widest
 )
 from onlinebregman._kernels.learners.links cimport IDENTITY, find_probabilities, link_of, probability
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer
@@ -85,7 +85,7 @@ cdef class MixtureLearner(Team):
             None if self.parts[k].chunkwise or self.parts[k].image != 0 else sole_learner(learner)
             for k, learner in enumerate(self.learners)
         ])
-        self.n_forecasts, self.targets = self.width, np.empty(self.n_targets)
+        self.n_unlinked, self.targets = self.width, np.empty(self.n_targets)
         self.least_divided = MIN_PARALLEL_ROW if links is None else PY_SSIZE_T_MAX
         self.forecasts = np.empty(mixer.n_features)
         if self.links is not None:
@@ -102,13 +102,14 @@ cdef class MixtureLearner(Team):
                 f"links and forecasts must be those of {self.n} learners of one score; "
                 f"got {len(self.links)} links and {self.mixer.n_features} forecasts"
             )
-        self.n_forecasts = 0
+        self.n_unlinked = 0  # numbers, or probabilities of both classes
         for k in range(self.n):
             self.parts[k].link = link_of(self.links[k], known)
-            self.n_forecasts += 1 if self.parts[k].link == IDENTITY else 2
+            self.n_unlinked += 1 if self.parts[k].link == IDENTITY else 2
 
-    cdef double total_loss(self) noexcept nogil:
-        return self.mixer.total_loss()
+    @property
+    def cumulative_loss(self):
+        return self.mixer.cumulative_loss
 
     def set_experts(self, list experts not None, Validated bound not None, bound_experts):
         """Set the estimators with these learners, and what must still be the same for `ready`, a copy of which is not.
@@ -145,24 +146,18 @@ cdef class MixtureLearner(Team):
 
     def predict_fast(self, dict attributes, X, bint linked=True):
         """See `AtomicLearner.predict_fast`; None also if experts are others than those that learned last."""
-        cdef Rows rows
         if self.links is not None and not self.ready(attributes):
             return None
-        rows = fitting_rows(self, attributes, X)
-        return None if rows is None else self.predict_rows(rows, linked)
+        return Team.predict_fast(self, attributes, X, linked)
 
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
-
-    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
-        """Outputs of the mixer, or the forecasts of experts."""
-        return self.n_scores if linked else self.n_forecasts
 
     cdef object scorer(self, Rows rows, bint linked):
         cdef Blend blend = Blend()
         blend.rows, blend.linked = rows, linked
-        blend.memory = empty_float64(self.width + self.n_forecasts + self.mixer.buffer_size(), &blend.scores)
+        blend.memory = empty_float64(self.width + self.n_unlinked + self.mixer.buffer_size(), &blend.scores)
         blend.forecasts = blend.scores if self.links is None else blend.scores + self.width
-        self.mixer.weigh(blend.forecasts + self.n_forecasts)
+        self.mixer.weigh(blend.forecasts + self.n_unlinked)
         return blend
 
     cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
@@ -175,7 +170,7 @@ cdef class MixtureLearner(Team):
         else:
             if self.links is not None:
                 self.forecast(own, forecasts)
-            self.mixer.mix(forecasts, scores, forecasts + self.n_forecasts)
+            self.mixer.mix(forecasts, scores, forecasts + self.n_unlinked)
 
     cdef Py_ssize_t score(self, Rows rows, const Row* fetched, Workspace* work, double* scores) noexcept nogil:
         """Score a row by all learners; returns one whose scores are not finite, or -1."""
@@ -271,7 +266,7 @@ cdef class MixtureLearner(Team):
             return &self.by_label[k, i * self.n_targets]
         return part.targets_by_class + <Py_ssize_t> self.chunk.y[i * self.n_targets] * part.n_targets
 
-    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil:
+    cdef int combine(self, Py_ssize_t i) noexcept nogil:
         cdef const double* scores = &self.chunk_scores[i * self.width]
         if self.mixer.delayed:
             scores = &self.predicted[self.at]

@@ -4,19 +4,24 @@ import copy
 
 import numpy as np
 
+cimport cython
 from cpython.pyport cimport PY_SSIZE_T_MAX
-from libc.math cimport isfinite
+from libc.math cimport NAN, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, CHUNKWISE, Workspace
-from onlinebregman._kernels.learners.atomic cimport PROGRESSIVE, AtomicLearner, Block, Foresight, widest
+from onlinebregman._kernels.learners.atomic cimport (
+    PROGRESSIVE, AtomicLearner, Block, Foresight, links, loss_of, n_outputs, predict_row, widest
+)
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.learners.team cimport Team
 from onlinebregman._kernels.losses.loss import NumPyLoss
-from onlinebregman._kernels.rows.arrays cimport View, empty_float64, view
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
+
+cdef extern from "Python.h":
+    void* PyTuple_GET_ITEM(void* held, Py_ssize_t k) nogil  # a borrowed reference
 
 
 cdef class MultiLearner(Team):
@@ -37,8 +42,9 @@ cdef class MultiLearner(Team):
         if all([(<AtomicLearner> learner).traits & CHUNKWISE for learner in self.learners]):
             self.traits |= CHUNKWISE
         self.n_targets = self.n_scores = self.n
+        self.n_linked = self.n * n_outputs(self.learners[0], True)
         self.other_n_targets = 1
-        self.target_ndim = 2
+        self.target_ndim = self.output_ndim = 2
 
     cdef int share_map(self) except -1:
         """Learn rows by the map of all learners."""
@@ -128,23 +134,21 @@ cdef class MultiLearner(Team):
             else:
                 learner.next_settings = settings
 
-    cdef object predict_rows(self, Rows rows, bint linked):
-        """Predictions of all learners side by side, shape (n_rows, n_learners * n_outputs); None if one has none."""
-        cdef Py_ssize_t i, j, k, n = rows.n_rows, m = len(self.learners), width
-        cdef AtomicLearner learner = self.learners[0]
-        cdef View part
-        cdef double* out
-        width = learner.n_outputs(linked)
-        predictions = empty_float64(n * m * width, &out)
-        for k in range(m):
-            learner = self.learners[k]
-            predicted = learner.predict_rows(rows, linked)
-            if not view(predicted, &part):
-                return None
-            for i in range(n):
-                for j in range(width):
-                    out[(i * m + k) * width + j] = (<const double*> part.at)[i * width + j]
-        return predictions.reshape(n, m * width)
+    # --- predictions: see `AtomicLearner`; those of all learners are side by side -------------------------------
+
+    cdef object scorer(self, Rows rows, bint linked):
+        cdef Scorers scorers = Scorers()
+        scorers.linked = linked and links(self.learners[0])
+        scorers.each = tuple([(<AtomicLearner> learner).scorer(rows, linked) for learner in self.learners])
+        return scorers
+
+    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
+        cdef bint linked = scorer != NULL and (<Scorers> scorer).linked
+        cdef Py_ssize_t k, width = n_outputs(self, linked) // self.n
+        for k in range(self.n):
+            if predict_row(<AtomicLearner> self.parts[k].learner, scorer_of(scorer, k), row, work, linked, scores) != 0:
+                scores[0] = NAN  # links of infinite scores may be finite
+            scores += width
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -173,12 +177,11 @@ cdef class MultiLearner(Team):
     cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil:
         return self.chunk.y + i * self.chunk.n_targets + k * self.separate
 
-    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil:
+    cdef int combine(self, Py_ssize_t i) noexcept nogil:
         """The scores of the model are those of all learners."""
-        if block.scores != NULL:
-            memcpy(
-                block.scores + self.chunk.number[i] * self.n, &self.chunk_scores[i * self.n], self.n * sizeof(double)
-            )
+        cdef double* scores = self.block.scores
+        if scores != NULL:
+            memcpy(scores + self.chunk.number[i] * self.n, &self.chunk_scores[i * self.n], self.n * sizeof(double))
         return LEARNED
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
@@ -187,18 +190,15 @@ cdef class MultiLearner(Team):
     cdef void prefetch(self, Rows rows, Py_ssize_t i, void* scorer) noexcept nogil:
         cdef Py_ssize_t q
         for q in range(self.n):
-            (<AtomicLearner> self.parts[q].learner).prefetch(rows, i, scorer)
+            (<AtomicLearner> self.parts[q].learner).prefetch(rows, i, scorer_of(scorer, q))
 
     cdef int check_all(self) noexcept nogil:
         cdef Py_ssize_t k
-        cdef int status
+        cdef int status = Team.check_all(self)
         cdef double total = 0.0
         for k in range(self.n):
-            status = (<AtomicLearner> self.parts[k].learner).check_all()
-            if status != LEARNED:
-                return status
-            total += (<AtomicLearner> self.parts[k].learner).total_loss()
-        return LEARNED if isfinite(total) else LOSS_OVERFLOWED
+            total += loss_of(<AtomicLearner> self.parts[k].learner)
+        return status if status != LEARNED or isfinite(total) else LOSS_OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
@@ -238,10 +238,20 @@ cdef class MultiLearner(Team):
         failed[0] = n
         return first
 
-    cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
-        cdef Py_ssize_t k
-        for k in range(self.n):
-            (<AtomicLearner> self.parts[k].learner).score_row(scorer, row, work, scores + k)
+
+@cython.final
+@cython.auto_pickle(False)
+cdef class Scorers:
+    """What several learners predict rows by."""
+
+    cdef tuple each
+    cdef bint linked
+
+
+cdef inline void* scorer_of(void* scorers, Py_ssize_t k) noexcept nogil:
+    """The scorer of learner k; NULL: the learner itself."""
+    cdef void* scorer = NULL if scorers == NULL else PyTuple_GET_ITEM(<void*> (<Scorers> scorers).each, k)
+    return NULL if scorer == <void*> None else scorer
 
 
 cdef AtomicLearner sole_learner(AtomicLearner learner):

@@ -147,6 +147,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.fields.add("state", &self.state, sizeof(self.state))
         if not (0 <= self.state.pending <= OB_LAG and self.state.pending % 1 == 0):
             raise ValueError(f"the number of pending vectors must be in [0, {OB_LAG}]; got {self.state.pending}")
+        self.total_loss = &self.state.loss
         self.fields.add("forgetting", &self.gamma, sizeof(self.gamma))
         self.n_counted, self.slope = n_counted if self.fit_intercept else 0, 1.0
         self.tally = np.zeros(self.n_counted + self.m)
@@ -238,9 +239,6 @@ cdef class SecondOrderLearner(AtomicLearner):
     @property
     def t(self):
         return int(self.state.t)
-
-    cdef double total_loss(self) noexcept nogil:
-        return self.state.loss
 
     @property
     def covariance(self):

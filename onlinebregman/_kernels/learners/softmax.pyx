@@ -57,7 +57,8 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         cdef tuple flags = (*more, False, False, False) if plain else (False, False, False)
         if n_classes < 1:
             raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
-        self.n_classes, self.n_lanes = n_classes, (n_classes + LANES - 1) // LANES * LANES
+        self.n_classes = self.n_linked = n_classes
+        self.n_lanes = (n_classes + LANES - 1) // LANES * LANES
         self.halved = n_classes == 2 and flags[0] is not True
         self.allocate(
             n_features, alpha, fit_intercept, features, intercept_alpha, 1 if self.halved else n_classes, self.n_lanes,
@@ -134,10 +135,6 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         ob_softmax_of(p, a)
 
     # --- predictions: see `AtomicLearner` -----------------------------------------------------------------------
-
-    cdef Py_ssize_t n_outputs(self, bint linked) noexcept nogil:
-        """One score or `n_classes`, or probabilities of all classes."""
-        return self.n_classes if linked else self.m
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
         cdef ob_softmax p

@@ -43,7 +43,7 @@ cdef class SpreadLearner(Learner):
     cdef public Statistics statistics
 
     def __cinit__(self, Geometry geometry not None, Loss loss not None, dict state=None):
-        self.statistics.largest_weight = 1.0
+        self.statistics.largest_weight, self.total_loss = 1.0, &self.statistics.loss
         self.fields.add("statistics", &self.statistics, sizeof(self.statistics), tuple(self.statistics))
 
     @property
@@ -60,9 +60,6 @@ cdef class SpreadLearner(Learner):
     def all_weight_one(self):
         """See `Learner.all_weight_one`."""
         return self.statistics.reweighted == 0
-
-    cdef double total_loss(self) noexcept nogil:
-        return self.statistics.loss
 
     @property
     def n_collapsed(self):

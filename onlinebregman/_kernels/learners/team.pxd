@@ -5,7 +5,7 @@ from onlinebregman._kernels.learners.links cimport Link
 from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool
 from onlinebregman._kernels.rows.chunk cimport Chunk
-from onlinebregman._kernels.rows.rows cimport Rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 
 cdef struct Part:             # a learner, as the loop over rows uses it
@@ -53,15 +53,16 @@ cdef class Team(Ensemble):
     cdef public object n_jobs  # number of threads, as the parameter was given
     cdef ThreadPool thread_pool
     cdef Workspaces works     # of the other threads
-    cdef Workspace* work      # of the calling thread
+    cdef Block* block         # of this call
 
     cdef int divide(self, Rows rows, Py_ssize_t length) except -1
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
+    cdef int add_row(self, const Row* row, const double* y, double weight, double* scores) noexcept nogil
     cdef bint unknown(self, const double* y, double weight) noexcept nogil
-    cdef int learn_chunk(self, Block* block) noexcept nogil
+    cdef int learn_chunk(self) noexcept nogil
     cdef void find_targets(self) noexcept nogil
     cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil
-    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil
+    cdef int combine(self, Py_ssize_t i) noexcept nogil
     cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil
     cdef void learn_rowwise(self, Lockstep lockstep, Workspace* work, Outcome* outcome) noexcept nogil
     cdef int learn_row_of_chunk(self, Py_ssize_t i, Lockstep lockstep, Workspace* work,

@@ -13,14 +13,14 @@ from libc.math cimport NAN
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, interrupted, targets_in, weight_of, widest
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of, widest
 from onlinebregman._kernels.learners.ensemble cimport Ensemble
 from onlinebregman._kernels.learners.links cimport IDENTITY
 from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
 from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
-from onlinebregman._kernels.rows.rows cimport Rows, row_number
+from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
     MAX_CHUNK_ROWS = 256         # that learners with a matrix learn
@@ -82,58 +82,58 @@ cdef class Team(Ensemble):
     # --- the loop -------------------------------------------------------------------------------------------------
 
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil:
-        """The loop over rows; those before one of an unknown class are learned, so that an earlier refusal counts."""
-        cdef Py_ssize_t i, k, q
-        cdef int status = LEARNED
-        cdef bint refused = False
-        cdef double weight
-        self.work, self.block_rows, self.chunk.n = &block.work, <void*> rows, 0
+        """The loop over rows, which fill one chunk after the other."""
+        cdef int status
+        self.block, self.block_rows, self.chunk.n = block, <void*> rows, 0
         self.thread_pool.start()
-        for i in range(rows.n_rows):
-            k = row_number(rows, i)
-            weight = weight_of(block, k)
-            refused = self.unknown(targets_in(block, k), weight)
-            if rows.order != NULL:
-                rows.prefetch_coming(i)
-            if weight != 0 and not refused:
-                self.chunk.add(rows, k, weight, targets_in(block, k))
-            for q in range(self.n_scores if block.scores != NULL and weight == 0 else 0):
-                block.scores[k * self.n_scores + q] = NAN
-            if self.chunk.n == self.chunk.capacity or refused or i == rows.n_rows - 1:
-                status = INTERRUPTED if interrupted(self, self.chunk.n * self.work_per_row) else self.learn_chunk(block)
-                self.chunk.n = 0
-                if status == LEARNED and refused:
-                    self.refusing, status = -1, BAD_TARGET
-                    block.failed = k
-                if status != LEARNED:
-                    break
+        status = learn_rows_of(self, rows, block, None, add_to_chunk)
+        if status == LEARNED:
+            status = self.learn_chunk()
         self.thread_pool.stop()
-        block.failed = block.failed if status != LEARNED else row_number(rows, rows.n_rows - 1)
         return status
+
+    cdef int add_row(self, const Row* row, const double* y, double weight, double* scores) noexcept nogil:
+        """Add a row to the chunk, which is learned if it is full, or an earlier refusal might count."""
+        cdef Py_ssize_t q
+        cdef int status
+        if weight == 0:
+            for q in range(self.n_scores if scores != NULL else 0):
+                scores[q] = NAN
+            return LEARNED
+        if self.unknown(y, weight):
+            status = self.learn_chunk()
+            if status == LEARNED:
+                self.refusing, self.block.failed, status = -1, row.number, BAD_TARGET
+            return status
+        self.chunk.add(<Rows> self.block_rows, row, weight, y)
+        return self.learn_chunk() if self.chunk.n == self.chunk.capacity else LEARNED
 
     cdef bint unknown(self, const double* y, double weight) noexcept nogil:
         """Whether a row counts and has a class number out of range."""
         return self.n_labels < PY_SSIZE_T_MAX and weight != 0 and not 0 <= y[0] < self.n_labels
 
-    cdef int learn_chunk(self, Block* block) noexcept nogil:
-        """Every learner learns the rows of the chunk; their scores before that are combined."""
-        cdef Py_ssize_t i, k
-        cdef int status
+    cdef int learn_chunk(self) noexcept nogil:
+        """Every learner learns the rows of the chunk, which is then empty; their scores before that are combined."""
+        cdef Py_ssize_t i, k, n = self.chunk.n
+        cdef int status = LEARNED
         cdef Outcome* first = &self.outcomes[0]  # the first refusal in the order of rows and learners
         cdef Outcome* other
+        if n == 0:
+            return LEARNED
         self.find_targets()
         self.thread_pool.run(learn_by, <void*> self, self.n_groups + self.n_by_chunks)
         for k in range(1, self.n_groups + self.n_by_chunks):
             other = &self.outcomes[k]
             if other.status != LEARNED and (first.status == LEARNED or comes_before(other, first)):
                 first = other
-        for i in range(self.chunk.n if first.status == LEARNED else first.row):
-            block.failed, self.refusing = self.chunk.number[i], -1
-            status = self.combine(i, block)
+        self.chunk.n = 0
+        for i in range(n if first.status == LEARNED else first.row):
+            self.block.failed, self.refusing = self.chunk.number[i], -1
+            status = self.combine(i)
             if status != LEARNED:
                 return status
         if first.status != LEARNED:
-            block.failed, self.refusing = self.chunk.number[first.row], first.refusing
+            self.block.failed, self.refusing = self.chunk.number[first.row], first.refusing
         return first.status
 
     cdef void find_targets(self) noexcept nogil:
@@ -143,7 +143,7 @@ cdef class Team(Ensemble):
         """The targets of learner k for row i of the chunk."""
         return NULL
 
-    cdef int combine(self, Py_ssize_t i, Block* block) noexcept nogil:
+    cdef int combine(self, Py_ssize_t i) noexcept nogil:
         """Combine the scores of row i of the chunk, which all learners have learned."""
         return LEARNED
 
@@ -151,7 +151,7 @@ cdef class Team(Ensemble):
 
     cdef void run_task(self, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
         """Learn the chunk with a group of learners, or with one that has a matrix."""
-        cdef Workspace* work = self.work if worker == 0 else &self.works.each[worker - 1]
+        cdef Workspace* work = &self.block.work if worker == 0 else &self.works.each[worker - 1]
         self.outcomes[task].status = LEARNED
         if task < self.n_groups:
             self.learn_rowwise(<Lockstep> self.groups[task], work, &self.outcomes[task])
@@ -233,3 +233,8 @@ cdef class Team(Ensemble):
 
 cdef void learn_by(void* team, Py_ssize_t task, Py_ssize_t worker) noexcept nogil:
     (<Team> team).run_task(task, worker)
+
+
+cdef inline int add_to_chunk(AtomicLearner team, const Row* row, Workspace* work, const double* y, double weight,
+                             double* scores) noexcept nogil:
+    return (<Team> team).add_row(row, y, weight, scores)

@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.string cimport memcpy
 
-from onlinebregman._kernels.geometries.geometry cimport LOOKS_AHEAD, MISSED, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport MISSED, Workspace, scratch
 from onlinebregman._kernels.matrices.matrix cimport LogDetGeometry
 from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.matrix cimport (
@@ -44,12 +44,14 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
     cdef double[:, ::1] coming  # z of the next rows,
     cdef double[:, ::1] product  # and W_0 z
     cdef double[::1] memory
+    cdef void* rows         # the Rows of this block,
+    cdef const double* sample_weight
+    cdef Py_ssize_t k       # and how many of them have been loaded
     cdef Py_ssize_t n_coming, n_done
     cdef bint multiplied
     cdef bint base_unsaved  # whether W_0 is not backed up
 
     def __cinit__(self):
-        self.traits |= LOOKS_AHEAD
         self.declare("n_updates", &self.n_updates, False, sizeof(int))
 
     def __init__(self, weights, state=None):
@@ -91,18 +93,29 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         self.base_unsaved = self.n_updates + 2 * n_rows < BLOCK and self.backup != MISSED
         return (self.n_features + VECTORS) * self.n_features if self.base_unsaved else 0
 
-    cdef void begin_block(self, Rows rows, Py_ssize_t k, const double* sample_weight) noexcept nogil:
-        """When all announced rows have been loaded, collect the next ones, as many as updates still fit in."""
-        cdef Py_ssize_t d = self.n_features, i
+    cdef void begin_block(self, Rows rows, const double* sample_weight, Workspace* work) noexcept nogil:
+        self.rows, self.sample_weight, self.k, work.in_block = <void*> rows, sample_weight, 0, True
+        self.n_coming = self.n_done = 0
+
+    cdef void load(self, Workspace* work) noexcept nogil:
+        if work.in_block:
+            while row_number(<Rows> self.rows, self.k) != work.row.number:  # rows of weight 0 are not loaded
+                self.k += 1
+            if self.n_done == self.n_coming:
+                self.collect(<Rows> self.rows)
+            self.k += 1
+        LogDetGeometry.load(self, work)
+
+    cdef void collect(self, Rows rows) noexcept nogil:
+        """Collect row k and the next ones, as many as updates still fit in."""
+        cdef Py_ssize_t d = self.n_features, k = self.k, i
         cdef Row row
-        if k > 0 and self.n_done < self.n_coming:
-            return
         self.n_coming = self.n_done = 0
         self.multiplied = False
         while k < rows.n_rows and self.n_coming < BLOCK - self.n_updates:
             i = row_number(rows, k)
             k += 1
-            if sample_weight != NULL and sample_weight[i] == 0:
+            if self.sample_weight != NULL and self.sample_weight[i] == 0:
                 continue
             rows.fetch(i, &row)
             if row.n > d:
@@ -111,6 +124,7 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
             else:
                 memcpy(&self.coming[self.n_coming, 0], row.x, d * sizeof(double))
                 self.n_coming += 1
+        rows.fetch(row_number(rows, self.k), &row)  # its values may have been where those of later rows are put
 
     cdef double times(self, Workspace* work, const double* z, double* v) noexcept nogil:
         cdef Py_ssize_t d = self.n_features

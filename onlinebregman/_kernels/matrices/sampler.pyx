@@ -150,7 +150,7 @@ cdef class Sampler(Reservoir):
                         self.measure(known, &distance, 1)
                     for k in range(m if known.known else 0):
                         out[i, k] = known.found[k]
-            self.former, self.n_calls, self.n_changes = self.objects(), self.n_calls + 1, self.n_changes + 1
+            self.former, self.n_calls, self.n_changes = self.exchange(None), self.n_calls + 1, self.n_changes + 1
         finally:
             release((self,))
         return np.asarray(out)
@@ -194,12 +194,11 @@ cdef class Sampler(Reservoir):
         self.margins.undo()
         return 0
 
-    cdef dict objects(self):
-        return {"metric": self.metric, "loss": self.loss, "senses": (self.one_sided, self.scaled)}
-
-    cdef int set_objects(self, dict objects) except -1:
-        self.metric, self.loss, (self.one_sided, self.scaled) = objects["metric"], objects["loss"], objects["senses"]
-        return 0
+    cdef dict exchange(self, dict others):
+        held = {"metric": self.metric, "loss": self.loss, "senses": (self.one_sided, self.scaled)}
+        if others is not None:
+            self.metric, self.loss, (self.one_sided, self.scaled) = others["metric"], others["loss"], others["senses"]
+        return held
 
     cdef int check_all(self) noexcept nogil:
         cdef int status = self.flush()

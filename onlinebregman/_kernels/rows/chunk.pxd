@@ -26,6 +26,6 @@ cdef class Chunk:
 
     cdef Py_ssize_t measure(self, Rows rows) noexcept
     cdef int reserve(self, Rows rows, Py_ssize_t most, Py_ssize_t n_targets=*) except -1
-    cdef void add(self, Rows rows, Py_ssize_t i, double weight, const double* y) noexcept nogil
+    cdef void add(self, Rows rows, const Row* row, double weight, const double* y) noexcept nogil
     cdef bint copied(self, Py_ssize_t k) noexcept nogil
     cdef Row* images(self, Py_ssize_t image) noexcept nogil

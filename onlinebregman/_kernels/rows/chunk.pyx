@@ -68,15 +68,13 @@ cdef class Chunk:
             self.columns = np.empty(copied, dtype=np.intp)
         return 0
 
-    cdef void add(self, Rows rows, Py_ssize_t i, double weight, const double* y) noexcept nogil:
-        """Add row i, which the maps learn, with its targets; NULL: 0."""
+    cdef void add(self, Rows rows, const Row* row, double weight, const double* y) noexcept nogil:
+        """Add a row, as it was fetched from `rows`, which the maps learn, with its targets; NULL: 0."""
         cdef Py_ssize_t k, start = self.n * self.width
         cdef Row* image
-        cdef Row row
-        rows.fetch(i, &row)
         for k in range(self.n_images):
             image = self.images(k) + self.n
-            image[0] = row
+            image[0] = row[0]
             if self.maps[k] != <void*> None:
                 (<RowMap> self.maps[k]).map_to_learn(rows, weight, image)
             if self.copied(k) and image.n > 0:
@@ -87,7 +85,7 @@ cdef class Chunk:
                     memcpy(&self.columns[start], image.index, image.n * sizeof(Py_ssize_t))
                     image.index = &self.columns[start]
                 start += image.n
-        self.number[self.n], self.weight[self.n] = i, weight
+        self.number[self.n], self.weight[self.n] = row.number, weight
         for k in range(self.n_targets):
             self.y[self.n * self.n_targets + k] = 0.0 if y == NULL else y[k]
         self.n += 1
