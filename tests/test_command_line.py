@@ -19,7 +19,7 @@ from onlinebregman.__main__ import main
 from onlinebregman.persistence import load_model, save_model
 
 X, y = load_breast_cancer(return_X_y=True)
-X, y = pd.DataFrame(X[:300], columns=[f"x{i}" for i in range(30)]), y[:300]
+X, y = pd.DataFrame(X[:300, :10], columns=[f"x{i}" for i in range(10)]), y[:300]
 NAMES = np.array(["malignant", "benign"])
 
 
@@ -43,7 +43,7 @@ def test_the_default_has_nothing_to_set(capsys):
     assert main(["learn", "cells.csv", "-m", "model.zip"]) == 0
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "target 'y': categories, labels benign, malignant"
-    assert said[1] == "30 columns of numbers: x0, x1, x2, x3, x4, x5, x6, x7 ..."
+    assert said[1] == "10 columns of numbers: x0, x1, x2, x3, x4, x5, x6, x7 ..."
     assert said[2].split() == ["rows", "mean", "loss", "seconds"] and said[-1] == "300 rows learned -> model.zip"
     model = learned(ParameterFreeClassifier())
     assert np.array_equal(load_model("model.zip").predict_proba(X), model.predict_proba(X))
@@ -77,7 +77,7 @@ def test_estimators_and_their_parameters(capsys):
 def test_labels_come_back_as_they_were_written(labels, folder, capsys):
     rows = X.assign(y=np.array(labels)[y])
     rows.to_csv("labels.csv", index=False)
-    assert main(["learn", "labels.csv", "-m", "m.zip", "--quiet"]) == 0
+    assert main(["learn", "labels.csv", "-m", "m.zip", "-e", "ForwardClassifier", "--quiet"]) == 0
     assert main(["predict", "labels.csv", "-m", "m.zip"]) == 0
     found = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str, header=None, keep_default_na=False)[0]
     assert np.mean(found != rows["y"]) < 0.2 and set(found) == set(labels)
@@ -199,10 +199,10 @@ def test_svmlight(folder, capsys):
     dump_svmlight_file(rows, y, "from1.svm", zero_based=False)
     (folder / "row.svm").write_text("1 2:0.5\n")  # does not tell
     for first, file in enumerate(["cells.svm", "from1.svm"]):
-        assert main(["learn", file, "--quiet", "-m", f"{first}.zip", "--n-features", "30"]) == 0
+        assert main(["learn", file, "--quiet", "-m", f"{first}.zip", "--n-features", "10"]) == 0
         assert np.array_equal(load_model(f"{first}.zip").predict_proba(rows), load_model("0.zip").predict_proba(rows))
         assert main(["predict", "row.svm", "--proba", "-o", f"{first}.csv", "-m", f"{first}.zip"]) == 0
-        row = 0.5 * np.eye(30)[[2 - first]]
+        row = 0.5 * np.eye(10)[[2 - first]]
         assert np.array_equal([np.loadtxt(f"{first}.csv", delimiter=",")], load_model("0.zip").predict_proba(row))
         assert main(["test", file, "-m", f"{first}.zip"]) == 0
 

@@ -1,6 +1,7 @@
 """A call learns all of its rows or none, also if it ends by Ctrl-C, a lack of memory, another thread, or a bad row."""
 
 import copy
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -51,7 +52,8 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
         except AttributeError as raised:  # scikit-learn's available_if converts a MemoryError
             assert isinstance(raised.__cause__, error)
 
-    assert_all_or_nothing(lambda: copy.deepcopy(model), call, state, error, most=most)
+    kept = pickle.dumps(model)  # copied in a fraction of the time
+    assert_all_or_nothing(lambda: pickle.loads(kept), call, state, error, most=most)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -3,8 +3,6 @@
 import copy
 import pickle
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -64,12 +62,6 @@ def by_hand(estimator, X, y, n_rounds, scaled):
         parts = [copy.copy(model).set_params(**rate).partial_fit(X[s], y[s]).set_params(**own) for s in shards()]
         model = merge(parts, [len(X[s]) / len(X) for s in shards()], start=model)
     return model
-
-
-def test_the_package_does_not_import_dask():
-    code = "import sys, onlinebregman; print('dask' in sys.modules, 'distributed' in sys.modules)"
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize("mixing", ["mean", "scaled"])

@@ -49,7 +49,7 @@ def test_the_contribution_of_a_pair_is_that_of_all_its_terms(ax):
     terms = np.isin(explanation.terms, ["size", "shape", "size shape"])
     assert terms.sum() == 3
     assert_allclose(display.contributions, [[explanation.contributions[0, terms].sum()]])
-    of_many = ContributionDisplay.from_estimator(model, X, feature=("size", "shape"))
+    of_many = ContributionDisplay.from_estimator(model, X[:100], feature=("size", "shape"))
     assert of_many.contributions.shape == (32, 2) and of_many.mesh_.get_array().shape == (2, 32)
 
 

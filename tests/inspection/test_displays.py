@@ -314,12 +314,12 @@ def test_class_methods_show_and_check_the_arguments_of_plot():
         RegretDisplay.from_estimator(None, None, windows=True)  # before anything is computed
 
 
-def test_matplotlib_is_imported_when_something_is_drawn():
+def test_optional_packages_are_imported_when_they_are_needed():
     code = """
 import sys
 from onlinebregman import inspection
 display = inspection.RegretDisplay(n_rows=[1, 2], regret=[0.0, 1.0])
-assert "matplotlib" not in sys.modules
+assert not {"matplotlib", "dask", "distributed"} & sys.modules.keys()
 sys.modules["matplotlib"] = None
 for draw in (display.plot, lambda: inspection.RegretDisplay.from_estimator(None, None)):
     try:

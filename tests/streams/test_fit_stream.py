@@ -134,10 +134,10 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
     script.write_text(
         textwrap.dedent(
             """
-            import os, signal, sys
+            import os, signal
             import numpy as np
             from onlinebregman import ForwardRegressor
-            from onlinebregman.streams import ArrayBatches, fit_stream
+            from onlinebregman.streams import fit_stream
 
             rng = np.random.default_rng(0)
             X, y = rng.normal(size=(2000, 3)), rng.normal(size=2000)
@@ -148,24 +148,23 @@ def test_a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from(tmp_path):
                         os.kill(os.getpid(), signal.SIGKILL)
                     yield X[start : start + 100], y[start : start + 100]
 
-            result = fit_stream(
-                ForwardRegressor(), batches(int(sys.argv[1])), checkpoint="run.zip", checkpoint_every=100, prefetch=1
-            )
-            print(result.estimator.coef_.tobytes().hex())
+            for until in (700, 1500, -1):
+                process = os.fork()
+                if process == 0:
+                    settings = {"checkpoint": "run.zip", "checkpoint_every": 100, "prefetch": 1}
+                    result = fit_stream(ForwardRegressor(), batches(until), **settings)
+                    print(result.estimator.coef_.tobytes().hex(), flush=True)
+                    os._exit(0)
+                print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), end=" ", flush=True)
+                print(*[name for name in os.listdir() if "run.zip" in name and ".part" not in name], flush=True)
             """
         )
     )
-
-    def run(until):
-        return subprocess.run([sys.executable, script, str(until)], cwd=tmp_path, capture_output=True, text=True)
-
-    for until in (700, 1500):
-        assert run(until).returncode == -signal.SIGKILL
-        assert [path.name for path in tmp_path.glob("run.zip*") if ".part" not in path.name] == ["run.zip"]
-    resumed = run(-1).stdout
+    run = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
     rng = np.random.default_rng(0)
     reference = ForwardRegressor().partial_fit(rng.normal(size=(2000, 3)), rng.normal(size=2000))
-    assert resumed.strip() == reference.coef_.tobytes().hex()
+    killed = f"{-signal.SIGKILL} run.zip"
+    assert run.stdout.splitlines() == [killed, killed, reference.coef_.tobytes().hex(), "0 run.zip"], run.stderr
 
 
 def test_progressive_scores_are_those_of_predictions_made_before_learning():
