@@ -1,4 +1,4 @@
-"""Intervals for targets, each predicted before its row is learned: coverage and width beside river's and MAPIE's.
+"""Intervals for targets, each predicted before its row is learned: coverage and width beside those of other packages.
 
     python benchmarks/peers/intervals.py [--only stock jumps] [--learners Param river] [--coverage 0.9] [--rows 2000]
                                          [--results FILE]
@@ -8,8 +8,9 @@ and 5, or the weights change ten times, or the noise has heavy tails. Coverage, 
 targets, are those of the last two thirds of the rows. Learners are ParameterFreeRegressor; ForwardRegressor, whose
 intervals are those of a normal model; river's RegressionJackknife (quantiles of all past errors, or of the last 500) of
 its scaled linear regression, of its adaptive random forest, and of the predictions of ParameterFreeRegressor, which
-compares intervals alone; and MAPIE's TimeSeriesRegressor (EnbPI, and ACI with gamma 0.005), which learns trees once, in
-30 resamplings of the first third, and then updates its errors every 20 rows. What is not installed is omitted.
+compares intervals alone; CapyMOA's adaptive intervals (AdaPI) and those of a normal model (MVE), both of an adaptive
+random forest; and MAPIE's TimeSeriesRegressor (EnbPI, and ACI with gamma 0.005), which learns trees once, in 30
+resamplings of the first third, and then updates its errors every 20 rows. What is not installed is omitted.
 Times of ParameterFreeRegressor are those of five coverages for each row. --results is a file of results: those in it
 are not measured again.
 """
@@ -37,6 +38,11 @@ try:
     from sklearn.tree import DecisionTreeRegressor
 except ImportError:
     TimeSeriesRegressor = None
+try:
+    from capymoa import uncertainty
+    from capymoa.stream import NumpyStream
+except ImportError:
+    uncertainty = None
 
 OURS = "ParameterFreeRegressor"
 DRIFTING = ("jumps", "concepts", "heavy tails")
@@ -89,6 +95,25 @@ class Jackknife:
         return found
 
 
+class Moa:
+    """CapyMOA's intervals, one model for each coverage."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def intervals(self, X, y, coverages):
+        found = np.empty((2, len(y), len(coverages)))
+        for k, coverage in enumerate(coverages):
+            stream = NumpyStream(X, y, target_type="numeric")
+            model = getattr(uncertainty, self.kind)(schema=stream.get_schema(), confidence_level=coverage)
+            for i in range(len(y)):
+                instance = stream.next_instance()
+                lower, _, upper = model.predict(instance)
+                found[:, i, k] = lower, upper
+                model.train(instance)
+        return found
+
+
 class Resampled:
     """MAPIE's intervals, those of its first third left out."""
 
@@ -135,6 +160,8 @@ def learners():
         ours["river, of ParameterFreeRegressor, 500 rows"] = Jackknife(Ours, 500)
         ours["river, linear"] = Jackknife(lambda: preprocessing.StandardScaler() | linear_model.LinearRegression())
         ours["river, random forest"] = Jackknife(lambda: forest.ARFRegressor(seed=0))
+    if uncertainty is not None:
+        ours["CapyMOA, AdaPI"], ours["CapyMOA, MVE"] = Moa("AdaPI"), Moa("MVE")
     if TimeSeriesRegressor is not None:
         ours["MAPIE, EnbPI"], ours["MAPIE, ACI"] = Resampled("enbpi"), Resampled("aci")
     return ours
@@ -199,7 +226,8 @@ def main():
             if key not in known:
                 known.keep(key, measured(learner, X[: options.rows], y[: options.rows], asked))
             found.setdefault(name, {})[each] = known[key]
-    print(", ".join(f"{name} {version(name)}" for name in ("onlinebregman", "river", "mapie") if name in installed))
+    packages = [name for name in ("onlinebregman", "river", "capymoa", "mapie") if name in installed]
+    print(", ".join(f"{name} {version(name)}" for name in packages))
     show(found, list(found), options.coverage)
 
 
