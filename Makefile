@@ -74,6 +74,7 @@ $(VENV)-sanitize/installed: $(VENV)/requirements-test $(SOURCES)
 
 docs: $(VENV)/installed-docs
 	$(BIN)/python -P -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/narrow.py docs/_build/html
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest $(VENV)-sanitize build dist docs/_build .coverage .hypothesis .pytest_cache .ruff_cache

@@ -32,6 +32,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "local_links",
     "mathml",
+    "small_screens",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
@@ -43,26 +44,20 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"onlinebregman {release}"
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
-html_sidebars = {
-    page: []
-    for page in (
-        "index",
-        "choosing",
-        "coming_from",
-        "install",
-        "tour",
-        "benchmarks",
-        "changelog",
-        "design",
-        "references",
-    )
-}
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "secondary_sidebar_items": {"index": [], "**": ["page-toc"]},
+    "navbar_start": ["navbar-logo", "version-switcher"],
+    "navbar_end": ["theme-switcher"],
+    "logo": {"text": project},
+    "switcher": {
+        "json_url": "https://onlinebregman.readthedocs.io/en/latest/_static/switcher.json",  # of the newest pages
+        "version_match": os.environ.get("READTHEDOCS_VERSION", "stable"),
+    },
+    "check_switcher": False,  # which would need a network
 }
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -83,7 +78,7 @@ sphinx_gallery_conf = {
     "reference_url": {"onlinebregman": None},
 }
 
-if os.environ.get("ONLINEBREGMAN_DOCS_LINKS"):  # links to other projects' pages need a network when the pages are built
+if {"ONLINEBREGMAN_DOCS_LINKS", "READTHEDOCS"} & os.environ.keys():  # links to other projects' pages need a network
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
         "python": ("https://docs.python.org/3", None),
@@ -94,6 +89,7 @@ if os.environ.get("ONLINEBREGMAN_DOCS_LINKS"):  # links to other projects' pages
 
 toc_object_entries_show_parents = "hide"
 
+maximum_signature_line_length = 80
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # the docstrings say the types
@@ -122,7 +118,7 @@ def _skip_member(app, what, name, obj, skip, options):
     """Leave out what scikit-learn's base classes bring along, and attributes that the docstring lists already."""
     if skip or what not in ("class", "exception"):
         return None
-    described_above = isinstance(obj, property) and name.endswith("_")
+    described_above = (isinstance(obj, property) and name.endswith("_")) or type(obj).__name__ == "_tuplegetter"
     inherited = (getattr(obj, "__module__", None) or "").startswith(("sklearn", "river.", "abc"))
     return True if described_above or inherited else None
 

@@ -20,13 +20,13 @@ from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.metaestimators import available_if
 
 from ._online.containers import sound_csr
-from ._online.docs import described_by
+from ._online.docs import DocumentedMixin, described_by
 from ._sklearn_compat import all_or_nothing
 
 __all__ = ["OnlinePipeline", "make_online_pipeline"]
 
 
-class OnlinePipeline(Pipeline):
+class OnlinePipeline(DocumentedMixin, Pipeline):
     """Pipeline with `partial_fit`: all steps learn from one stream.
 
     A chunk of rows passes through the steps in order. Each transformer learns it with its own `partial_fit`, transforms
@@ -90,6 +90,8 @@ class OnlinePipeline(Pipeline):
     1000 1.00
     """
 
+    _doc_link_template = DocumentedMixin._doc_link_template.replace("{name}", "pipeline.{name}")
+
     def partial_fit(
         self,
         X: Any,
@@ -136,8 +138,7 @@ class OnlinePipeline(Pipeline):
             check_online(step, f"Step {name!r}")
         parameters = self._parameters_of_steps(sample_weight, params)
         X = sound_csr(X) if issparse(X) else X  # the first step may pass it on to SciPy unchecked
-        changing = [step for _, step in steps if not isinstance(step, FrozenEstimator)]
-        with all_or_nothing(self, copied=changing):
+        with all_or_nothing(self, copied=[step for _, step in steps if not isinstance(step, FrozenEstimator)]):
             for number, (name, step) in enumerate(steps):
                 to_learn, to_transform = parameters(name)
                 learn_more(step, X, y, classes, **to_learn)
@@ -147,12 +148,11 @@ class OnlinePipeline(Pipeline):
 
     def _check_steps(self) -> None:
         """Check the types of the steps, then as `Pipeline` does."""
-        steps = self.steps
-        if not isinstance(steps, list) or not all(
-            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in steps
+        if not isinstance(self.steps, list) or not all(
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in self.steps
         ):
-            raise ValueError(f"steps must be a list of tuples (name, estimator); got {steps!r}.")
-        for name, step in steps:
+            raise ValueError(f"steps must be a list of tuples (name, estimator); got {self.steps!r}.")
+        for name, step in self.steps:
             check_instance(step, f"Step {name!r}")
         self._validate_steps()
 
@@ -196,10 +196,9 @@ class OnlinePipeline(Pipeline):
             The routing of parameters to steps.
         """
         router = super().get_metadata_routing()
-        last = self.steps[-1][0]
         for name, (mapping, _) in router:
             mapping.add(caller="partial_fit", callee="partial_fit")
-            if name != last:
+            if name != self.steps[-1][0]:
                 mapping.add(caller="partial_fit", callee="transform")
         return router
 

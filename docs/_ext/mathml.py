@@ -5,7 +5,8 @@ from latex2mathml.converter import convert
 
 
 def _visit_math(self, node):
-    self.body.append(convert(node.astext(), display="inline"))
+    long = "math-long" if len(node.astext()) > 50 else ""  # which may be wider than a small screen
+    self.body.append(f'<span class="{long}">{convert(node.astext(), display="inline")}</span>')
     raise nodes.SkipNode
 
 

@@ -64,7 +64,9 @@ worst = MirrorDescentRegressor(loss=QuantileLoss(levels))
 worst.partial_fit(X[some], np.log(cost[some] / claims[some]))
 power = np.linspace(-1, 1, 50)
 rows = np.column_stack([np.zeros(50), power])
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(9, 3.6), layout="constrained", subplot_kw={"xticks": [-1, 0, 1]}
+)
 left.plot(power, np.exp(rows @ [-0.5, 1.4] - 0.7), "k:", label="true")
 left.plot(power, pure.predict(rows), label="tweedie")
 left.plot(power, squares.predict(rows), label="squared_error")

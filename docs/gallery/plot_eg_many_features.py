@@ -44,6 +44,6 @@ for (name, model), color in zip(models.items(), ("C1", "C0"), strict=True):
 left.set(xlabel="feature", ylabel="weight after 200 rows", ylim=(-0.32, 0.62))
 left.legend(loc="upper right")
 right.axhline(0.01, color="black", linestyle=":", label="noise")
-right.set(yscale="log", ylabel="mean squared error so far")
-right.legend()
+right.set(yscale="log", ylabel="mean squared error so far", ylim=(None, 1))
+right.legend(loc="upper right")
 plt.show()

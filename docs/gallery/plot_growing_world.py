@@ -61,5 +61,5 @@ for label in range(1, 10):
     ax.axvline(np.argmax(labels == label), color="0.85", zorder=0)
 ax.set(xlabel="rows (grey lines: a new class)", ylabel="errors in the last 100 rows")
 ax.set_ylim(0)
-ax.legend(frameon=False)
+fig.legend(loc="outside upper center", ncols=2)
 plt.show()

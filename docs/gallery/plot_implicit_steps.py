@@ -43,15 +43,15 @@ for update, name, color in (("explicit", "gradient", "C1"), ("implicit", "implic
         except ValueError:  # its message names the row at which the weights overflowed
             break
         errors.append(2 * model.cumulative_loss_ / len(y))
-    right.plot(etas[: len(errors)], errors, color=color, label=f"{name} step")
+    right.plot(etas[: len(errors)], errors, color=color)
 left.axhline(1, color="black", linestyle=":", label="target")
 left.set(xscale="log", xlabel="learning rate")
 left.set(ylim=(0, 3), ylabel="prediction after one row")
 right.axhline(y.var(), color="black", linestyle=":", label="variance of the targets")
 right.set(xscale="log", xlabel="learning rate")
-right.set(yscale="log", ylim=(0.05, 30), ylabel="mean squared error of a pass")
+right.set(yscale="log", ylim=(0.02, 30), ylabel="mean squared error of a pass")
 left.legend(loc="upper left")
-right.legend(loc="upper right")
+right.legend(loc="lower right")
 plt.show()
 
 # %%

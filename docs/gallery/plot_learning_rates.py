@@ -27,12 +27,13 @@ X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 # noise, for later rows.
 
 models = [ImplicitGDRegressor(), EGRegressor(weights="signed", total=3.0)]
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for model in models:
     mixture = LearningRateMixture(model, eta0s=np.geomspace(1e-4, 30, 24)).fit(X, y)
     LearningRateDisplay.from_estimator(mixture, ax=left)
 left.set(ylabel="mean loss of a pass", ylim=(0.25, 1.0))
 left.legend(loc="upper center")
 ExpertWeightsDisplay.from_estimator(mixture, kind="area", n_shown=5, ax=right)
-right.legend(loc="lower right")
+right.get_legend().remove()
+figure.legend(*right.get_legend_handles_labels(), loc="outside right center")
 plt.show()

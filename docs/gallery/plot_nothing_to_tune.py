@@ -74,6 +74,8 @@ plt.show()
 # %%
 # The weights of the members on the rotating stream:
 
-display = ExpertWeightsDisplay.from_estimator(result.estimator, kind="area", n_shown=6)
-display.ax_.legend(fontsize=7, loc="lower left")
+figure, ax = plt.subplots(figsize=(9, 3.6), layout="constrained")
+ExpertWeightsDisplay.from_estimator(result.estimator, kind="area", n_shown=6, ax=ax)
+ax.get_legend().remove()
+figure.legend(loc="outside right center")
 plt.show()

@@ -44,10 +44,10 @@ for number in range(12):
     style = {"color": "C0", "zorder": 3} if shares[number] else {"color": "0.85"}
     left.plot(wavelengths, spectra[:, number], **style)
 left.plot(wavelengths, pixel, "k.", markersize=3, label="the pixel", zorder=5)
-left.set(xlabel="wavelength, µm", ylabel="reflectance")
+left.set(xlabel="wavelength, µm", ylabel="reflectance", ylim=(None, 2))
 left.plot([], color="C0", label="in it")
 left.plot([], color="0.85", label="not in it")
-left.legend()
+left.legend(loc="upper right")
 materials = np.arange(12)
 right.bar(materials, shares, width=0.9, color="0.85", label="true shares")
 for shift, marker, (name, model) in zip(

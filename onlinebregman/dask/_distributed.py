@@ -18,6 +18,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._online.docs import DocumentedMixin
 from .._online.merging import check_mergeable, merge
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
 from ._shards import begin, call_method, chunks_of, facts, learn, noted, shards_of
@@ -41,7 +42,7 @@ def _each(function: Callable, *arguments: Any, shards: Sequence[Any], where: Seq
         return list(dask.compute(*tasks))
 
 
-class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
+class DistributedOnline(DocumentedMixin, MetaEstimatorMixin, BaseEstimator):
     """One model learned by many workers from shards of the data, which are merged in each round.
 
     In each round every shard s, of rows of weight n_s, n in all, is learned in one online pass by a copy of the model,
@@ -118,6 +119,7 @@ class DistributedOnline(MetaEstimatorMixin, BaseEstimator):
     dask.array<concatenate, shape=(8000,), dtype=float64, chunksize=(1000,), chunktype=numpy.ndarray>
     """
 
+    _doc_link_template = DocumentedMixin._doc_link_template.replace("{name}", "dask.{name}")
     _parameter_constraints: dict = {
         "estimator": [BaseEstimator],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
