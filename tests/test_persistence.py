@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 from conftest import configurations, rows_for
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.geometries.adaptive import (
-    AdaptiveGeometry,
-    NormalisedGeometry,
-)
+from onlinebregman._kernels.geometries.adaptive import AdaptiveGeometry, NormalisedGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.learners.density import ExponentialFamilyLearner, FullGaussianLearner
+from onlinebregman._kernels.learners.first_targets import FirstTargets
 from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.learner import Learner
@@ -218,6 +216,7 @@ def examples():
         LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), None, True),
         OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]),
         OneHotMap([True, False, False], 5, Standardizer(2, True)),
+        FirstTargets(True),
     ]
     return found | {type(other): other for other in others}
 

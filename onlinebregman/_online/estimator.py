@@ -28,6 +28,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state
 
+from .._kernels.learners.first_targets import FirstTargets
 from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameter_constraints
 from . import validation
@@ -107,6 +108,10 @@ class LifeCycleMixin(DocumentedMixin):
     _query = validation.check_query  # validated rows to predict for
     _numbers_per_column: Any = 0  # that learning takes at least, with copies, if these are many
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
+    _limits_targets: Any = None  # whether absurd targets are learned as others; None: they change nothing for long
+    _first_targets: tuple[FirstTargets, ...] | None = None  # of each output; None: these are over, or not watched
+    _begin_again: Callable[[], None]  # as the first targets were absurd, replaces the learner by a new one
+    _before: tuple[Any, ...] = (0, 0.0)  # rows, and losses of each output, before it began again
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
     # --- parameters: each call reads some, the others are read when learning starts and cannot change then ---------
@@ -231,7 +236,7 @@ class LifeCycleMixin(DocumentedMixin):
         `scores`, if given, receives the scores of each row before it was learned.
         """
         own = self.__dict__  # in less time than by `vars`
-        learner = own.get(self._fast_learner)
+        learner = own.get(self._fast_learner) if own.get("_first_targets") is None else None
         if classes is not None and "classes_" in own and learner is not None and type(classes) in (list, np.ndarray):
             labels = classes if type(classes) is list else classes.tolist()
             if {*map(type, labels)} <= {int, str} and labels == own["classes_"].tolist():  # as in each call of a stream
@@ -318,6 +323,8 @@ class LifeCycleMixin(DocumentedMixin):
             validation.check_memory(type(self).__name__, vars(self).get("n_features_in_", 0), self._numbers_per_column)
             (begin or self._begin)(data)
             self._keep_parameters()
+            limits, self._before = self._limits_targets, (0, 0.0)
+            self._first_targets = None if limits is None else tuple(FirstTargets(limits) for _ in np.ravel(data.y[0]))
         else:
             self._go_on(data, call)
         if changed:
@@ -398,6 +405,27 @@ class LifeCycleMixin(DocumentedMixin):
             self._refuse_row(data, *refused)
         return None
 
+    def _learn_first_targets(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float | None:
+        """`_learn` while targets are the first ones: it begins again before each that tells of absurd ones."""
+        targets: Any = copy.deepcopy(self._first_targets)
+        starts, total = list[int](), 0.0
+        rows = np.arange(len(data)) if order is None else order
+        weights = np.ones(len(data)) if data.weights is None else data.weights
+        for place, row in enumerate(rows):
+            if all(each.over for each in targets):
+                targets = None
+                break
+            if weights[row] > 0:
+                absurd = [each.count(y) for each, y in zip(targets, np.ravel(data.y[row]), strict=True)]
+                starts += [place] * any(absurd)
+        self._first_targets = targets
+        if not starts:
+            return self._learn(data, order, again=True, scores=scores)
+        for number, part in enumerate(np.split(rows, starts)):
+            self._begin_again() if number else None
+            total += weights[part].sum() * (self._learn(data, part, again=True, scores=scores) or 0.0)
+        return float(total / weights[rows].sum())
+
     def _refuse_row(self, data, reason: str, row: int) -> None:
         """Raise the error for a row that the learner refused: that it is not finite, or `_refuse`."""
         check_finite(data.X, allow_nan=self._allow_nan)
@@ -422,13 +450,13 @@ class LifeCycleMixin(DocumentedMixin):
         return map(check_random_state(self.random_state).permutation, repeat(n if rows is None else rows))
 
 
-def counted(name: str, doc: str) -> Any:
-    """An attribute that is a number of the fitted learner."""
-    return property(lambda self: getattr(self._fitted_learner(), name), doc=doc)
+def counted(name: str, place: int, doc: str) -> Any:
+    """An attribute that is a number of the fitted learner, and of those before it."""
+    return property(lambda self: getattr(self._fitted_learner(), name) + np.sum(self._before[place]).item(), doc=doc)
 
 
-ROWS = counted("t", "Rows learned so far; rows of weight zero do not count.")
-LOSS = counted("cumulative_loss", "Sum of weight * loss over all rows, each predicted before it was learned.")
+ROWS = counted("t", 0, "Rows learned so far; rows of weight zero do not count.")
+LOSS = counted("cumulative_loss", 1, "Sum of weight * loss over all rows, each predicted before it was learned.")
 
 
 class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):

@@ -419,6 +419,8 @@ class MirrorEstimator(OnlineEstimator):
         scores: np.ndarray | None = None,
     ) -> float:
         """One pass over rows; returns the weighted mean loss before each was learned, and fills in their `scores`."""
+        if self._first_targets is not None and not again:
+            return self._learn_first_targets(data, order, scores) or 0.0
         n, weights = len(data.y), data.weights
         if order is not None and len(order) < n:  # others are held out
             n, weights = len(order), None if weights is None else weights[order]

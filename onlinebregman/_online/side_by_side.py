@@ -127,14 +127,21 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
     def _copy_learner(self) -> None:
         self.estimators_, self._learner = copy.deepcopy((self.estimators_, self._learner))
 
-    def _add_features(self, m: int) -> None:
-        """All models get the features, and keep their weights in the mixture."""
+    def _change_all(self, change: Callable[[Any], None]) -> None:
+        """Change copies of all models, which keep their weights in the mixture."""
         self._copy_learner()
         for estimator in self.estimators_:
-            estimator._add_features(m)
-        self.n_features_in_ = m
+            change(estimator)
         self._bind_learners(self._learner.mixer)
         self._configure()
+
+    def _add_features(self, m: int) -> None:
+        self.n_features_in_ = m
+        self._change_all(lambda estimator: estimator._add_features(m))
+
+    def _begin_again(self) -> None:
+        """All models do; the mixer finds out by itself."""
+        self._change_all(lambda estimator: estimator._begin_again())
 
     def _with_classes(self, numbers: list[int]) -> MixtureLearner:
         """See `GrowsClasses`."""

@@ -27,12 +27,7 @@ from .._online.validation import (
     read_only,
     warn_caller,
 )
-from .._sklearn_compat import (
-    Interval,
-    StrOptions,
-    check_feature_names,
-    fit_context,
-)
+from .._sklearn_compat import Interval, StrOptions, check_feature_names, fit_context
 from ._base import Density
 from ._domain import Features, RowIndex, distinct
 from ._scaling import Scaling, iterative_scaling, lbfgs, newton

@@ -97,7 +97,10 @@ class Divergence(ParametricObject, ABC):
         `u` may lie on the boundary of the domain if F is finite there; `w` may not, except that relative entropies use
         the limit for zeros of w: 0 if u = 0, infinity if u > 0.
         """
-        u, w = self._pair(u, w)
+        return self._between(*self._pair(u, w))
+
+    def _between(self, u: Array, w: Array) -> float:
+        """D(u, w) of points that have been checked."""
         gap = self.potential(u) - self.potential(w) - float(np.vdot(self.mirror(w), u - w))
         return max(gap, 0.0)
 
@@ -142,14 +145,18 @@ class Divergence(ParametricObject, ABC):
         if not np.isfinite(w).all():
             self._refuse(w, np.isfinite(w), "remove or impute missing and infinite values")
 
+    def _in_domain(self, w: ArrayLike, closed: bool = False) -> Array:
+        """The array w, checked."""
+        self.check_domain(w, closed=closed)
+        return as_array(w)
+
     def project_hyperplane(self, w: ArrayLike, x: ArrayLike, b: float) -> Array:
         """argmin of D(u, w) over <u, x> = b: the step w(c) whose scalar c solves <w(c), x> = b.
 
         Raises ValueError when no step along x attains b. For every u of the hyperplane
         D(u, w) = D(u, w') + D(w', w) (W, "A Pythagorean Theorem").
         """
-        self.check_domain(w)
-        w, x, b = as_array(w), as_array(x), float(b)
+        w, x, b = self._in_domain(w), as_array(x), float(b)
         excess = self.dot(w, x) - b
         if not np.isfinite(excess):
             raise ValueError(f"The hyperplane <w, x> = {b:g} at <w, x> = {excess + b:g} is not finite; check x and b.")
@@ -183,8 +190,7 @@ class Divergence(ParametricObject, ABC):
         For every u of the half-space D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem").
         """
         if self.dot(w, x) <= b:
-            self.check_domain(w)
-            return as_array(w).copy()
+            return self._in_domain(w).copy()
         return self.project_hyperplane(w, x, b)
 
     def default_start(self, n_features: int) -> Array:
@@ -282,7 +288,49 @@ class VectorDivergence(Divergence):
             self._refuse(w, good, self._remedy)
 
 
-class SeparableDivergence(VectorDivergence):
+class Balls(VectorDivergence):
+    """Projections onto balls, by those onto spheres of points outside."""
+
+    _onto_l1_sphere: Callable[[Array, float, float], Array]
+    _onto_l2_sphere: Callable[[Array, float, float], Array]
+
+    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over sum abs(u) <= radius: f(u) = f(w) - c sign(w), each weight stopped at 0.
+
+        c solves one scalar equation. A w inside is returned unchanged.
+        """
+        w, radius = self._in_domain(w), check_radius(radius)
+        norm = float(np.abs(w).sum())
+        return w.copy() if norm <= radius * (1 + SLACK) else self._onto_l1_sphere(w, radius, norm)
+
+    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
+        """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
+
+        A w inside is returned unchanged.
+        """
+        w, radius = self._in_domain(w), check_radius(radius)
+        norm = float(np.linalg.norm(w))
+        return w.copy() if norm <= radius * (1 + SLACK) else self._onto_l2_sphere(w, radius, norm)
+
+
+class Quadratic(Divergence):
+    """F(w) = <w, w>/2, f(w) = w; of subclasses any quadratic form."""
+
+    def potential(self, w: ArrayLike) -> float:
+        w = as_array(w)
+        return float(np.vdot(w, w)) / 2
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return as_array(w).copy()
+
+    def inverse_mirror(self, theta: ArrayLike) -> Array:
+        return as_array(theta).copy()
+
+    def _between(self, u: Array, w: Array) -> float:
+        return self.potential(u - w)
+
+
+class SeparableDivergence(Balls):
     """Divergence of a sum F(w) = sum_i phi(w_i): projections onto boxes, simplices and balls are easy.
 
     Subclass it like `Divergence`; set `lower` and `upper` if phi is not defined everywhere.
@@ -297,8 +345,7 @@ class SeparableDivergence(VectorDivergence):
 
     def project_box(self, w: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """argmin of D(u, w) over lower <= u <= upper (scalars or shape (n,)): clipping, for every phi."""
-        self.check_domain(w)
-        w = as_array(w)
+        w = self._in_domain(w)
         low, high = check_box(lower, upper, w.shape)
         meets = (high > self.lower) & (low < self.upper)
         if not meets.all():
@@ -310,8 +357,7 @@ class SeparableDivergence(VectorDivergence):
 
     def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total: max(w(c), 0) for x = 1, c the root of one scalar equation."""
-        self.check_domain(w)
-        w, total, ones = as_array(w), check_total(total), np.ones(np.shape(w))
+        w, total, ones = self._in_domain(w), check_total(total), np.ones(np.shape(w))
         excess = float(np.maximum(w, 0).sum()) - total
         sign = 1.0 if excess > 0 else -1.0
         path, limit, speed = self._path(w, ones, sign)
@@ -329,16 +375,8 @@ class SeparableDivergence(VectorDivergence):
             raise ValueError(f"No point of the domain {self.domain} has sum {total:g}; choose another total.")
         return point(root)
 
-    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
-        """argmin of D(u, w) over sum abs(u) <= radius: f(u) = f(w) - c sign(w), each weight stopped at 0.
-
-        c solves one scalar equation. A w inside is returned unchanged.
-        """
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
-        signs, norm = np.sign(w), float(np.abs(w).sum())
-        if norm <= radius * (1 + SLACK):
-            return w.copy()
+    def _onto_l1_sphere(self, w: Array, radius: float, norm: float) -> Array:
+        signs = np.sign(w)
         if self.lower < 0 < self.upper:
             return self._soft_threshold(w, radius)
         slope = float(self.hessian_inverse(w, signs) @ signs)
@@ -364,16 +402,7 @@ class SeparableDivergence(VectorDivergence):
         root = decreasing_root(lambda rest: radius - float(np.abs(point(rest)).sum()), longest / 2)
         return point(longest if root is None else root)
 
-    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
-        """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
-
-        A w inside is returned unchanged.
-        """
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
-        norm = float(np.linalg.norm(w))
-        if norm <= radius * (1 + SLACK):
-            return w.copy()
+    def _onto_l2_sphere(self, w: Array, radius: float, norm: float) -> Array:
         slope = float(self.hessian_inverse(w, w / norm) @ w) / norm
 
         def point(mu: float) -> Array:
@@ -387,8 +416,7 @@ class SeparableDivergence(VectorDivergence):
 
         Solves f(u) + l1 sign(u) + l2 u = f(w), with u = 0 where f would pass f(0).
         """
-        self.check_domain(w)
-        w = as_array(w)
+        w = self._in_domain(w)
         if self.lower < 0 < self.upper:
             zero = self.mirror(np.zeros_like(w))
             way = self.mirror(w) - zero

@@ -154,8 +154,7 @@ class Stacked(Divergence):
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         return np.stack([self.primal.inverse_mirror(point) for point in as_array(theta)])
 
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
+    def _between(self, u: Array, w: Array) -> float:
         return sum(map(self.primal.divergence, u, w))
 
 

@@ -31,8 +31,22 @@ from ._numerics import (
 )
 
 
+class Entropic(VectorDivergence):
+    """F(w) = sum w ln w - w; also where the sum of w is given, as that makes every term of D nonnegative."""
+
+    def potential(self, w: ArrayLike) -> float:
+        w = self._in_domain(w, closed=True)
+        return float((xlogy(w, w) - w).sum())
+
+    def mirror(self, w: ArrayLike) -> Array:
+        return np.log(self._in_domain(w))
+
+    def _between(self, u: Array, w: Array) -> float:
+        return float(entropy_gap(u, w).sum())
+
+
 @named("relative_entropy")
-class RelativeEntropy(SeparableDivergence):
+class RelativeEntropy(Entropic, SeparableDivergence):
     """Unnormalised relative entropy of positive weights: the EGU algorithm, Winnow.
 
     F(w) = sum w ln w - w,  f(w) = ln w,  D(u, w) = sum u ln(u/w) - u + w,  S = diag w,  w(c) = w e^(-c x).
@@ -59,21 +73,9 @@ class RelativeEntropy(SeparableDivergence):
     norm: float = 1.0
     _remedy = "use positive weights (floor zeros at a small number, write signed weights as a difference of two)"
 
-    def potential(self, w: ArrayLike) -> float:
-        self.check_domain(w, closed=True)
-        w = as_array(w)
-        return float((xlogy(w, w) - w).sum())
-
-    def mirror(self, w: ArrayLike) -> Array:
-        self.check_domain(w)
-        return np.log(as_array(w))
-
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         with np.errstate(over="ignore"):
             return np.maximum(np.exp(as_array(theta)), TINY)
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        return float(entropy_gap(*self._pair(u, w)).sum())
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         return as_array(w) * as_array(x)
@@ -85,14 +87,12 @@ class RelativeEntropy(SeparableDivergence):
 
     def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total: rescaling by total / sum w."""
-        self.check_domain(w)
-        w, total = as_array(w), check_total(total)
+        w, total = self._in_domain(w), check_total(total)
         return w * (total / w.sum())
 
     def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over sum u <= radius: rescaling by radius / sum w."""
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
+        w, radius = self._in_domain(w), check_radius(radius)
         total = float(w.sum())
         return w.copy() if total <= radius * (1 + SLACK) else w * (radius / total)
 
@@ -112,7 +112,7 @@ class RelativeEntropy(SeparableDivergence):
 
 
 @named("simplex_entropy")
-class SimplexEntropy(VectorDivergence):
+class SimplexEntropy(Entropic):
     """Relative entropy on the simplex of sum U = `total`: exponentiated gradient (EG), mixtures of experts.
 
     F(w) = sum w ln w - w,  f(w) = ln w,  f^-1(theta) = U softmax(theta),  D(u, w) = sum u ln(u/w),
@@ -168,23 +168,10 @@ class SimplexEntropy(VectorDivergence):
                 f"sum w = {found:.10g} is outside the domain {self.domain} of {self!r}; rescale w with project_simplex."
             )
 
-    def potential(self, w: ArrayLike) -> float:
-        self.check_domain(w, closed=True)
-        w = as_array(w)
-        return float((xlogy(w, w) - w).sum())
-
-    def mirror(self, w: ArrayLike) -> Array:
-        self.check_domain(w)
-        return np.log(as_array(w))
-
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         theta = as_array(theta)
         w = np.exp(theta - theta.max())
         return np.maximum(w * (self.total / w.sum()), TINY)
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        # -u + w sums to zero; keeping it makes every term nonnegative
-        return float(entropy_gap(*self._pair(u, w)).sum())
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         w, x = as_array(w), as_array(x)
@@ -267,8 +254,7 @@ class SimplexEntropy(VectorDivergence):
         ln t (Wright's function), so u = U omega(ln w + s) / sum: s from one scalar equation. Ever larger s lead from w
         to the uniform weights, whose norm U / sqrt(n) is the smallest; a w inside is returned unchanged.
         """
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
+        w, radius = self._in_domain(w), check_radius(radius)
         least = self.total / np.sqrt(len(w))
         if radius < least * (1 - SLACK):
             raise ValueError(
@@ -334,12 +320,10 @@ class Burg(SeparableDivergence):
     _remedy = "use positive weights, floor zeros at a small number"
 
     def potential(self, w: ArrayLike) -> float:
-        self.check_domain(w)
-        return -float(np.log(as_array(w)).sum())
+        return -float(np.log(self._in_domain(w)).sum())
 
     def mirror(self, w: ArrayLike) -> Array:
-        self.check_domain(w)
-        return -1.0 / as_array(w)
+        return -1.0 / self._in_domain(w)
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         theta = as_array(theta)
@@ -350,8 +334,7 @@ class Burg(SeparableDivergence):
             )
         return -1.0 / theta
 
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
+    def _between(self, u: Array, w: Array) -> float:
         gap = (u - w) / w
         # near -1 it is inaccurate, unlike u/w
         return float(np.where(np.abs(gap) < 0.5, log_gap(np.clip(gap, -0.5, 0.5)), gap - np.log(u) + np.log(w)).sum())
@@ -427,19 +410,16 @@ class BinaryEntropy(SeparableDivergence):
     _remedy = "use weights strictly between 0 and 1, rescaled or clipped"
 
     def potential(self, w: ArrayLike) -> float:
-        self.check_domain(w, closed=True)
-        w = as_array(w)
+        w = self._in_domain(w, closed=True)
         return float((xlogy(w, w) + xlogy(1 - w, 1 - w)).sum())
 
     def mirror(self, w: ArrayLike) -> Array:
-        self.check_domain(w)
-        return logit(as_array(w))
+        return logit(self._in_domain(w))
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         return np.clip(expit(as_array(theta)), TINY, np.nextafter(1.0, 0.0))
 
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
+    def _between(self, u: Array, w: Array) -> float:
         return float((entropy_gap(u, w) + entropy_gap(1 - u, 1 - w)).sum())
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
@@ -451,8 +431,7 @@ class BinaryEntropy(SeparableDivergence):
 
     def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
         """argmin of D(u, w) + l1 sum u + l2 sum u^2/2 over u: u / (1 - u) = e^(-l1 - l2 u) w / (1 - w)."""
-        self.check_domain(w)
-        w, half = as_array(w), np.exp(-l1 / 2)  # in two halves: the product may be normal where e^-l1 is not
+        w, half = self._in_domain(w), np.exp(-l1 / 2)  # in two halves: the product may be normal where e^-l1 is not
         return self._shrink_odds(w / (1 - w) * half * half, l2)
 
     def _shrink(self, w: Array, mu: float) -> Array:

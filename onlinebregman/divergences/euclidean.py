@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import SeparableDivergence, named
+from ._base import Quadratic, SeparableDivergence, named
 from ._numerics import SLACK, Array, as_array, check_bound, check_radius, check_total
 
 
 @named("squared_euclidean")
-class SquaredEuclidean(SeparableDivergence):
+class SquaredEuclidean(Quadratic, SeparableDivergence):
     """Squared Euclidean distance: gradient descent, Widrow-Hoff, Perceptron.
 
     F(w) = sum w^2/2,  f(w) = w,  D(u, w) = sum (u - w)^2/2,  S = I,  w(c) = w - c x.
@@ -32,20 +32,6 @@ class SquaredEuclidean(SeparableDivergence):
     domain = "all finite w"
     homogeneous = True
 
-    def potential(self, w: ArrayLike) -> float:
-        w = as_array(w)
-        return float(w @ w) / 2
-
-    def mirror(self, w: ArrayLike) -> Array:
-        return as_array(w).copy()
-
-    def inverse_mirror(self, theta: ArrayLike) -> Array:
-        return as_array(theta).copy()
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
-        return float((u - w) @ (u - w)) / 2
-
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         return as_array(x).copy()
 
@@ -54,21 +40,15 @@ class SquaredEuclidean(SeparableDivergence):
 
     def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:
         """argmin of D(u, w) over u >= 0, sum u = total: max(w - tau, 0), tau from the sorted weights."""
-        self.check_domain(w)
-        return _onto_simplex(as_array(w), np.ones(np.shape(w)), check_total(total))
+        return _onto_simplex(self._in_domain(w), np.ones(np.shape(w)), check_total(total))
 
-    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
-        """argmin of D(u, w) over sum abs(u) <= radius: soft thresholds, the absolute values projected on a simplex."""
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
-        if np.abs(w).sum() <= radius * (1 + SLACK):
-            return w.copy()
+    def _onto_l1_sphere(self, w: Array, radius: float, norm: float) -> Array:
+        """Soft thresholds, the absolute values projected on a simplex."""
         return np.sign(w) * self.project_simplex(np.abs(w), radius) + 0.0  # -0.0 becomes 0.0
 
     def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
         """argmin of D(u, w) over norm_2(u) <= radius: rescaling by radius / norm_2(w)."""
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
+        w, radius = self._in_domain(w), check_radius(radius)
         largest = float(np.abs(w).max(initial=0.0))
         unit = largest if largest > 1e150 else 1.0  # or its square overflows
         scaled = w / unit
@@ -77,8 +57,7 @@ class SquaredEuclidean(SeparableDivergence):
 
     def prox_elastic_net(self, w: ArrayLike, l1: float, l2: float = 0.0) -> Array:
         """argmin of D(u, w) + l1 sum abs(u) + l2 sum u^2/2: a soft threshold, divided by 1 + l2."""
-        self.check_domain(w)
-        w = as_array(w)
+        w = self._in_domain(w)
         return (w - np.clip(w, -l1, l1)) / (1 + l2)
 
     def largest_divergence(self, n_features: int, u_bound: float = np.inf) -> float:
@@ -94,7 +73,7 @@ class SquaredEuclidean(SeparableDivergence):
         return float(np.linalg.norm(as_array(x)))
 
 
-class WeightedSquaredEuclidean(SeparableDivergence):
+class WeightedSquaredEuclidean(Quadratic, SeparableDivergence):
     """Squared Euclidean distance with a weight for each coordinate: Gaussians of given variances.
 
     F(w) = sum a w^2/2,  f(w) = a w,  D(u, w) = sum a (u - w)^2/2,  S = diag(1/a),  w(c) = w - c x/a.
@@ -132,10 +111,6 @@ class WeightedSquaredEuclidean(SeparableDivergence):
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         return as_array(theta) / self.weights
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
-        return self.potential(u - w)
 
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         return as_array(x) / self.weights

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import xlogy
 
-from ._base import Divergence
+from ._base import Divergence, Quadratic
 from ._numerics import (
     EPS,
     TINY,
@@ -90,7 +90,7 @@ def _assemble(values: Array, vectors: Array) -> Array:
     return (w + w.T) / 2
 
 
-class SquaredFrobenius(MatrixDivergence):
+class SquaredFrobenius(Quadratic, MatrixDivergence):
     """Squared Frobenius distance of symmetric matrices.
 
     F(W) = norm_F(W)^2/2,  f(W) = W,  D(U, W) = norm_F(U - W)^2/2,  S X = X,  W(c) = W - c X.
@@ -112,27 +112,12 @@ class SquaredFrobenius(MatrixDivergence):
     array([0., 1.])
     """
 
-    def potential(self, w: ArrayLike) -> float:
-        w = as_array(w)
-        return float(np.vdot(w, w)) / 2
-
-    def mirror(self, w: ArrayLike) -> Array:
-        return as_array(w).copy()
-
-    def inverse_mirror(self, theta: ArrayLike) -> Array:
-        return as_array(theta).copy()
-
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
-        return self.potential(u - w)
-
     def hessian_inverse(self, w: ArrayLike, x: ArrayLike) -> Array:
         return self._direction(x).copy()
 
     def project_psd(self, w: ArrayLike) -> Array:
         """argmin of D(U, W) over positive semidefinite U: negative eigenvalues become zero."""
-        self.check_domain(w)
-        values, vectors = _spectrum(as_array(w))
+        values, vectors = _spectrum(self._in_domain(w))
         return as_array(w).copy() if values[0] >= 0 else _assemble(np.maximum(values, 0.0), vectors)
 
 
@@ -199,13 +184,11 @@ class VonNeumann(MatrixDivergence):
             )
 
     def potential(self, w: ArrayLike) -> float:
-        self.check_domain(w, closed=True)
-        values = np.maximum(_spectrum(as_array(w))[0], 0.0)
+        values = np.maximum(_spectrum(self._in_domain(w, closed=True))[0], 0.0)
         return float((xlogy(values, values) - values).sum())
 
     def mirror(self, w: ArrayLike) -> Array:
-        self.check_domain(w)
-        values, vectors = _spectrum(as_array(w))
+        values, vectors = _spectrum(self._in_domain(w))
         if values[0] <= 0:  # computed with the vectors, small eigenvalues have other rounding errors
             self._refuse_eigenvalue(values[0])
         return _assemble(np.log(values), vectors)
@@ -218,8 +201,7 @@ class VonNeumann(MatrixDivergence):
         # the largest eigenvalue saturates instead of overflowing: infinity times a zero of Q would be NaN
         return _assemble(relative * np.exp(np.clip(values[-1], -690.0, 690.0)), vectors)
 
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
+    def _between(self, u: Array, w: Array) -> float:
         (a, p), (b, q) = _spectrum(u), _spectrum(w)
         # sum_ij (p_i.q_j)^2 (a_i ln(a_i/b_j) - a_i + b_j), every term nonnegative
         overlaps = (p.T @ q) ** 2
@@ -286,12 +268,10 @@ class LogDet(MatrixDivergence):
     _closed = False
 
     def potential(self, w: ArrayLike) -> float:
-        self.check_domain(w)
-        return -2 * float(np.log(np.diag(cholesky(as_array(w), lower=True))).sum())
+        return -2 * float(np.log(np.diag(cholesky(self._in_domain(w), lower=True))).sum())
 
     def mirror(self, w: ArrayLike) -> Array:
-        self.check_domain(w)
-        return -self._inverse(as_array(w))
+        return -self._inverse(self._in_domain(w))
 
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         theta = as_array(theta)
@@ -303,8 +283,7 @@ class LogDet(MatrixDivergence):
             )
         return self._inverse(-theta)
 
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
+    def _between(self, u: Array, w: Array) -> float:
         lower = cholesky(w, lower=True)
         # mu - 1 of the eigenvalues mu of U against W from U - W, exact near equality; far from it mu itself from the
         # singular values of L_W^-1 L_U, which cannot turn negative

@@ -5,23 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import VectorDivergence, named
-from ._numerics import (
-    EPS,
-    SLACK,
-    Array,
-    as_array,
-    check_bound,
-    check_box,
-    check_radius,
-    check_total,
-    decreasing_root,
-    power_gap,
-)
+from ._base import Balls, named
+from ._numerics import EPS, Array, as_array, check_bound, check_box, check_total, decreasing_root, power_gap
 
 
 @named("p_norm", by_size=True)
-class PNorm(VectorDivergence):
+class PNorm(Balls):
     """Half the squared q-norm, 1/p + 1/q = 1, p >= 2: the p-norm algorithms.
 
     F(w) = norm_q(w)^2/2,  f(w) = sgn(w) abs(w)^(q-1) / norm_q(w)^(q-2),  f^-1 the same with p,
@@ -90,11 +79,10 @@ class PNorm(VectorDivergence):
     def inverse_mirror(self, theta: ArrayLike) -> Array:
         return self._map(as_array(theta), self.p)
 
-    def divergence(self, u: ArrayLike, w: ArrayLike) -> float:
-        u, w = self._pair(u, w)
+    def _between(self, u: Array, w: Array) -> float:
         q, norm = self.q, self._norm(w, self.q)
         if norm == 0 or self._norm(u - w, q) > 1e3 * norm:
-            return super().divergence(u, w)
+            return super()._between(u, w)
         # with norm_q(w) = 1, z = norm_q(u)^q - 1 = G + q L: G = sum of the gaps of the power q, L = f(w).(u - w);
         # then D = G/q + ((1 + z)^(2/q) - 1 - 2z/q)/2, two terms that cannot be negative
         move, u, w = (u - w) / norm, u / norm, w / norm
@@ -132,8 +120,7 @@ class PNorm(VectorDivergence):
 
     def project_box(self, w: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> Array:
         """argmin of D(u, w) over lower <= u <= upper: clip(k w, lower, upper), k = (norm_q(w) / norm_q(u))^(p-2)."""
-        self.check_domain(w)
-        w = as_array(w)
+        w = self._in_domain(w)
         low, high = check_box(lower, upper, w.shape)
         norm, first = self._norm(w, self.q), self._norm(np.clip(w, low, high), self.q)
         if first == 0:
@@ -149,15 +136,8 @@ class PNorm(VectorDivergence):
         root = decreasing_root(lambda t: sign * distance(sign * t), 1.0)
         return point(first * np.exp(sign * (root or 0.0)))
 
-    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
-        """argmin of D(u, w) over sum abs(u) <= radius: f^-1 of f(w) with a soft threshold, from one scalar equation.
-
-        A w inside is returned unchanged.
-        """
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
-        if np.abs(w).sum() <= radius * (1 + SLACK):
-            return w.copy()
+    def _onto_l1_sphere(self, w: Array, radius: float, norm: float) -> Array:
+        """f^-1 of f(w) with a soft threshold, from one scalar equation."""
         theta = self.mirror(w)
         largest = float(np.abs(theta).max())
         below, width = np.abs(theta) - largest, min(largest, radius)
@@ -170,17 +150,12 @@ class PNorm(VectorDivergence):
         u = point(0.0 if root is None else root)
         return u * (radius / np.abs(u).sum())
 
-    def project_l2_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
-        """argmin of D(u, w) over norm_2(u) <= radius: f(u) = f(w) - mu u, mu from one scalar equation.
+    def _onto_l2_sphere(self, w: Array, radius: float, norm: float) -> Array:
+        """f(u) = f(w) - mu u, mu from one scalar equation.
 
         As u is proportional to sgn(y) abs(y)^(p-1) with y = f(u), the y solve y + sgn(y) abs(t y)^(p-1) = f(w),
-        coordinate by coordinate, for one t >= 0 that stands for mu. A w inside is returned unchanged.
+        coordinate by coordinate, for one t >= 0 that stands for mu.
         """
-        self.check_domain(w)
-        w, radius = as_array(w), check_radius(radius)
-        norm = float(np.linalg.norm(w))
-        if norm <= radius * (1 + SLACK):
-            return w.copy()
         theta = self.mirror(w)
         largest = float(np.abs(theta).max())
 

@@ -129,8 +129,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         """Probabilities of shape (n_samples, n_experts, n_classes) from the columns of X."""
         p = dense(X, np.float64)
         wrong = ~((p >= 0) & (p <= 1))
-        if wrong.any():
-            row, column = (int(i) for i in np.argwhere(wrong)[0])
+        for row, column in np.argwhere(wrong)[:1]:
             raise ValueError(
                 f"X must be probabilities, from 0 to 1; got {p[row, column]:g} at row {row}, column {column}. Give "
                 "estimators if they learn from the rows."
@@ -189,8 +188,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     def _check_forecasts(self, forecasts: Array) -> None:
         wrong = ~((forecasts >= 0) & (forecasts <= 1 + 1e-9)).all(axis=2)
-        if wrong.any():
-            row, k = (int(i) for i in np.argwhere(wrong)[0])
+        for row, k in np.argwhere(wrong)[:1]:
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be probabilities; got {forecasts[row, k]} at row {row}. "
                 "Remove the expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."

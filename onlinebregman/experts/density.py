@@ -181,8 +181,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
 
     def _check_forecasts(self, forecasts: Array) -> None:
         wrong = ~(forecasts < np.inf)
-        if wrong.any():
-            row, k = (int(i) for i in np.argwhere(wrong)[0])
+        for row, k in np.argwhere(wrong)[:1]:
             value = "NaN" if np.isnan(forecasts[row, k]) else "infinity"
             raise ValueError(
                 f"Expert {self._name(k)} gives {value} as log-density of row {row}; remove the row or the "

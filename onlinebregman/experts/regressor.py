@@ -245,8 +245,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     def _check_forecasts(self, forecasts: Array) -> None:
         wrong = ~np.isfinite(forecasts)
-        if wrong.any():
-            row, k = (int(i) for i in np.argwhere(wrong)[0])
+        for row, k in np.argwhere(wrong)[:1]:
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be finite; got {forecasts[row, k]} at row {row}. Lower its "
                 "learning rate, or remove it."

@@ -130,6 +130,13 @@ class MapsRows(GrowsFeatures):
         elif row_map is not None:
             row_map.admit_missing()
 
+    def _begin_again(self) -> None:
+        """Continue with a new learner of images by the same map."""
+        before, self._learner = self._learner, self._untrained()._learner
+        self._learner.map_by(copy.deepcopy(before.row_map))
+        rows, losses = self._before
+        self._before = rows + before.t, losses + getattr(before, "cumulative_losses", before.cumulative_loss)
+
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         """The scores as a function of the row, or of its image (`Scores.of_images`)."""
         return of(self._fitted_learner())
@@ -530,6 +537,13 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
         tags.target_tags.multi_output = len(getattr(loss, "parts", (loss,))) == 1
         tags.target_tags.positive_only = has_positive_targets(named)
         return tags
+
+    @property
+    def _limits_targets(self) -> bool | None:
+        """Steps in units of the targets so far become too small to forget absurd ones."""
+        geometry = getattr(self._learner, "learners", [self._learner])[0].geometry
+        in_units = getattr(geometry, "by_deviation", 2 * getattr(geometry, "located", False)) >= 2
+        return False if in_units and not self._track_regret else None
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)

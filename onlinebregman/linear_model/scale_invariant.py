@@ -165,14 +165,14 @@ class ScaleInvariantMixin(MirrorEstimator):
         check_finite(intercepts, "intercept")
         if intercepts.any() and not self.fit_intercept:
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
-        bounds = []
-        for part, u, b in zip(parts, coefs, intercepts, strict=True):
+        bounds, lost = [], np.broadcast_to(self._before[1], len(parts))  # before it began again
+        for part, u, b, before in zip(parts, coefs, intercepts, lost, strict=True):
             bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # the first target: the distance of the first row is that from 0
             u = np.r_[u, b - origin] if self.fit_intercept else u
             with np.errstate(over="ignore", invalid="ignore"):
                 bound = part.geometry.slope * (abs(origin) + formula(u, part.geometry.unit, *bets))
-            bounds.append(a_number(float(bound)))
+            bounds.append(a_number(float(before + bound)))
         return bounds[0] if learner is parts[0] else np.array(bounds)
 
 

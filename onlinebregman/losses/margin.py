@@ -74,8 +74,7 @@ class HingeLoss(MarginLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return np.maximum(self.margin - y * a, 0.0) + 0.0  # -0.0 becomes 0.0
+        return np.maximum(self.margin - np.multiply(y, a, dtype=np.float64), 0.0) + 0.0  # -0.0 becomes 0.0
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """-y where y a < margin or y a <= 0 (a mistake, the score 0 included), else 0."""
@@ -119,8 +118,7 @@ class SquaredHingeLoss(MarginLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return np.maximum(1 - y * a, 0.0) ** 2
+        return np.maximum(1 - np.multiply(y, a, dtype=np.float64), 0.0) ** 2
 
     @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
@@ -130,8 +128,7 @@ class SquaredHingeLoss(MarginLoss):
 
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 where y a < 1, else 0."""
-        a, y = as_pair(a, y)
-        return np.where(y * a < 1, 2.0, 0.0)[()]
+        return np.where(np.multiply(y, a, dtype=np.float64) < 1, 2.0, 0.0)[()]
 
     def bends(self, y: ArrayLike) -> Array:
         return np.array(y, dtype=np.float64)[np.newaxis]
@@ -172,8 +169,7 @@ class ModifiedHuberLoss(MarginLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        hinge = np.maximum(1 - y * a, 0.0)
+        hinge = np.maximum(1 - np.multiply(y, a, dtype=np.float64), 0.0)
         return np.where(hinge <= 2, np.minimum(hinge, 2.0) ** 2, 4 * (hinge - 1))[()]
 
     @np.errstate(over="ignore")

@@ -34,8 +34,7 @@ class SquaredLoss(ResidualLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return (a - y) ** 2 / 2
+        return np.subtract(a, y, dtype=np.float64) ** 2 / 2
 
 
 @named("log_loss")

@@ -30,8 +30,7 @@ class InsensitiveLoss(ResidualLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return np.maximum(np.abs(a - y) - self.epsilon, 0.0)
+        return np.maximum(np.abs(np.subtract(a, y, dtype=np.float64)) - self.epsilon, 0.0)
 
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """sign(a - y) where abs(a - y) > epsilon, else 0: exactly 0 at the kinks as rounded."""
@@ -139,8 +138,7 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        return np.maximum(np.abs(a - y) - self.epsilon, 0.0) ** 2
+        return np.maximum(np.abs(np.subtract(a, y, dtype=np.float64)) - self.epsilon, 0.0) ** 2
 
     @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
@@ -151,8 +149,7 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
     @np.errstate(over="ignore")
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """2 outside of the tube, else 0."""
-        a, y = as_pair(a, y)
-        return np.where(np.abs(a - y) > self.epsilon, 2.0, 0.0)[()]
+        return np.where(np.abs(np.subtract(a, y, dtype=np.float64)) > self.epsilon, 2.0, 0.0)[()]
 
     def bends(self, y: ArrayLike) -> Array:
         y = np.asarray(y, dtype=np.float64)
@@ -268,22 +265,19 @@ class HuberLoss(ResidualLoss):
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
-        a, y = as_pair(a, y)
-        residual = np.abs(a - y)
+        residual = np.abs(np.subtract(a, y, dtype=np.float64))
         inner = np.minimum(residual, self.epsilon)
         return inner * (residual - inner / 2)
 
     @np.errstate(over="ignore")
     def derivative(self, a: ArrayLike, y: ArrayLike) -> Array:
         """a - y clipped to [-epsilon, epsilon]."""
-        a, y = as_pair(a, y)
-        return np.clip(a - y, -self.epsilon, self.epsilon)
+        return np.clip(np.subtract(a, y, dtype=np.float64), -self.epsilon, self.epsilon)
 
     @np.errstate(over="ignore")
     def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
         """1 where abs(a - y) <= epsilon, else 0."""
-        a, y = as_pair(a, y)
-        return np.where(np.abs(a - y) <= self.epsilon, 1.0, 0.0)[()]
+        return np.where(np.abs(np.subtract(a, y, dtype=np.float64)) <= self.epsilon, 1.0, 0.0)[()]
 
     def bends(self, y: ArrayLike) -> Array:
         y = np.asarray(y, dtype=np.float64)

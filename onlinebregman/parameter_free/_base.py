@@ -250,6 +250,8 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         self, data: Examples, order: np.ndarray | None = None, *, again: bool = False, scores: Any = None
     ) -> float | None:
         """Before the first row with a missing number is learned, members get indicators of them."""
+        if self._first_targets is not None and not again:
+            return self._learn_first_targets(data, order, scores)
         first = self._first_missing(data, order)
         if first is not None:
             self._copy_learner()

@@ -71,7 +71,8 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     targets while few are known: the first prediction is the link of 0.
 
     Targets more than ten mean deviations from the mean are learned as the nearest within: a single absurd one does not
-    spoil the model, and a lasting change is followed within some rows. Losses are those of the true targets, and
+    spoil the model, and a lasting change is followed within some rows. If some of the first targets turn out to be
+    absurd once more are known, members and weights begin again. Losses are those of the true targets, and
     `regret_bound_` includes what clipping has changed. To the predictions of a quantile other than the median an offset
     is added that moves with each target below and above, so that their shares become right; members and weights are
     learned without it, and `regret_bound_` includes what it has changed.
@@ -190,6 +191,11 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         self._n_outputs = data.y.shape[1] if data.y.ndim == 2 else None
         super()._begin(data)
 
+    @property
+    def _limits_targets(self) -> bool | None:
+        """None: there are no absurd targets."""
+        return None if np.isfinite(self._learned_loss.target_range).all() else True
+
     def _make_mixer(self) -> CentredMixer | OutputsMixer:
         self._learned_loss = resolve_loss(self.loss)
         if self._n_outputs is None:
@@ -203,4 +209,4 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         if self._learned_loss.translation_invariant:
             remembers = self.memory and getattr(self._learned_loss, "quantile", 0.5) == 0.5
             return CentredMixer(*parts, TargetMemory(self.share) if remembers else None)
-        return LinkedMixer(*parts, None, not np.isfinite(self._learned_loss.target_range).all())
+        return LinkedMixer(*parts, None, self._limits_targets is True)

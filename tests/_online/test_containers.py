@@ -10,12 +10,7 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
-from onlinebregman import (
-    DefiniteBoost,
-    ForwardRegressor,
-    ImplicitGDRegressor,
-    LogDetMetricLearner,
-)
+from onlinebregman import DefiniteBoost, ForwardRegressor, ImplicitGDRegressor, LogDetMetricLearner
 from onlinebregman._online.containers import sound_csr
 from onlinebregman.model_selection import offline_comparator, progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline

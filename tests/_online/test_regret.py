@@ -17,12 +17,8 @@ from regret_cases import GEOMETRIES, MARGIN_LOSSES, comparator, geometries, mode
 
 from onlinebregman import BurgRegressor
 from onlinebregman._online.mirror import starting_weights
-from onlinebregman.divergences import (
-    BinaryEntropy,
-)
-from onlinebregman.losses import (
-    resolve_loss,
-)
+from onlinebregman.divergences import BinaryEntropy
+from onlinebregman.losses import resolve_loss
 from onlinebregman.losses._base import loss_names
 
 SCHEDULES = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0}

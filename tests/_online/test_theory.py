@@ -10,14 +10,8 @@ from sklearn.base import clone
 
 from onlinebregman import ImplicitGDRegressor, LearningRatePath
 from onlinebregman._online.theory import theory_rate
-from onlinebregman.divergences import (
-    PNorm,
-    SquaredEuclidean,
-)
-from onlinebregman.losses import (
-    HuberLoss,
-    SquaredLoss,
-)
+from onlinebregman.divergences import PNorm, SquaredEuclidean
+from onlinebregman.losses import HuberLoss, SquaredLoss
 
 UPDATES = {  # L <= factor(k) L_u + price(k) M D, with the rate k / M
     "explicit": (lambda k: 1 / (1 - k), lambda k: 1 / k),

@@ -13,13 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    StratifiedKFold,
-    cross_val_score,
-    cross_validate,
-)
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 

@@ -6,13 +6,7 @@ from numpy.testing import assert_allclose
 from onlinebregman._kernels.learners.outliers import ScoreQuantile
 from sklearn.preprocessing import StandardScaler
 
-from onlinebregman import (
-    DensityMixture,
-    DensityOutlierDetector,
-    ImplicitGDRegressor,
-    MaxEntDensity,
-    OnlineGaussian,
-)
+from onlinebregman import DensityMixture, DensityOutlierDetector, ImplicitGDRegressor, MaxEntDensity, OnlineGaussian
 from onlinebregman.density.outliers import UNSCORED
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows

@@ -14,13 +14,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
-from onlinebregman import (
-    DensityMixture,
-    ImplicitGDRegressor,
-    MaxEntDensity,
-    OnlineExponentialFamily,
-    OnlineGaussian,
-)
+from onlinebregman import DensityMixture, ImplicitGDRegressor, MaxEntDensity, OnlineExponentialFamily, OnlineGaussian
 from onlinebregman.reference import bayes_mixture
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows

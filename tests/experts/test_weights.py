@@ -6,12 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from onlinebregman import (
-    DensityMixture,
-    ExpertMixtureClassifier,
-    ExpertMixtureRegressor,
-    ImplicitGDRegressor,
-)
+from onlinebregman import DensityMixture, ExpertMixtureClassifier, ExpertMixtureRegressor, ImplicitGDRegressor
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 

@@ -12,12 +12,7 @@ from replica import Cosh
 from scipy import sparse
 from sklearn.base import clone
 
-from onlinebregman import (
-    BurgRegressor,
-    EGRegressor,
-    ImplicitGDRegressor,
-    PNormRegressor,
-)
+from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, PNormRegressor
 from onlinebregman.losses import resolve_loss
 
 MODELS = {

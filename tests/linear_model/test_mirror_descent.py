@@ -10,22 +10,8 @@ from sklearn.utils import get_tags
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, PNormRegressor
 from onlinebregman.constraints import Box, L2Ball, Simplex, UpperBound
-from onlinebregman.divergences import (
-    BinaryEntropy,
-    Burg,
-    PNorm,
-    RelativeEntropy,
-    SimplexEntropy,
-    SquaredEuclidean,
-)
-from onlinebregman.losses import (
-    EpsilonInsensitiveLoss,
-    HingeLoss,
-    HuberLoss,
-    LogisticLoss,
-    PoissonLoss,
-    SquaredLoss,
-)
+from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
+from onlinebregman.losses import EpsilonInsensitiveLoss, HingeLoss, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss
 from onlinebregman.losses._base import loss_names
 from onlinebregman.schedules import InverseScaling
 

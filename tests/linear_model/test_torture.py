@@ -6,10 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentRegressor
 from scipy import sparse
 
-from onlinebregman import (
-    ImplicitGDRegressor,
-    PNormClassifier,
-)
+from onlinebregman import ImplicitGDRegressor, PNormClassifier
 from onlinebregman.constraints import L2Ball
 from onlinebregman.divergences import PNorm, SquaredEuclidean
 

@@ -53,4 +53,5 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef void hold(self) noexcept nogil
     cdef void release(self) noexcept nogil
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil
+    cdef void begin_again(self) noexcept nogil
     cdef bint finite(self) noexcept nogil

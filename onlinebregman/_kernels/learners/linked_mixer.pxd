@@ -13,5 +13,5 @@ cdef class LinkedMixer(CentredMixer):
     cdef bint limited         # whether absurd targets are
     cdef TargetTotals totals
 
-    cdef bint begin_again(self) noexcept nogil
+    cdef bint forget_absurd(self) noexcept nogil
     cdef void recalibrate(self, double mixed, double weight) noexcept nogil

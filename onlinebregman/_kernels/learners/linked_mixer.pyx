@@ -6,7 +6,7 @@ from libc.math cimport INFINITY, copysign, fabs, isfinite, isinf, isnan, log
 from onlinebregman._kernels.learners.mixer cimport JUDGE
 from onlinebregman._kernels.learners.second_order cimport LEAST_CURVATURE
 from onlinebregman._kernels.learners.solver cimport line_step
-from onlinebregman._kernels.learners.stack cimport Residuals, Stack
+from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.learners.stacked_mixers cimport CentredMixer
 from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_clip, ob_robust_known, ob_robust_limit
 
@@ -56,7 +56,7 @@ cdef class LinkedMixer(CentredMixer):
             self.cost = self.cost_of(m)
         if self.stack is not None and not self.learn_stack(m, &mixed, y, 0.0, weight):
             return INFINITY
-        if self.phase != JUDGE and not self.begin_again() and -INFINITY < self.known.lo < self.known.hi:
+        if self.phase != JUDGE and not self.forget_absurd() and -INFINITY < self.known.lo < self.known.hi:
             self.recalibrate(mixed, weight)
         return self.loss.value(m, y)
 
@@ -93,7 +93,7 @@ cdef class LinkedMixer(CentredMixer):
             self.stack.residuals.squares += 2.0 * weight * self.cost_of(m)
         return True
 
-    cdef bint begin_again(self) noexcept nogil:
+    cdef bint forget_absurd(self) noexcept nogil:
         """Forget targets that the scale has found to be absurd since they were learned; whether there were any."""
         cdef TargetTotals* totals = &self.totals
         if not (self.limited and ob_robust_known(&self.scale) and self.scale.moves <= OB_FIRST
@@ -102,8 +102,7 @@ cdef class LinkedMixer(CentredMixer):
         totals.mean = self.scale.origin + ob_robust_clip(&self.scale, totals.mean - self.scale.origin)
         totals.largest = self.scale.origin + self.scale.hi
         totals.spread, totals.information, self.stats.shift = 1.0 / totals.rows, 0.0, 0.0
-        if self.stack is not None:
-            self.stack.residuals = Residuals(0.0, 0.0)
+        self.begin_again()
         return True
 
     cdef void recalibrate(self, double mixed, double weight) noexcept nogil:

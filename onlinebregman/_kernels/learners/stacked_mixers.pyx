@@ -25,7 +25,7 @@ from onlinebregman._kernels.learners.links cimport (
 from onlinebregman._kernels.learners.memory cimport LABEL_FEATURES, TARGET_FEATURES, LabelMemory, TargetMemory
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
-from onlinebregman._kernels.learners.stack cimport VOTES, Residuals, Stack
+from onlinebregman._kernels.learners.stack cimport VOTES, Stack
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.loss import QuantileLoss
 from onlinebregman._kernels.ops.hedge cimport ob_log_losses, ob_mix_loss, ob_mix_two
@@ -57,8 +57,8 @@ cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nog
             moved or stats.lo < scale.lo or stats.hi > scale.hi):
         return False
     if moved:
-        stats.shift, stats.lo, stats.hi = scale.mean, scale.lo, scale.hi
-    stats.shift = ob_robust_clip(scale, stats.shift)
+        stats.lo, stats.hi = scale.lo, scale.hi
+    stats.shift = scale.mean
     stats.lo, stats.hi = max(stats.lo, scale.lo), min(stats.hi, scale.hi)
     return True
 
@@ -234,10 +234,7 @@ cdef class CentredMixer(Mixer):
                 self.costs[k] = self.cost_of(p[k])
             self.cost = self.cost_of(m)
         if self.phase != JUDGE and follow(&self.stats, &self.scale):
-            if self.stack is not None:
-                self.stack.residuals = Residuals(0.0, 0.0)
-            if self.memory is not None:
-                self.memory.stack.residuals = Residuals(0.0, 0.0)
+            self.begin_again()
         if self.stack is None:
             mixed = m
         elif not self.learn_stack(m, &mixed, distance, shift, weight):
@@ -253,6 +250,14 @@ cdef class CentredMixer(Mixer):
         cdef double share = weight * (self.scale.n - 1.0) / self.stats.weight  # weights have no units
         cdef double unit = ob_quantile_unit(&self.stats.quantile, slope, self.error, 2.0 * self.scale.deviation)
         self.stats.offset -= OFFSET_STEP * share * unit * slope
+
+    cdef void begin_again(self) noexcept nogil:
+        """Forget what absurd targets have said about the weights, as the learners do."""
+        self.hedge.begin_again()
+        if self.stack is not None:
+            self.stack.begin_again()
+        if self.memory is not None:
+            self.memory.stack.begin_again()
 
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil:
         """Measure predictions from the scale's new origin, and clip them to its interval; whether that changes any."""

@@ -20,10 +20,7 @@ from onlinebregman.divergences import (
     SquaredEuclidean,
     resolve_divergence,
 )
-from onlinebregman.losses import (
-    Loss,
-    resolve_loss,
-)
+from onlinebregman.losses import Loss, resolve_loss
 
 
 class MySquaredEuclidean(SquaredEuclidean):
