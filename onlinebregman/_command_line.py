@@ -48,7 +48,7 @@ _SEVERAL = {
     "--dates": "columns of dates in ISO 8601, which become the number of days since 1970-01-01",
 }
 _LEARNING: dict[str, dict[str, Any]] = {
-    "-e --estimator": {"help": "default: ParameterFreeClassifier"},
+    "-e --estimator": {"help": "default: ParameterFreeClassifier, of many different numbers ParameterFreeRegressor"},
     "--set": {"nargs": "*", "action": "extend", "default": [], "metavar": "NAME=VALUE", "help": "its parameters"},
     "--classes": {"help": "all labels, separated by commas (default: those found by a first pass over the file)"},
     "--every": {"type": int, "default": 1_000_000, "help": "rows between checkpoints (default: %(default)s)"},
@@ -91,7 +91,7 @@ def add_commands(commands: Any) -> None:
 def learn_file(options: argparse.Namespace) -> None:
     """Learn the rows of a file, each predicted before it is learned; from where it was, if the model file exists.
 
-    What columns are, and progress (rows, mean loss, seconds) is written to standard error.
+    What columns are, and progress (rows, the mean of a loss, which is named, seconds) is written to standard error.
     """
     _check_kept(options.model, options.data)
     for left in options.model.parent.glob(f"{options.model.name}.*.part"):  # by a run that was killed
@@ -110,7 +110,11 @@ def learn_file(options: argparse.Namespace) -> None:
         if options.classes is not None:
             rows.classes = _as_classes([label.strip() for label in options.classes.split(",")])
         elif not adds_classes(estimator):
-            rows.classes = rows.found_classes()
+            rows.classes = rows.found_classes(of_numbers=options.estimator is None)
+            if rows.classes is None:
+                options.estimator = "ParameterFreeRegressor"
+                estimator = _estimator(options)
+                rows = _Rows(options, settings, estimator)
     rows.announced = not options.quiet
     before = 0 if model is None or options.how == "continue" else settings["n_rows"]
     told: dict[str, Any] = {"classes": rows.classes} if is_classifier(estimator) else {}
@@ -262,7 +266,7 @@ class _Rows:
         kinds, counts = getattr(self.frames, "kinds_", {}), getattr(self.frames, "n_categories_", {})
         for kind in dict.fromkeys(kinds[name] for name in columns):
             names = [f"{n} ({counts[n]})" if n in counts else n for n in columns if kinds[n] == kind]
-            print(f"{len(names)} columns of {kind}: {_listed(names)}", file=sys.stderr)
+            print(f"{len(names)} column{'s' * (len(names) > 1)} of {kind}: {_listed(names)}", file=sys.stderr)
 
     def _labels(self, y: Any) -> np.ndarray:
         """Labels as the model has them; new ones are whole numbers if those of the model are, or else texts."""
@@ -284,16 +288,18 @@ class _Rows:
                 raise ValueError(f"{said}. Remove the row, or name all labels by --classes if it is one.")
         return texts
 
-    def found_classes(self) -> np.ndarray:
-        """All labels of the file, by a pass over it; a ValueError if there are so many that targets are numbers."""
+    def found_classes(self, *, of_numbers: bool) -> np.ndarray | None:
+        """All labels of the file, by a pass over it; if there are so many that they are none, an error, or None."""
         if self.path == "-":
-            said = "Standard input can only be read once, and a classifier needs all labels in advance"
-            raise ValueError(f"{said}; give --classes, or --set handle_unknown=add.")
+            said = "Standard input can only be read once, and a classifier needs all labels in advance; give --classes"
+            raise ValueError(f"{said}, --set handle_unknown=add, or of numbers -e ParameterFreeRegressor.")
         found: set[str] = set()
         frames: Any = self.frames if self.is_svmlight else self._frames(only_targets=True)
         for batch in frames:
             found.update(self._texts(batch[1] if self.is_svmlight else batch[self._target(frames)]))
             most = 100 if all(map(_WHOLE.fullmatch, found)) else 20 if all(map(is_number, found)) else 1000
+            if of_numbers and len(found) > most < 1000:
+                return None
             if len(found) > most:
                 said = f"{self.path} has more than {most} labels, as {_listed(sorted(found)[:3])}. Set a regressor for"
                 raise ValueError(

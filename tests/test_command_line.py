@@ -44,8 +44,9 @@ def test_the_default_has_nothing_to_set(capsys):
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "target 'y': categories, labels benign, malignant"
     assert said[1] == "10 columns of numbers: x0, x1, x2, x3, x4, x5, x6, x7 ..."
-    assert said[2].split() == ["rows", "mean", "loss", "seconds"] and said[-1] == "300 rows learned -> model.zip"
+    assert said[2].split() == ["rows", "log_loss", "seconds"] and said[-1] == "300 rows learned -> model.zip"
     model = learned(ParameterFreeClassifier())
+    assert float(said[-2].split()[1]) == pytest.approx(model.cumulative_loss_ / 300, rel=1e-5)
     assert np.array_equal(load_model("model.zip").predict_proba(X), model.predict_proba(X))
     assert main(["predict", "cells.csv", "-m", "model.zip"]) == 0
     assert capsys.readouterr().out.split() == model.predict(X).tolist()
@@ -53,9 +54,8 @@ def test_the_default_has_nothing_to_set(capsys):
     assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X))
     assert main(["test", "cells.csv", "-m", "model.zip"]) == 0
     said = dict(line.split() for line in capsys.readouterr().out.splitlines())
-    assert said["rows"] == "300" and float(said["error"]) == pytest.approx(
-        (model.predict(X) != NAMES[y]).mean(), abs=1e-6
-    )
+    wrong = (model.predict(X) != NAMES[y]).mean()
+    assert said["rows"] == "300" and float(said["error"]) == pytest.approx(wrong, abs=1e-6)
     of_label = model.predict_proba(X)[np.arange(300), 1 - y]
     assert float(said["log_loss"]) == pytest.approx(-np.log(of_label).mean(), rel=1e-5)
 
@@ -85,6 +85,15 @@ def test_labels_come_back_as_they_were_written(labels, folder, capsys):
     assert set(model.classes_) == set(pd.read_csv("labels.csv")["y"] if labels == ("0", "1") else model.classes_)
     assert main(["test", "labels.csv", "-m", "m.zip"]) == 0
     assert "error 0.0" in capsys.readouterr().out
+
+
+def test_many_different_numbers_need_no_name_of_a_regressor_and_learning_says_what_testing_says(capsys):
+    assert main(["learn", "cells.csv", "-m", "m.zip", "-t", "x0", "--columns", "x1", "x2"]) == 0
+    said, model = capsys.readouterr().err.splitlines(), load_model("m.zip")
+    assert (
+        said[:2] == ["target 'x0': numbers", "2 columns of numbers: x1, x2"] and said[2].split()[1] == "squared_error"
+    )
+    assert float(said[-2].split()[1]) == pytest.approx(2 * model.cumulative_loss_ / 300, rel=1e-5)
 
 
 def test_standard_input_and_numbers(monkeypatch, capsys):
@@ -301,7 +310,7 @@ def test_a_model_of_the_command_line_predicts_the_same_in_python_on_the_frame_th
     frame = pd.read_csv("table.csv")
     frame, labels = frame.drop(columns="y"), frame["y"]
     assert main(["learn", "table.csv", "-m", "m.zip", *FAST[1:]]) == 0
-    assert "1 columns of categories: c (5)\n1 columns of booleans: d (2)" in capsys.readouterr().err
+    assert "1 column of categories: c (5)\n1 column of booleans: d (2)" in capsys.readouterr().err
     expected = learned(ParameterFreeClassifier(random_features=4, random_state=0), labels, frame)
     model = load_model("m.zip")
     assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"] and model.categories_ == expected.categories_
@@ -384,7 +393,6 @@ REFUSED = {
     "label ?": (cell(17, 4, "?"), r"line 17: column 'y' has '\?' for a label"),
     "no label": (cell(17, 4, ""), "line 17: column 'y' has nan for a label. Remove the row"),
     "line break": (cell(17, 4, '"y\nes"'), r"line 17: column 'y' has 'y\\nes' for a label"),
-    "numeric target": (ROWS.assign(y=RANDOM).to_csv(index=False), "more than 20 labels.*-e ParameterFreeRegressor"),
     "nothing": ("", "must have at least one row; got none"),
     "header only": ("a,b,y\n", "must have at least one row; got none"),
     "too long": (cell(17, 2, '"' + "u" * 200_000 + '"'), "line 17: field larger than field limit"),
@@ -422,6 +430,7 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.csv --set share", "--set must be followed by NAME=VALUE; got 'share'"),
         ("cells.csv --set share__x=1", "--set share__x=1: "),
         ("cells.csv -t z", "must have a column 'z'; got"),
+        ("cells.csv -t x0 -e ForwardClassifier", "more than 20 labels.*-e ParameterFreeRegressor"),
         ("cells.csv --continue", "m.zip"),
         ("cells.csv --sep ab", "sep one character; got None, 'ab'"),
         ("- --quiet", "give --classes"),

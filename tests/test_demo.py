@@ -1,7 +1,7 @@
 """The demo: what it computes, prints and draws, at its quick size."""
 
-import builtins
 import io
+import signal
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -13,7 +13,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from onlinebregman import __version__, _demo
 from onlinebregman.__main__ import main
-from onlinebregman.divergences import VonNeumann
 
 PARTS = ("learn_streams", "compare_metrics", "vary_rates", "learn_kernels")
 
@@ -36,14 +35,7 @@ def given(monkeypatch, computed):
 
 @pytest.fixture
 def no_matplotlib(monkeypatch):
-    real_import = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.split(".")[0] == "matplotlib":
-            raise ImportError("no matplotlib")
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
 
 
 def test_streams_with_nothing_to_tune(computed):
@@ -72,7 +64,7 @@ def test_kernels_are_learned_within_the_bound(computed):
     found = computed[0][3]
     (theory_loss, _), (_, errors) = (curves for name, curves in found.items() if name.startswith("MEG"))
     assert (np.diff(theory_loss) >= 0).all() and 0 < theory_loss[-1] < found["bound"]
-    assert found["target"] < errors[-1] < errors[0] and found["boost"] < 25
+    assert found["target"] < errors[-1] < errors[0]
 
 
 def test_what_kernels_are_compared_by():
@@ -86,26 +78,21 @@ def test_what_kernels_are_compared_by():
         model = KNeighborsClassifier(1, metric="precomputed").fit(distances[np.ix_(train, train)], labels[train])
         scores.append(model.score(distances[np.ix_(test, train)], labels[test]))
     assert_allclose(_demo.nearest_neighbour_error(kernel, labels), 100 * (1 - np.mean(scores)))
-    assert_allclose(_demo.loss_bound(kernel), VonNeumann().divergence(kernel, np.eye(52) / 52) / 2, rtol=1e-6)
 
 
 def test_the_report_fits_a_terminal_and_has_all_parts(computed):
     lines = computed[1].splitlines()
     headings = ("1. Streams", "2. Metric learning", "3. Regression", "4. Kernel learning")
-    assert [line for line in lines if line.startswith(headings)] == [lines[k - 1] for k in rules(lines)]
+    underlined = [lines[k - 1] for k, line in enumerate(lines) if set(line) == {"="}]
+    assert [line for line in lines if line.startswith(headings)] == underlined
     assert max(map(len, lines)) <= 105
     (diabetes,) = (line for line in lines if line.startswith("Diabetes "))
     assert "regression" in diabetes and "diverged" in diabetes
 
 
-def rules(lines):
-    """The numbers of the lines that underline a heading."""
-    return [k for k, line in enumerate(lines) if line and set(line) == {"="}]
-
-
 def test_tables_align_columns():
-    text = _demo.table([["", "one", "b"], ["first", "1", "22"], ["x", "1000", ""]])
-    assert text.splitlines() == ["        one   b", "-----  ----  --", "first     1  22", "x      1000"]
+    lines = _demo.table([["", "one", "b"], ["first", "1", "22"], ["x", "1000", ""]]).splitlines()
+    assert lines == ["        one   b", "-----  ----  --", "first     1  22", "x      1000"]
 
 
 def test_command_line(given, monkeypatch, tmp_path, capsys):
@@ -135,10 +122,7 @@ def test_bad_output_is_found_before_the_work(given, tmp_path, capsys, output, me
 
 
 def test_interrupt(monkeypatch, tmp_path, capsys):
-    def interrupted(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(_demo, "learn_streams", interrupted)
+    monkeypatch.setattr(_demo, "learn_streams", lambda quick: signal.default_int_handler(signal.SIGINT, None))
     assert main(["demo", "--output", str(tmp_path / "figure.png")]) == 130
     assert "Interrupted" in capsys.readouterr().err
 
@@ -152,7 +136,5 @@ def test_wrong_arguments(arguments, capsys):
 
 
 def test_module_runs():
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "onlinebregman", "--version"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == f"onlinebregman {__version__}"
+    said = subprocess.check_output([sys.executable, "-P", "-m", "onlinebregman", "--version"], text=True)
+    assert said == f"onlinebregman {__version__}\n"

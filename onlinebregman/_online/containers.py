@@ -361,7 +361,7 @@ def _mask(categorical_features, X) -> np.ndarray:
 
 def columns_of(X) -> list[Any]:
     """The columns of a data frame of pandas or polars, of an array, or of a list of rows."""
-    if hasattr(X, "iloc"):
+    if hasattr(X, "iloc") and X.ndim == 2:
         return [column for _, column in X.items()]
     if hasattr(X, "get_columns"):
         return list(X.get_columns())
@@ -369,7 +369,7 @@ def columns_of(X) -> list[Any]:
     if values.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {values.ndim}D array instead: rows must have shape (n_samples, n_features). "
-            "Reshape your data: a single row is X.reshape(1, -1)."
+            "Reshape your data: a single row is X.reshape(1, -1), of a data frame X.iloc[[0]]."
         )
     return list(values.T)
 
@@ -467,7 +467,7 @@ def _grown(known: dict[Any, int], listed: list[Any]) -> dict[Any, int]:
 
 def _numbers(column, name) -> np.ndarray:
     """A column of numbers as float64, NaN where it is missing."""
-    check_kind(column.dtype, "X")
+    check_kind(column.dtype, f"X[{name!r}]")
     kind = getattr(column.dtype, "kind", "")
     if isinstance(column, np.ndarray) and kind in "biuf":
         return column

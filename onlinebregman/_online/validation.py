@@ -201,8 +201,9 @@ def _validated(estimator, X, *targets, **options):
     try:
         with _finite_floats(X, "X"):
             return validate_data(estimator, X, *targets, **options)
-    except (TypeError, ValueError):
-        check_no_text(X)
+    except (TypeError, ValueError) as error:
+        if "feature names" not in str(error):
+            check_no_text(X)
         raise
 
 

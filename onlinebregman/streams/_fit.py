@@ -24,6 +24,7 @@ from sklearn.utils import Bunch, check_scalar
 
 from .._online.containers import columns_of, is_missing
 from .._online.validation import is_fitted
+from ..losses import SquaredLoss
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import description, full_parameters, load_model, save_model
@@ -169,7 +170,7 @@ def fit_stream(
             course.position, course.settings = position, getattr(stream, "settings", {})
             if path is not None and position is None:
                 course.checksums = checksums((X, y, weights), course.checksums)
-            reports.show(course, getattr(stream, "fraction", None))
+            reports.show(course, model, getattr(stream, "fraction", None))
             if path is not None and course.n_rows - saved_at >= checkpoint_every:
                 save_model(model, path, extra=vars(course))
                 saved_at = course.n_rows
@@ -177,7 +178,7 @@ def fit_stream(
         raise ValueError("The stream must have at least one row; got none.")
     if path is not None and (course.n_rows > saved_at or not path.exists()):
         save_model(model, path, extra=vars(course))
-    reports.show(course, None, last=True)
+    reports.show(course, model, None, last=True)
     curve, curve_rows = np.array(course.curve), np.array(course.curve_rows)
     return Bunch(estimator=model, n_rows=course.n_rows, score=course.mean, curve=curve, curve_rows=curve_rows)
 
@@ -228,19 +229,28 @@ class _Reports:
 
     def __init__(self, verbose: bool, is_loss: bool) -> None:
         self.verbose, self.start, self.next, self.shown = verbose, time.perf_counter(), 0, False
-        self.what, self.moves = "mean loss" if is_loss else "mean score", sys.stderr.isatty()
+        self.is_loss, self.moves = is_loss, sys.stderr.isatty()
 
-    def show(self, course: _Course, fraction: float | None, last: bool = False) -> None:
+    def show(self, course: _Course, model: Any, fraction: float | None, last: bool = False) -> None:
         if not self.verbose or (course.n_rows < self.next and not last and not self.moves):
             return
+        name, factor = _measure(model) if self.is_loss else ("mean score", 1.0)
         if not self.shown:
-            print(f"{'rows':>14s} {self.what:>14s} {'seconds':>9s}", file=sys.stderr)
+            print(f"{'rows':>14s} {name:>14s} {'seconds':>9s}", file=sys.stderr)
         self.shown, self.next = True, 2 * course.n_rows
-        line = f"{course.n_rows:14d} {course.mean:14.6g} {time.perf_counter() - self.start:9.1f}"
+        line = f"{course.n_rows:14d} {factor * course.mean:14.6g} {time.perf_counter() - self.start:9.1f}"
         if self.moves and not last and fraction is not None:
             done = int(30 * min(fraction, 1.0))
             line += f"  [{'=' * done}{' ' * (30 - done)}] {fraction:4.0%}"
         print(line.ljust(78), end="\r" if self.moves and not last else "\n", file=sys.stderr, flush=True)
+
+
+def _measure(model: Any) -> tuple[str, float]:
+    """The mean loss of a model as the metrics of scikit-learn name it, and its unit: of squared errors it is half."""
+    if isinstance(getattr(model, "_learned_loss", None), SquaredLoss) or getattr(model, "loss", "") == "squared_error":
+        return "squared_error", 2.0
+    of_labels = hasattr(model, "predict_proba") and (not hasattr(model, "loss") or len(model.classes_) == 2)
+    return ("log_loss" if of_labels and getattr(model, "loss", "log_loss") == "log_loss" else "mean loss"), 1.0
 
 
 def where(error: Exception, X: Any, first: int) -> str:

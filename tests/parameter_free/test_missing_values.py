@@ -268,13 +268,18 @@ def test_rows_of_weight_zero_bring_no_categories(model, learned):
 def test_what_does_not_fit_the_columns_is_named(model):
     X, y = mixed(60)
     numbers = learn(clone(model), X[["size", "weight"]], y)
-    with pytest.raises(ValueError, match="Column 'weight' must hold numbers; got 'heavy' in row 0"):
-        numbers.partial_fit(X[["size", "weight"]].assign(weight="heavy"), y)
-    with pytest.raises(ValueError, match="Column 'weight' must hold numbers; got 'heavy' in row 0"):
-        numbers.predict(X[["size", "weight"]].assign(weight="heavy"))
+    for call in (numbers.predict, lambda rows: numbers.partial_fit(rows, y)):
+        with pytest.raises(ValueError, match="Column 'weight' must hold numbers; got 'heavy' in row 0"):
+            call(X[["size", "weight"]].assign(weight="heavy"))
     learn(model, X, y)
     with pytest.raises(ValueError, match="feature names should match"):
         model.partial_fit(X.rename(columns={"size": "length"}), y)
+    with pytest.raises(ValueError, match="feature names should match"):  # text is of a column that nobody knows
+        numbers.predict(X.rename(columns={"weight": "length"}))
+    with pytest.raises(ValueError, match=r"got 1D array instead: .* of a data frame X\.iloc\[\[0\]\]"):
+        model.predict(X.iloc[0])
+    with pytest.raises(ValueError, match=r"X\['size'\] must be numeric; got dtype datetime64"):
+        model.predict(X.assign(size=np.datetime64("2026-11-29", "s")))
     with pytest.raises(ValueError, match="must be dense"):
         model.predict(sparse.csr_array(np.ones((1, 5))))
     with pytest.raises(ValueError, match="require dense rows"):
