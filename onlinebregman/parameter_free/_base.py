@@ -294,7 +294,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         if issparse(X):
             raise ValueError("Rows with categories must be dense; got a sparse matrix. Use X.toarray().")
         X, names = self._by_name(X, False), vars(self).get("feature_names_in_")
-        if names is not None and names.tolist() != list(getattr(X, "columns", ())):
+        if names is not None and getattr(X, "ndim", 2) == 2 and names.tolist() != list(getattr(X, "columns", ())):
             check_feature_names(self, X, reset=False)
         return known.encode(X, learn, type(self).__name__)
 
