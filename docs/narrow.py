@@ -23,7 +23,7 @@ const scrolls = (e, top) =>
 function look(page) {
   const doc = frame.contentDocument, article = doc.querySelector("article");
   if (!article) return;
-  for (const e of article.querySelectorAll("*"))
+  for (const e of doc.querySelectorAll("article *, .bd-header *"))
     if (e.getBoundingClientRect().right > %d + 1 && e.getClientRects().length && !scrolls(e, article))
       return found.push(`${page}: ${e.tagName} is too wide: ${e.textContent.slice(0, 60)}`);
   for (const e of article.querySelectorAll("code .pre"))
