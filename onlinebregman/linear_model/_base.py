@@ -543,7 +543,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
         """Steps in units of the targets so far become too small to forget absurd ones."""
         geometry = getattr(self._learner, "learners", [self._learner])[0].geometry
         in_units = getattr(geometry, "by_deviation", 2 * getattr(geometry, "located", False)) >= 2
-        return False if in_units and not self._track_regret else None
+        return True if in_units and not self._track_regret else None
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
