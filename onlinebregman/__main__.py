@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # by `predict ... | head`, which stops reading; the exit flushes standard output again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, MemoryError) as error:
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         print(f"{parser.prog} {options.command}: {error}{notes}".replace("\n", " "), file=sys.stderr)
         return 1

@@ -214,14 +214,15 @@ class _Rows:
     def _frames(self, only_targets: bool = False) -> FileFrames:
         chosen, drop = ([_place(name) for name in self.settings.get(given, ())] for given in ("columns", "drop"))
         columns: list[Any] = [] if only_targets else self.names or chosen
-        types = self.types | dict.fromkeys(self.settings.get("categories", ()), str)
-        types |= dict.fromkeys(self.settings.get("dates", ()), "date")
-        if self.target is not None:
+        told = dict.fromkeys(self.settings.get("categories", ()), str)
+        told |= dict.fromkeys(self.settings.get("dates", ()), "date")
+        types = self.types | {_place(name): kind for name, kind in told.items() if not self.names or name in self.names}
+        if self.target is not None and (self.has_targets or not self.names):
             types[self.target] = float if self.is_number else str
             columns = [*columns, self.target] if only_targets or (columns and self.has_targets) else columns
         written = ("format", "sep", "decimal", "thousands", "encoding", "header", "missing")
         given: dict[str, Any] = {name: self.settings[name] for name in written if name in self.settings}
-        given |= {"columns": columns} if columns else {"drop": drop}
+        given |= {"columns": columns or None, "drop": [] if only_targets or self.names else drop}
         given["sep"] = given.get("sep", "").replace(r"\t", "\t")
         return FileFrames(self.path, types=types, batch_size=self.batch_size, **given)
 
@@ -282,9 +283,9 @@ class _Rows:
         missing = y.isna().tolist() if hasattr(y, "isna") else [False] * len(y)
         texts = list(map(_text, y.tolist()))
         given = () if self.classes is None else set(map(_text, self.classes.tolist()))
-        for row, text in enumerate(texts):
+        for row, (text, value) in enumerate(zip(texts, y.tolist(), strict=True)):
             if missing[row] or "\n" in text or "\r" in text or (text in ("", "?") and text not in given):
-                said = f"{self.path}, {y.index.name} {y.index[row]}: column {y.name!r} has {y.iloc[row]!r} for a label"
+                said = f"{self.path}, {y.index.name} {y.index[row]}: column {y.name!r} has {value!r} for a label"
                 raise ValueError(f"{said}. Remove the row, or name all labels by --classes if it is one.")
         return texts
 

@@ -353,22 +353,8 @@ def test_what_is_written_in_another_way_is_the_same_model(name, content, options
 
 RANDOM, ENDS = pd.Series(np.random.default_rng(1).uniform(size=120)).astype(str), CSV.replace("\n", ",\n")
 MARKERS = [
-    "-",
-    ".",
-    "#NULL!",
-    r"\N",
-    "NaT",
-    "[null]",
-    "?",
-    "none",
-    "$5",
-    "45%",
-    "1_000",
-    "2024-01-01",
-    "'5'",
-    "0x1F",
-    "1,5",
-]
+    "-", ".", "#NULL!", r"\N", "NaT", "[null]", "?", "none", "$5", "45%", "1_000", "2024-01-01", "'5'", "0x1F", "1,5"
+]  # fmt: skip
 REFUSED = {
     **{mark: (cell(17, 0, f'"{mark}"'), f"line 17: column 'a' has {mark!r}, which is no number") for mark in MARKERS},
     "decimal commas": (ROWS.to_csv(index=False, sep="\t", decimal=","), "'a' has .* set missing .*--decimal"),
@@ -393,6 +379,11 @@ REFUSED = {
     "label ?": (cell(17, 4, "?"), r"line 17: column 'y' has '\?' for a label"),
     "no label": (cell(17, 4, ""), "line 17: column 'y' has nan for a label. Remove the row"),
     "line break": (cell(17, 4, '"y\nes"'), r"line 17: column 'y' has 'y\\nes' for a label"),
+    "minus signs": (
+        column("b", lambda v: f"{v}".replace("-", "\u2212")),
+        "line 2: column 'b' has .*, which is no number",
+    ),
+    "months first": (column("c", lambda v: "Feb 1, 2024"), "line 2: column 'c' has 'Feb 1, 2024', which is a date"),
     "nothing": ("", "must have at least one row; got none"),
     "header only": ("a,b,y\n", "must have at least one row; got none"),
     "too long": (cell(17, 2, '"' + "u" * 200_000 + '"'), "line 17: field larger than field limit"),
@@ -448,6 +439,17 @@ def check_refusal(capsys, message, *, escaped=False):
         ("nested.jsonl", "line 1: column 'a' has {'b': 1}, which is neither a number nor text"),
         ("when.parquet", "row 0: column 'when' has Timestamp.*which is a date.*--dates"),
         ("bad.parquet", "bad.parquet cannot be read"),
+        ("cells.csv --encoding hex", "not a text encoding.*Set its format, packing or encoding"),
+        ("cells.csv --thousands .", "decimal and thousands must be two characters"),
+        ("cells.csv --categories q", "must have a column 'q'; got"),
+        ("points.csv --sep ; --decimal ,", "column 'a' has '1.234', which is no number.*--thousands"),
+        ("none.zip", "Zero files found in ZIP file. Unpack it"),
+        ("when.csv", "line 1: byte 0x.* is not utf-8. Set encoding .* the name's end"),
+        ("when.parquet --drop when --dates hours", "row 0: column 'hours' has Timedelta.*no date of ISO 8601"),
+        (
+            "wide.svm -e ForwardClassifier --n-features 900000 --first-column 1",
+            "ForwardClassifier needs at least .*GiB",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsys):
@@ -455,14 +457,18 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
         "far.svm": "1 1:1 99999999999999:1\n", "book.xlsx": "PK", "data.arff": "@relation", "data.vw": "1 | a:1\n",
         "packed.csv.gz": "a,b\n", "bad.jsonl": '{"a": 1, "y": 0}\n{"a"\n', "list.jsonl": "[1, 2]\n",
         "bad.parquet": "PAR1",
-        "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n',
+        "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n', "points.csv": "a;y\n1.234;0\n2,5;1\n",
+        "wide.svm": "0 1:1\n1 2:1\n",
     }.items():  # fmt: skip
         (folder / name).write_text(content)
     with zipfile.ZipFile("two.zip", "w") as archive:
         archive.writestr("a.csv", CSV)
         archive.writestr("b.csv", CSV)
+    zipfile.ZipFile("none.zip", "w").close()
     (folder / "empty").mkdir()
-    pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4), "y": [0, 1, 0, 1]}).to_parquet("when.parquet")
+    days = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=4), "hours": pd.Timedelta(1), "y": [0, 1, 0, 1]})
+    days.to_parquet("when.parquet")
+    (folder / "when.csv").write_bytes((folder / "when.parquet").read_bytes())
     assert main(["learn", *arguments.split(), "--quiet", "-m", "m.zip"]) == 1
     check_refusal(capsys, message)
 
@@ -472,6 +478,33 @@ def test_text_that_an_estimator_does_not_take_is_named_with_its_line(folder, cap
     assert main(["learn", "table.csv", "-m", "m.zip", "-e", "ForwardClassifier", "--quiet", "--drop", "a", "d"]) == 1
     row = next(i for i, value in enumerate(ROWS["c"]) if value in ("red", "x", "green"))
     check_refusal(capsys, rf"Column 'c' must hold numbers; got .* Row {row} is line {row + 2} of the file")
+
+
+def test_columns_that_are_chosen_and_dropped_are_not_read(folder):
+    assert main(["learn", "cells.csv", "-m", "m.zip", *FAST, "--columns", "x0", "x1", "x2", "--drop", "x1"]) == 0
+    assert load_model("m.zip").feature_names_in_.tolist() == ["x0", "x2"]
+
+
+def test_dates_durations_and_nested_values_may_be_categories(folder):
+    rows = pd.DataFrame(
+        {"when": pd.date_range("2024-01-01", periods=4), "parts": [[0], [1], None, [0]], "y": list("abab")}
+    )
+    rows.assign(hours=pd.to_timedelta(range(4), unit="h")).to_parquet("when.parquet")
+    named = ["--categories", "when", "hours", "parts"]
+    assert main(["learn", "when.parquet", "-m", "m.zip", *FAST, "-t", "y", *named]) == 0
+    expected = ["2024-01-02 00:00:00", "[1]", "0 days 01:00:00"]
+    assert [values[1] for values in load_model("m.zip").categories_] == expected
+
+
+def test_a_run_that_fails_after_a_checkpoint_says_how_it_goes_on(folder, capsys):
+    command = ["-m", "m.zip", "--delay", "100", "--every", "100", *FAST]
+    assert main(["learn", "cells.csv", *command]) == 0
+    (folder / "day2.csv").write_text(text(np.where(np.arange(300) == 250, "maybe", NAMES[y])))
+    assert main(["learn", "day2.csv", "-m", "m.zip", "--continue", "--quiet", "--every", "100"]) == 1
+    check_refusal(capsys, "m.zip has learned 200 rows; go on with .*--resume")
+    (folder / "day2.csv").write_text(text(NAMES[y]))
+    assert main(["learn", "day2.csv", *command[:-4], "--quiet", "--resume"]) == 0
+    assert load_model("m.zip").t_ == 600
 
 
 def test_days_and_codes_are_what_they_are_said_to_be(folder):

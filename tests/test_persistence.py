@@ -16,6 +16,7 @@ from numpy.testing import assert_array_equal
 from onlinebregman._kernels.geometries.adaptive import AdaptiveGeometry, NormalisedGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
+from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.density import ExponentialFamilyLearner, FullGaussianLearner
 from onlinebregman._kernels.learners.first_targets import FirstTargets
 from onlinebregman._kernels.learners.forward import ForwardLearner
@@ -288,6 +289,14 @@ def test_numbers_of_another_size_are_refused(cls):
         for wrong in (value[:-1], np.r_[value, 0.0], value.astype(np.float16)):
             with pytest.raises(ValueError, match=f"{name} must have (4|{value.nbytes}) bytes; got {wrong.nbytes}"):
                 kind(*arguments, {**state, name: wrong})
+
+
+def test_steps_of_a_penalty_that_a_geometry_does_not_have_are_refused():
+    damages = {"l1": 1.0}, {"pending": 1.0, "threshold_stamp": np.zeros(6)}
+    for made, wrong in zip((BlockedLogDetGeometry(np.eye(3)), PNormGeometry(np.ones(3), 3.0)), damages, strict=True):
+        kind, (*arguments, state) = made.__reduce__()
+        with pytest.raises(ValueError, match=f"{kind.__name__} has no such proximal steps"):
+            kind(*arguments, state | wrong)
 
 
 def test_a_learner_needs_a_geometry_and_a_loss():

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
@@ -33,6 +34,7 @@ from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameter_constraints
 from . import validation
 from .docs import DocumentedMixin
+from .threads import few_threads
 from .types import RandomState
 from .validation import check_finite, check_rows, check_weights, fitted, not_finite
 
@@ -81,9 +83,6 @@ class Examples:
         return self.X.shape[0]
 
 
-MATRICES: Any = property(lambda self: 7.0 * self.n_features_in_)  # as `_numbers_per_column` of what learns a matrix
-
-
 class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
@@ -106,6 +105,7 @@ class LifeCycleMixin(DocumentedMixin):
     _learner: Any  # holds the learned state; usually compiled
     n_features_in_: int
     _query = validation.check_query  # validated rows to predict for
+    _threads: Any = nullcontext  # a context in which BLAS has no more threads than learning takes
     _numbers_per_column: Any = 0  # that learning takes at least, with copies, if these are many
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _limits_targets: Any = None  # whether absurd targets are learned as others; None: they change nothing for long
@@ -226,8 +226,10 @@ class LifeCycleMixin(DocumentedMixin):
                 self._check_kept()
                 arguments = (self._by_name(arguments[0], True), *arguments[1:])
             data = (check or self._check)(call, *arguments)
-            self._prepare(data, call, begin=begin)
-            self._learn_in_epochs(learn or self._learn, data, *(arguments[:2] if check is None else (data.X, data.y)))
+            with self._threads():
+                self._prepare(data, call, begin=begin)
+                own = arguments[:2] if check is None else (data.X, data.y)
+                self._learn_in_epochs(learn or self._learn, data, *own)
         return self
 
     def _partial_fit(self, X, y=None, sample_weight=None, classes=None, scores=None) -> Self:
@@ -279,8 +281,9 @@ class LifeCycleMixin(DocumentedMixin):
             data = (check or self._check)(call, *arguments)
             if not call.first:
                 transaction.add(*self._learning_in_place(data))
-            self._prepare(data, call, changed)
-            (learn or self._learn)(data)
+            with self._threads():
+                self._prepare(data, call, changed)
+                (learn or self._learn)(data)
         return self
 
     def _predict(self, X, settings: tuple = (), by: str = "_learner") -> Any:
@@ -457,6 +460,19 @@ def counted(name: str, place: int, doc: str) -> Any:
 
 ROWS = counted("t", 0, "Rows learned so far; rows of weight zero do not count.")
 LOSS = counted("cumulative_loss", 1, "Sum of weight * loss over all rows, each predicted before it was learned.")
+
+
+class LearnsMatrix(LifeCycleMixin):
+    """Learners of matrices with n_features_in_ rows."""
+
+    _numbers_per_column: Any = property(lambda self: 7.0 * self.n_features_in_)
+
+    def _threads(self) -> AbstractContextManager:
+        return few_threads(vars(self).get("n_features_in_", np.inf))
+
+    def _partial_fit(self, *arguments, **more) -> Self:
+        with self._threads():
+            return super()._partial_fit(*arguments, **more)
 
 
 class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):

@@ -343,11 +343,7 @@ class MirrorEstimator(OnlineEstimator):
         return mixed
 
     def _merged_learner(
-        self,
-        start: Learner,
-        parts: Sequence[Learner],
-        fractions: Sequence[float],
-        row_map: RowMap | None = None,
+        self, start: Learner, parts: Sequence[Learner], fractions: Sequence[float], row_map: RowMap | None = None
     ) -> Learner:
         if start.geometry.adaptive:
             geometry = merged_adaptive(start, parts, fractions)
@@ -411,12 +407,7 @@ class MirrorEstimator(OnlineEstimator):
         return Rate(self.learning_rate, self.eta0)
 
     def _learn(
-        self,
-        data: Examples,
-        order: np.ndarray | None = None,
-        *,
-        again: bool = False,
-        scores: np.ndarray | None = None,
+        self, data: Examples, order: np.ndarray | None = None, *, again: bool = False, scores: np.ndarray | None = None
     ) -> float:
         """One pass over rows; returns the weighted mean loss before each was learned, and fills in their `scores`."""
         if self._first_targets is not None and not again:

@@ -8,7 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.extmath import svd_flip
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
-from .._online.estimator import MATRICES, Call, Examples, LifeCycleMixin, OnlineEstimator
+from .._online.estimator import Call, Examples, LearnsMatrix, OnlineEstimator
 from .._online.types import MatrixLike
 from .._online.validation import check_query, check_rows, check_symmetric, finite, read_only
 from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
@@ -23,11 +23,10 @@ class Instances(Examples):
         return len(self.X)
 
 
-class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, LifeCycleMixin):
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, LearnsMatrix):
     """What learners of a matrix W share that predict z'Wz of rows z."""
 
     _takes_sparse = True
-    _numbers_per_column = MATRICES
     components_: np.ndarray
 
     @finite("mapping")

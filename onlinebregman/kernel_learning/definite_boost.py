@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call
-from .._online.threads import few_threads
 from .._online.types import MatrixLike
 from .._online.validation import fitted, read_only, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -387,22 +386,20 @@ class DefiniteBoost(KernelLearner):
         self._solution = Solution(geometry)
 
     def _learn(self, data: Bounds, order: None = None, *, again: bool = False) -> None:
-        with few_threads(self.n_features_in_):
-            solution, rounds = self._extended(data), range(self.max_iter)
-            solution.n_iter = next((i + 1 for i in rounds if self._round(solution, i)), self.max_iter)
+        solution, rounds = self._extended(data), range(self.max_iter)
+        solution.n_iter = next((i + 1 for i in rounds if self._round(solution, i)), self.max_iter)
         self._publish(solution)
 
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
-        with few_threads(self.n_features_in_):
-            solution = self._extended(data)
-            solution.n_iter = self._run(
-                lambda i: self._round(solution, i),
-                self.max_iter,
-                "round",
-                X,
-                y,
-                current=lambda: {"_solution": copy.deepcopy(solution)},
-            )
+        solution = self._extended(data)
+        solution.n_iter = self._run(
+            lambda i: self._round(solution, i),
+            self.max_iter,
+            "round",
+            X,
+            y,
+            current=lambda: {"_solution": copy.deepcopy(solution)},
+        )
         self._publish(solution)
 
     def _extended(self, data: Bounds) -> Solution:

@@ -15,7 +15,6 @@ from .._online.examples import LearnsTargets
 from .._online.merging import total
 from .._online.mirror import MirrorEstimator, Spec
 from .._online.regret import Certificate
-from .._online.threads import few_threads
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
@@ -360,8 +359,7 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         X, y, weights = data.X, data.y, data.weights
         learner, weight = self._learner, len(y) if weights is None else weights.sum()
         before = learner.cumulative_loss
-        with few_threads(self.n_features_in_):
-            refused = learner.learn_instances(X, y, weights, order, self._scaled)
+        refused = learner.learn_instances(X, y, weights, order, self._scaled)
         if refused is not None:
             reason, row, spread = refused
             raise ValueError(
@@ -383,9 +381,7 @@ class PlainLearner(NamedTuple):
         """Learn rows without validation; False if that is not safe, and nothing was learned."""
         if type(X) is not np.ndarray or sample_weight is not None:
             return False
-        learner = attributes["_learner"]
-        with few_threads(learner.n_features):
-            return learner.learn_instances_fast(attributes, Rows(X), y, self.scaled)
+        return attributes["_learner"].learn_instances_fast(attributes, Rows(X), y, self.scaled)
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:

@@ -121,14 +121,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         "track_regret": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...] = (
-        "loss",
-        "eta0",
-        "scale_eta",
-        "learning_rate",
-        "power_t",
-        "track_regret",
-    )
+    _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "scale_eta", "learning_rate", "power_t", "track_regret")
 
     _track_regret = by_parameter("track_regret")
 
@@ -423,6 +416,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         certificate, divergence = self._certificate(self._fitted_learner(), mixed=weighted), self._divergence
         metrics = Comparators(0.0, np.inf, getattr(divergence, "trace", None), divergence.norm).within(radius)
         if U is not None:
+            if radius is not None:
+                raise ValueError(f"radius is for the best metric; omit it (got {radius}), or omit U.")
             values = np.linalg.eigvalsh(U := check_symmetric(U, "U", self.n_features_in_))
             if not values[0] >= -1e-12 * np.abs(values).max():
                 raise ValueError(

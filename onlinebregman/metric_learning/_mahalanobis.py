@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from .._online.estimator import MATRICES, LifeCycleMixin
+from .._online.estimator import LearnsMatrix
 from .._online.export import to_sklearn
 from .._online.factors import factor
 from .._online.types import MatrixLike
@@ -41,7 +41,7 @@ class Factor:
 
 
 class MahalanobisTransformer(
-    ThresholdMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LifeCycleMixin, BaseEstimator
+    ThresholdMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LearnsMatrix, BaseEstimator
 ):
     """Distances sqrt(z'Wz) of rows. A subclass has the parameters below, learns W and defines `_metric`.
 
@@ -71,7 +71,6 @@ class MahalanobisTransformer(
     preprocessor: ArrayLike | Callable[[np.ndarray], ArrayLike] | None
 
     _takes_sparse = True
-    _numbers_per_column = MATRICES
     to_sklearn, _sklearn_form = to_sklearn, "metric"
     _factor: Factor  # a new one in each new model
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.learners.learner import Learner
 from .._online.estimator import by_parameter
-from .._online.threads import few_threads
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning.meg import VonNeumannMirrorMixin
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
-from ._examples import Block, Comparisons
+from ._examples import Comparisons
 from ._prior import Prior
 
 
@@ -142,18 +141,6 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     def _first_metric(self, data: Comparisons) -> np.ndarray:
         prior = super()._first_metric(data)
         return prior if self.trace is None else prior * (self.trace / np.trace(prior))
-
-    def _partial_fit(self, *given, **more) -> Self:
-        with few_threads(vars(self).get("n_features_in_", 0)):
-            return super()._partial_fit(*given, **more)
-
-    def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
-        with few_threads(self.n_features_in_):
-            return super()._learn(data, order, again=again)
-
-    def _learn_block(self, block: Block, order: np.ndarray | None, given: np.ndarray) -> float:
-        with few_threads(self.n_features_in_):
-            return super()._learn_block(block, order, given)
 
     def _make_learner(self, start: np.ndarray) -> Learner:
         self._unit = float(np.trace(start)) / len(start)

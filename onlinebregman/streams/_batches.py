@@ -23,6 +23,7 @@ from sklearn.utils import check_consistent_length, check_scalar
 
 Batch = tuple[Any, Any]
 _DAMAGES = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError, UnicodeError, OSError)
+_NAMED = ("ZstdError", "ArrowInvalid", "LookupError")  # these very classes, the last of unknown encodings
 
 
 class ArrayBatches:
@@ -85,13 +86,13 @@ def damage(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        several = str(error).startswith("Multiple files found")  # by pandas
-        if not (several or isinstance(error, _DAMAGES) or type(error).__name__ in ("ZstdError", "ArrowInvalid")):
+        several = str(error).startswith(("Multiple files found", "Zero files found"))  # by pandas
+        if not (several or isinstance(error, _DAMAGES) or type(error).__name__ in _NAMED):
             raise
         if getattr(error, "errno", None) is not None:  # such as a file that does not exist
             raise
-        said = str(error).splitlines()[0]
-        remedy = "Unpack it, and give one of them" if several else "Set its format, packing or encoding"
+        said = str(error).splitlines()[0].partition(" <_io")[0].rstrip(".")
+        remedy = "Unpack it, and give one file" if several else "Set its format, packing or encoding"
         raise ValueError(f"{path} cannot be read, or is damaged: {said}. {remedy}.") from error
 
 

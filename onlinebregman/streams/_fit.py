@@ -142,38 +142,45 @@ def fit_stream(
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
     course.score_by(description(scoring), path)
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
-    saved_at, reports = course.n_rows, _Reports(verbose, scorer is None)
+    saved_at, resumed_at, reports = course.n_rows, course.n_rows, _Reports(verbose, scorer is None)
     if isinstance(stream, str | os.PathLike):
         stream = FileFrames(stream)
     source = _rest(stream, target, course, path)
     # An error or Ctrl-C would have to wait for a thread that waits for input; connections may be bound to their thread.
     prefetch = 0 if getattr(stream, "path", None) == "-" or isinstance(stream, Generator) else prefetch
-    with closing(_ahead(source, prefetch) if prefetch else source) as rest:
-        for position, batch in rest:
-            X, y, weights = (*batch, None)[:3]
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
-            if not n:
-                continue
-            given = {} if weights is None else {"sample_weight": weights}
-            try:
-                if given and refused is not None:
-                    raise ValueError(refused)
-                total = n if weights is None else float(np.sum(weights))
-                if scorer is not None and started and total > 0:
-                    course.count(scorer(model, X, y, **given), total)
-                model.partial_fit(X, y, **told, **given)
-            except Exception as error:
-                error.add_note(where(error, X, course.n_rows))
-                raise
-            started, told = True, {}
-            course.learned(n, None if scorer is not None else model)
-            course.position, course.settings = position, getattr(stream, "settings", {})
-            if path is not None and position is None:
-                course.checksums = checksums((X, y, weights), course.checksums)
-            reports.show(course, model, getattr(stream, "fraction", None))
-            if path is not None and course.n_rows - saved_at >= checkpoint_every:
-                save_model(model, path, extra=vars(course))
-                saved_at = course.n_rows
+    try:
+        with closing(_ahead(source, prefetch) if prefetch else source) as rest:
+            for position, batch in rest:
+                X, y, weights = (*batch, None)[:3]
+                n = X.shape[0] if hasattr(X, "shape") else len(X)
+                if not n:
+                    continue
+                given = {} if weights is None else {"sample_weight": weights}
+                try:
+                    if given and refused is not None:
+                        raise ValueError(refused)
+                    total = n if weights is None else float(np.sum(weights))
+                    if scorer is not None and started and total > 0:
+                        course.count(scorer(model, X, y, **given), total)
+                    model.partial_fit(X, y, **told, **given)
+                except Exception as error:
+                    error.add_note(where(error, X, course.n_rows))
+                    raise
+                started, told = True, {}
+                course.learned(n, None if scorer is not None else model)
+                course.position, course.settings = position, getattr(stream, "settings", {})
+                if path is not None and position is None:
+                    course.checksums = checksums((X, y, weights), course.checksums)
+                reports.show(course, model, getattr(stream, "fraction", None))
+                if path is not None and course.n_rows - saved_at >= checkpoint_every:
+                    save_model(model, path, extra=vars(course))
+                    saved_at = course.n_rows
+    except Exception as error:
+        if saved_at > resumed_at:
+            error.add_note(
+                f"{path} has learned {saved_at} rows; go on with resume=True (--resume on the command line)."
+            )
+        raise
     if not started:
         raise ValueError("The stream must have at least one row; got none.")
     if path is not None and (course.n_rows > saved_at or not path.exists()):

@@ -36,8 +36,13 @@ _REFUSED = {
 }
 _PACKED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
 # What people write for numbers but pandas does not read as such, and what they write for days.
-_WRITTEN = re.compile(r"\s*['\"(]?[-+]?[$€£¥]?\s*[-+]?(\d[\d.,_' ]*|0[xX][\da-fA-F]+)\s*[%$€£¥]?[)'\"]?\s*")
-_DAY = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})([ T]\d{1,2}:\d\d.*)?\s*")
+_WRITTEN = re.compile(
+    r"\s*['\"(]?[-+\u2212]?[$€£¥]?\s*[-+\u2212]?(\d[\d.,_'\s]*([dDeE][-+\u2212]?\d+)?|0[xX][\da-fA-F]+)\s*[%$€£¥]?[)'\"]?\s*"
+)
+_DAY = re.compile(
+    r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9}\.? \d{1,2},? \d{4})"
+    r"([ T]\d{1,2}:\d\d.*)?\s*"
+)
 _BOOLEANS = {text: value for value in (True, False) for text in (str(value), f"{value}".lower(), f"{value}".upper())}
 _UNDECODED = re.compile("[\udc80-\udcff]")
 
@@ -134,6 +139,8 @@ class FileFrames:
             raise ValueError(
                 f"format must be csv, jsonl, parquet or feather, sep one character; got {format!r}, {sep!r}."
             )
+        if len(decimal) != 1 or len(thousands or "'") != 1 or decimal == thousands:
+            raise ValueError(f"decimal and thousands must be two characters; got {decimal!r} and {thousands!r}.")
         self.decimal, self.thousands, self.encoding, self.header = decimal, thousands, encoding, header
         self.missing, self.columns, self.drop, self.types = missing, columns, drop, types or {}
         self.kinds_: dict[Any, str] = {}
@@ -158,12 +165,12 @@ class FileFrames:
         """The lines of a text file, with their numbers."""
         with ExitStack() as stack:
             settings, file = {"encoding": self.encoding, "errors": "surrogateescape"}, None
+            stack.enter_context(damage(self.path))
             if self.path == "-":
                 text: Any = sys.stdin
                 if hasattr(text, "reconfigure"):
                     text.reconfigure(**settings, newline="")
             else:
-                stack.enter_context(damage(self.path))
                 file, common = stack.enter_context(open(self.path, "rb")), needed("pandas.io.common")
                 settings["compression"] = common.infer_compression(os.fspath(self.path), "infer")
                 text = stack.enter_context(common.get_handle(file, "r", **settings)).handle
@@ -174,7 +181,7 @@ class FileFrames:
                         self._refuse(number, "this looks like JSON lines. Set format (--format) to jsonl")
                 if not line.isascii() and (found := _UNDECODED.search(line)):
                     byte = f"byte {ord(found[0]) - 0xDC00:#x} is not {self.encoding}"
-                    self._refuse(number, f"{byte}. Set encoding (--encoding), as to latin-1 or utf-16")
+                    self._refuse(number, f"{byte}. Set encoding (--encoding), as to utf-16, or the name's end (.gz)")
                 if "\0" in line:
                     self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or remove it")
                 if file is not None and number % 1000 == 0:
@@ -247,12 +254,11 @@ class FileFrames:
         if self.columns is None:
             chosen = [number for number in range(len(names)) if number not in dropped]
         else:
-            chosen = [place(column, names, where) for column in self.columns]
+            chosen = [n for n in (place(column, names, where) for column in self.columns) if n not in dropped]
         if twice := [names[number] for number in chosen if chosen.count(number) > 1]:
             raise ValueError(f"{where}: column {twice[0]!r} is given twice, perhaps as the target. Set --target.")
         self.all_names_, self.names_ = list(names), [names[number] for number in chosen]
-        found = {column: kind for column, kind in self.types.items() if column in names or isinstance(column, Integral)}
-        self._given = {names[place(column, names, where)]: TYPES.get(kind, kind) for column, kind in found.items()}
+        self._given = {names[place(column, names, where)]: TYPES.get(kind, kind) for column, kind in self.types.items()}
         self.kinds_ = {}
 
     def _parsed(self, records: list[tuple[int, str]]) -> Any:
@@ -288,12 +294,13 @@ class FileFrames:
         except (ValueError, RecursionError) as error:
             self._refuse(number, f"this is no JSON ({getattr(error, 'msg', error)}). Write one object in each line")
         if not isinstance(row, dict):
-            self._refuse(number, 'no object. Write {"name": value, ...} in each line')
+            self._refuse(number, 'no object. Write {"name": value, ...} in each line, as to_json(lines=True) of pandas')
         return row
 
     def _find_kinds(self, frame: Any) -> None:
         """Kinds of columns and numbers of categories."""
         self.kinds_ = {name: self._given.get(name) or self._kind(frame[name]) for name in self.names_}
+        self._write_out(frame)
         kept = [name for name, kind in self.kinds_.items() if kind in (BOOLEANS, CATEGORIES)]
         self.n_categories_ = {name: frame[name].nunique() for name in kept}
 
@@ -321,6 +328,13 @@ class FileFrames:
             self._refuse_value(known, 0, f"one of {len(set(texts))} different texts in {len(texts)} rows")
         return CATEGORIES
 
+    def _write_out(self, frame: Any) -> None:
+        """Make texts of what categories are that are neither texts nor numbers: dates, durations, nested values."""
+        for name, kind in self.kinds_.items():
+            if kind == CATEGORIES and (frame[name].dtype == object or frame[name].dtype.kind in "mM"):
+                known = frame[name].astype(object)
+                frame[name] = known.map(lambda v: v if isinstance(v, str | bool | Real) else str(v), na_action="ignore")
+
     def _refuse_value(self, column: Any, row: int, what: str) -> NoReturn:
         value = column.tolist()[row]
         remedy = ""
@@ -329,13 +343,14 @@ class FileFrames:
         elif what.startswith("no number"):
             remedy = "set missing (--missing) if it means none, decimal or thousands (--decimal, --thousands); "
         raise ValueError(
-            f"{self.path}, {column.index.name} {column.index[row]}: column {column.name!r} has {value!r}, which is "
+            f"{self.path}, {column.index.name} {column.index[row]}: column {column.name!r} has {value!r:.80}, which is "
             f"{what}. Change it; {remedy}types to str (--categories) for categories; or leave the column out (--drop)."
         )
 
     def _typed(self, frame: Any) -> Any:
         """The frame with columns of their kinds; a ValueError names the first value that contradicts them."""
         pandas = needed("pandas")
+        self._write_out(frame)
         for name, kind in self.kinds_.items():
             column = frame[name]
             if kind == CATEGORIES or getattr(column.dtype, "kind", "O") in {NUMBERS: "iuf", BOOLEANS: "b"}.get(
@@ -343,7 +358,8 @@ class FileFrames:
             ):
                 continue
             if kind == DATES:
-                times = pandas.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+                written = column if column.dtype.kind == "M" else column.astype(str).where(column.notna())
+                times = pandas.to_datetime(written, format="ISO8601", utc=True, errors="coerce")
                 values = (times - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
             elif kind == NUMBERS:
                 values = column.astype(object).map(self._number).astype(float)
@@ -361,7 +377,10 @@ class FileFrames:
         if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
             return None
         if isinstance(value, str):
-            value = value.replace(self.thousands or "_", "").replace(self.decimal, ".")
+            value = value.replace(self.thousands or "_", "")
+            if self.decimal != "." and "." in value:
+                return None
+            value = value.replace(self.decimal, ".")
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):  # the last of a whole number of 309 digits

@@ -358,6 +358,9 @@ cdef class Geometry:
         size = self.weights.shape[0]
         self.state.continue_from(state)
         self.lazy.active, self.lazy.linearised = self.lazy.l1 > 0 or self.lazy.l2 > 0, "linearised" in state
+        if (self.lazy.active and type(self.lazy) is Lazy and self.lazy.proximal == NULL) or \
+                (self.lazy.pending and not self.lazy.composes(self)):
+            raise ValueError(f"{type(self).__name__} has no such proximal steps as the state has (l1, l2, pending)")
         if "threshold_stamp" in state:
             self.lazy.stamp = aligned(vector_of(state["threshold_stamp"], size), self.spare)
         elif self.lazy.pending or (self.lazy.active and self.lazy.composes(self)):
