@@ -4,6 +4,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+import replica
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -29,17 +30,8 @@ from onlinebregman.divergences._numerics import pole_range
 from onlinebregman.penalties import L1, L2, PENALTIES, ElasticNet, Penalty, resolve_penalty
 
 
-class Cosh(SeparableDivergence):
+class Cosh(replica.Cosh, SeparableDivergence):
     """F(w) = sum cosh w, by its three methods alone."""
-
-    def potential(self, w):
-        return float(np.cosh(w).sum())
-
-    def mirror(self, w):
-        return np.sinh(w)
-
-    def inverse_mirror(self, theta):
-        return np.arcsinh(theta)
 
 
 class Tilted(SeparableDivergence):

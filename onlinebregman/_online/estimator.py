@@ -470,10 +470,6 @@ class LearnsMatrix(LifeCycleMixin):
     def _threads(self) -> AbstractContextManager:
         return few_threads(vars(self).get("n_features_in_", np.inf))
 
-    def _partial_fit(self, *arguments, **more) -> Self:
-        with self._threads():
-            return super()._partial_fit(*arguments, **more)
-
 
 class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""

@@ -392,14 +392,8 @@ class DefiniteBoost(KernelLearner):
 
     def _learn_in_epochs(self, learn: Callable, data: Bounds, X, y) -> None:
         solution = self._extended(data)
-        solution.n_iter = self._run(
-            lambda i: self._round(solution, i),
-            self.max_iter,
-            "round",
-            X,
-            y,
-            current=lambda: {"_solution": copy.deepcopy(solution)},
-        )
+        current = {"current": lambda: {"_solution": copy.deepcopy(solution)}}
+        solution.n_iter = self._run(lambda i: self._round(solution, i), self.max_iter, "round", X, y, **current)
         self._publish(solution)
 
     def _extended(self, data: Bounds) -> Solution:

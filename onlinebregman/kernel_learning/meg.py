@@ -58,6 +58,10 @@ class VonNeumannMirrorMixin(MirrorEstimator):
     _certificate_type = _LogCertificate
     _trace: float | None
 
+    def _partial_fit(self, *arguments, **more) -> Self:
+        with self._threads():  # also on the fast path: each step is an eigendecomposition
+            return super()._partial_fit(*arguments, **more)
+
     def _specify(self, n_features: int | None) -> Spec:
         return Spec(VonNeumann(trace=self._trace), resolve_loss(self._loss_parameter))
 

@@ -177,9 +177,7 @@ def fit_stream(
                     saved_at = course.n_rows
     except Exception as error:
         if saved_at > resumed_at:
-            error.add_note(
-                f"{path} has learned {saved_at} rows; go on with resume=True (--resume on the command line)."
-            )
+            error.add_note(f"{path} has learned {saved_at} rows; go on with resume=True (--resume).")
         raise
     if not started:
         raise ValueError("The stream must have at least one row; got none.")
