@@ -37,7 +37,7 @@ _REFUSED = {
 _PACKED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
 # What people write for numbers but pandas does not read as such, and what they write for days.
 _WRITTEN = re.compile(
-    r"\s*['\"(]?[-+\u2212]?[$€£¥]?\s*[-+\u2212]?(\d[\d.,_'\s]*([dDeE][-+\u2212]?\d+)?|0[xX][\da-fA-F]+)\s*[%$€£¥]?[)'\"]?\s*"
+    r"\s*['\"(]?[-+\u2212$€£¥\s]*(\d[\d.,_'\s]*([dDeE][-+\u2212]?\d+)?|0[xX][\da-fA-F]+)\s*[%$€£¥]?[)'\"]?\s*"
 )
 _DAY = re.compile(
     r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|[A-Za-z]{3,9}\.? \d{1,2},? \d{4})"
