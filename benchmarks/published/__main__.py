@@ -7,13 +7,16 @@ river's data come with river. Rows are predicted in the order of the file, each 
 learned.
 """
 
-import sys
+import argparse
 from importlib import import_module
 
 NAMES = ("capymoa", "opera", "river", "metrics")
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; default: all")
+    names = parser.parse_args().names or NAMES
     print("| table | published | source | ours |\n| --- | --- | --- | --- |", flush=True)
-    for name in sys.argv[1:] or NAMES:
+    for name in names:
         for row in import_module(f"benchmarks.published.{name}").rows():
             print(f"| {' | '.join(row)} |", flush=True)
