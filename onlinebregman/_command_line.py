@@ -190,6 +190,8 @@ class _Rows:
         own = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
         self.settings = {"target": "-1"} | {n: v for n, v in kept.items() if n not in ("n_rows", "format")} | own
         self.batch_size, self.announced = self.settings.get("delay", 10_000), False
+        if self.batch_size < 1:
+            raise ValueError(f"--delay must be 1 row or more; got {self.batch_size}.")
         self.target = None if self.settings["target"] == "none" else _place(self.settings["target"])
         if self.target is None and has_targets and (is_classifier(model) or self.is_number):
             raise ValueError("Learning and testing need a column of targets; got --target none.")

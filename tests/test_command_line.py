@@ -437,6 +437,7 @@ def check_refusal(capsys, message, *, escaped=False):
         ("when.parquet", "row 0: column 'when' has Timestamp.*which is a date.*--dates"),
         ("bad.parquet", "bad.parquet cannot be read"),
         ("cells.csv --encoding hex", "not a text encoding.*Set its format, packing or encoding"),
+        ("cells.csv --delay 0", "--delay must be 1 row or more; got 0"),
         ("cells.csv --thousands .", "decimal and thousands must be two characters"),
         ("cells.csv --categories q", "must have a column 'q'; got"),
         ("points.csv --sep ; --decimal ,", "column 'a' has '1.234', which is no number.*--thousands"),
@@ -480,10 +481,8 @@ def test_columns_that_are_chosen_and_dropped_are_not_read(folder):
 def test_dates_durations_and_nested_values_may_be_categories(folder):
     rows = {"when": pd.date_range("2024-01-01", periods=4), "parts": [[0], [1], None, [0]], "y": list("abab")}
     pd.DataFrame(rows | {"hours": pd.to_timedelta(range(4), unit="h")}).to_parquet("when.parquet")
-    named = ["--categories", "when", "hours", "parts"]
-    assert main(["learn", "when.parquet", "-m", "m.zip", *FAST, "-t", "y", *named]) == 0
-    expected = ["2024-01-02 00:00:00", "[1]", "0 days 01:00:00"]
-    assert [values[1] for values in load_model("m.zip").categories_] == expected
+    assert main(["learn", "when.parquet", "-m", "m.zip", *FAST, *"-t y --categories when hours parts".split()]) == 0
+    assert [v[1] for v in load_model("m.zip").categories_] == ["2024-01-02 00:00:00", "[1]", "0 days 01:00:00"]
 
 
 def test_a_run_that_fails_after_a_checkpoint_says_how_it_goes_on(folder, capsys):

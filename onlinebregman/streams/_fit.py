@@ -283,8 +283,9 @@ def _frames(stream: Any) -> Iterable[Any]:
     """The frames or tuples of a stream."""
     if _is_frame(stream):
         return [stream]
-    if hasattr(stream, "to_batches"):  # a table or a dataset of pyarrow
-        return stream.to_batches()
+    for method in ("to_batches", "to_arrow_reader"):  # of pyarrow's tables and datasets; of what DuckDB executed
+        if hasattr(stream, method):
+            return getattr(stream, method)()
     if hasattr(stream, "__arrow_c_stream__"):
         return needed("pyarrow").RecordBatchReader.from_stream(stream)
     return stream
@@ -303,10 +304,8 @@ def _as_tuple(batch: Any, target: str | int | None, number: int) -> tuple[Any, .
     if not _is_frame(batch) and (hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__")):
         batch = frame_of_arrow(batch)
     if not _is_frame(batch):
-        said = (
-            f"a frame of pandas, polars or pyarrow; got {type(batch).__name__}. Give a list of such tuples or frames."
-        )
-        raise ValueError(f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight), or {said}")
+        said = f"a frame of pandas, polars or pyarrow; got {type(batch).__name__}. Give a list of such tuples or frames"
+        raise ValueError(f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight), or {said}.")
     if target is None:
         return batch, None
     name = batch.columns[place(target, batch.columns, "Frames")]

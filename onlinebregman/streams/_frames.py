@@ -136,9 +136,8 @@ class FileFrames:
             raise ValueError(f"{path} is {_REFUSED[ending]}.")
         self.sep = sep or ("\t" if ending in (".tsv", ".tab") else ",")
         if self.format not in ("csv", *_FORMATS.values()) or len(self.sep) != 1:
-            raise ValueError(
-                f"format must be csv, jsonl, parquet or feather, sep one character; got {format!r}, {sep!r}."
-            )
+            said = "format must be csv, jsonl, parquet or feather, sep one character"
+            raise ValueError(f"{said}; got {format!r}, {sep!r}.")
         if len(decimal) != 1 or len(thousands or "'") != 1 or decimal == thousands:
             raise ValueError(f"decimal and thousands must be two characters; got {decimal!r} and {thousands!r}.")
         self.decimal, self.thousands, self.encoding, self.header = decimal, thousands, encoding, header

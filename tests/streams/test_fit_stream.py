@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -310,7 +311,8 @@ def test_a_stream_of_another_container_is_the_same_stream(tmp_path):
     ways = [frames[:40], pyarrow.table(frames[:80])]
     if parse_version(sklearn.__version__) >= parse_version("1.7"):  # older ones do not see the names of new polars
         ways += [pl.DataFrame(frames[:120]).iter_slices(9)]
-    ways += [pyarrow.table(frames[:160]).to_reader(11), tmp_path / "rows.csv"]
+    executed = SimpleNamespace(to_arrow_reader=pyarrow.table(frames[:180]).to_reader)  # as by DuckDB
+    ways += [pyarrow.table(frames[:160]).to_reader(11), executed, tmp_path / "rows.csv"]
     for way in ways:
         found = fit_stream(ForwardClassifier(), way, **settings)
     expected = ForwardClassifier().partial_fit(frames[["a", "b", "c"]], frames["t"], classes=["u", "v"])
