@@ -479,10 +479,11 @@ def test_columns_that_are_chosen_and_dropped_are_not_read(folder):
 
 
 def test_dates_durations_and_nested_values_may_be_categories(folder):
-    rows = {"when": pd.date_range("2024-01-01", periods=4), "parts": [[0], [1], None, [0]], "y": list("abab")}
-    pd.DataFrame(rows | {"hours": pd.to_timedelta(range(4), unit="h")}).to_parquet("when.parquet")
-    assert main(["learn", "when.parquet", "-m", "m.zip", *FAST, *"-t y --categories when hours parts".split()]) == 0
-    assert [v[1] for v in load_model("m.zip").categories_] == ["2024-01-02 00:00:00", "[1]", "0 days 01:00:00"]
+    hours, parts = pd.to_timedelta(range(4), unit="h"), [[0], [1], None, [0]]
+    rows = {"when": hours + pd.Timestamp("2024-01-01"), "parts": parts, "hours": hours, "y": list("abab")}
+    pd.DataFrame(rows).to_parquet("when.parquet")
+    assert main(["learn", "when.parquet", "-m", "m.zip", *FAST, "--categories", "when", "hours", "parts"]) == 0
+    assert [v[1] for v in load_model("m.zip").categories_] == ["2024-01-01 01:00:00", "[1]", "0 days 01:00:00"]
 
 
 def test_a_run_that_fails_after_a_checkpoint_says_how_it_goes_on(folder, capsys):

@@ -238,9 +238,8 @@ def test_what_it_needs_of_unbounded_comparators():
     bounded = EGRegressor(learning_rate="constant", track_regret=True).partial_fit(X, y)
     with pytest.raises(ValueError, match="those of this run are bounded; omit it"):
         bounded.regret_bound(radius=1.0)
-    metric = LogDetMetricLearner(track_regret=True).partial_fit(X, y > 0)
     with pytest.raises(ValueError, match=r"radius is for the best metric; omit it \(got 9.0\), or omit U"):
-        metric.regret_bound(np.eye(X.shape[1]), radius=9.0)
+        LogDetMetricLearner(track_regret=True).partial_fit(X, y > 0).regret_bound(np.eye(X.shape[1]), radius=9.0)
     burg = MirrorDescentRegressor(divergence="burg", learning_rate="constant", track_regret=True, fit_intercept=False)
     with pytest.raises(ValueError, match=r"\(w > 0\); give a radius, for those with norm_1"):
         burg.partial_fit(np.abs(X), np.full(200, 5.0)).regret_bound()
