@@ -442,7 +442,7 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.csv --categories q", "must have a column 'q'; got"),
         ("points.csv --sep ; --decimal ,", "column 'a' has '1.234', which is no number.*--thousands"),
         ("none.zip", "Zero files found in ZIP file. Unpack it"),
-        ("when.csv", "line 1: byte 0x.* is not utf-8. Set encoding .* the name's end"),
+        ("when.csv", "line 1: .* byte.* Set encoding .* the name's end"),
         ("when.parquet --drop when --dates hours", "row 0: column 'hours' has Timedelta.*no date of ISO 8601"),
         ("wide.svm -e ForwardClassifier --n-features 900000 --first-column 1", "needs at least .*GiB"),
     ],

@@ -182,7 +182,7 @@ class FileFrames:
                     byte = f"byte {ord(found[0]) - 0xDC00:#x} is not {self.encoding}"
                     self._refuse(number, f"{byte}. Set encoding (--encoding), as to utf-16, or the name's end (.gz)")
                 if "\0" in line:
-                    self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or remove it")
+                    self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or the name's end (.gz)")
                 if file is not None and number % 1000 == 0:
                     self.fraction = file.tell() / os.fstat(file.fileno()).st_size
                 if line.strip(" \r\n") or self.format == "csv":  # in which it may be part of a quoted value
