@@ -149,7 +149,15 @@ def _escaped(match):
     return r"\|" if match[0] == "|" else match[0] + "\\"
 
 
+def _leave_sidebar_out(app, pagename, templatename, context, doctree):
+    """Pages without a section have nothing to show there."""
+    env = app.env
+    if pagename in env.toctree_includes.get(env.config.root_doc, ()) and pagename not in env.toctree_includes:
+        context["sidebars"] = []
+
+
 def setup(app):
+    app.connect("html-page-context", _leave_sidebar_out)
     app.connect("autodoc-skip-member", _skip_member)
     app.connect("autodoc-process-docstring", _show_formulas, priority=400)  # before numpydoc
     app.connect("autodoc-process-docstring", _escape, priority=600)  # after it
