@@ -1,3 +1,5 @@
+from libc.math cimport NAN
+
 from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace
 from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -116,9 +118,14 @@ cdef inline int call_learn_row(AtomicLearner learner, const Row* row, Workspace*
 
 cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, RowMap row_map,
                               LearnRow learn_row) noexcept nogil:
-    """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined."""
-    cdef Py_ssize_t k, i, effort = learner.effort(shape_of(row_map, rows).widest)
+    """The loop over rows: see `AtomicLearner.loop`. A `learn_row` known to the compiler is inlined.
+
+    Rows of weight 0 are not learned; their scores are NaN.
+    """
+    cdef Py_ssize_t k, i, q, effort = learner.effort(shape_of(row_map, rows).widest)
     cdef int status
+    cdef double weight
+    cdef double* scores
     cdef Row row
     for k in range(rows.n_rows):
         i = block.failed = row_number(rows, k)
@@ -130,11 +137,14 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Ro
             learner.prefetch(rows, row_number(rows, k + 1), NULL)
         if interrupted(learner, effort):
             return INTERRUPTED
-        fetch_to_learn(row_map, rows, i, weight_of(block, i), &row)
-        status = learn_row(
-            learner, &row, &block.work, targets_in(block, i), weight_of(block, i),
-            NULL if block.scores == NULL else block.scores + i * learner.n_scores,
-        )
+        weight = weight_of(block, i)
+        fetch_to_learn(row_map, rows, i, weight, &row)
+        scores = NULL if block.scores == NULL else block.scores + i * learner.n_scores
+        if weight == 0:
+            for q in range(learner.n_scores if scores != NULL else 0):
+                scores[q] = NAN
+            continue
+        status = learn_row(learner, &row, &block.work, targets_in(block, i), weight, scores)
         if status != LEARNED:
             return status
     return LEARNED

@@ -377,15 +377,15 @@ cdef class AtomicLearner(Stateful):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        """Learn a row with its targets, so that it can be undone; returns a `Status`.
+        """Learn a row of positive weight with its targets, so that it can be undone; returns a `Status`.
 
-        `scores`, if not NULL, receives its `n_scores` scores before it was learned (NaN if its weight is 0).
+        `scores`, if not NULL, receives its `n_scores` scores before it was learned.
         """
         return LEARNED
 
     cdef int learn_rows(self, const Row* rows, Py_ssize_t n, Workspace* work, const double** y, const double* weight,
                         double* scores, Py_ssize_t stride, Py_ssize_t* failed) noexcept nogil:
-        """The same for n rows of positive weight, one after the other; their scores go `stride` numbers apart."""
+        """The same for n rows, one after the other; their scores go `stride` numbers apart."""
         cdef Py_ssize_t i
         cdef int status
         for i in range(n):

@@ -87,10 +87,6 @@ cdef class DensityLearner(AtomicLearner):
                        double* scores) noexcept nogil:
         cdef int status
         cdef double log_density
-        if weight == 0:
-            if scores != NULL:
-                scores[0] = NAN
-            return LEARNED
         if self.located and self.state.rows == 0:
             memcpy(&self.memory[0], row.x, self.n_features * sizeof(double))
         status = self.predict_and_learn(row.x, weight, work, &log_density if scores == NULL else scores)

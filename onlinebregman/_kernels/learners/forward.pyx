@@ -21,7 +21,7 @@ one is fitted exactly and predicted beforehand, without that column.
 import numpy as np
 
 cimport cython
-from libc.math cimport NAN, fabs, isfinite
+from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace
@@ -466,8 +466,6 @@ cdef class ForwardLearner(RidgeLearner):
 
     cdef int add_to_batch(self, const Row* row, Workspace* work, const double* y, double weight) noexcept nogil:
         cdef Py_ssize_t n = self.n_loaded
-        if weight == 0:
-            return LEARNED
         self.load(row, work.vectors + n * (self.d + self.m))
         self.number[n], self.targets[n], self.weight[n], self.n_loaded = row.number, y, weight, n + 1
         return LEARNED if n + 1 < BATCH else self.learn_batch(work)
@@ -483,11 +481,6 @@ cdef class ForwardLearner(RidgeLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        cdef Py_ssize_t q
-        if weight == 0:
-            for q in range(self.m if scores != NULL else 0):
-                scores[q] = NAN
-            return LEARNED
         if scores != NULL and self.forward and weight != 1:
             self.score_row(NULL, row, work, scores)  # a row is predicted as one of weight 1
             scores = NULL

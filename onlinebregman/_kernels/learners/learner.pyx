@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, NAN, isfinite
+from libc.math cimport INFINITY, isfinite
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
 from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
@@ -91,10 +91,6 @@ cdef inline int learn_row_by(Learner self, const Row* row, Workspace* work, cons
                              double* prior_score) noexcept nogil:
     """`Learner.learn_row`, as a function that is inlined into the loop."""
     cdef int status
-    if weight == 0:
-        if prior_score != NULL:
-            prior_score[0] = NAN
-        return LEARNED
     if not self.before.complete:
         self.before.log(self.geometry, row)
     if self.descent.run != NULL:

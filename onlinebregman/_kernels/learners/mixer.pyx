@@ -171,7 +171,7 @@ cdef class Mixer(AtomicLearner):
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
         cdef double none = 0.0
-        return LEARNED if weight == 0 else self.learn_targets(row.x, &none if y == NULL else y, weight)
+        return self.learn_targets(row.x, &none if y == NULL else y, weight)
 
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil:
         """Count a row of scores, computed before the experts learned it, and learn it; returns the `Status`."""

@@ -239,9 +239,7 @@ cdef class MixtureLearner(Team):
         cdef double none = 0.0
         cdef double* scores = &self.predicted[self.at]
         self.refusing = -1
-        if weight == 0:
-            return LEARNED
-        if self.unknown(y, weight):
+        if self.unknown(y):
             return BAD_TARGET
         self.refusing = self.score(<Rows> self.block_rows, row, work, scores)
         if self.refusing >= 0:

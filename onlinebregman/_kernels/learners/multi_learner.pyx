@@ -205,7 +205,7 @@ cdef class MultiLearner(Team):
         """Learn the row with all learners: in lockstep if all of them can, otherwise one after the other."""
         cdef Py_ssize_t k
         cdef int status
-        if self.n == self.lockstep.n and weight != 0:
+        if self.n == self.lockstep.n:
             for k in range(self.n):
                 self.lockstep.y[k] = y[self.lockstep.index[k] * self.separate]
             status = self.lockstep.learn_row(row, weight, &k)

@@ -16,7 +16,7 @@ squared Euclidean geometry, the k equations are solved together, as in `softmax`
 """
 
 cimport cython
-from libc.math cimport INFINITY, NAN, exp, expm1, fabs, isfinite, isnan, log1p
+from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, isnan, log1p
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.adaptive cimport DiagonalNewtonGeometry
@@ -127,15 +127,13 @@ cdef class MultinomialLearner(MultiLearner):
         cdef double loss
         cdef ob_softmax p
         if not 0 <= y[0] < self.n:
-            return BAD_TARGET if weight != 0 else LEARNED
+            return BAD_TARGET
         for k in range(self.n):
             status = self.predict_class(<Learner> self.parts[k].learner, k, row, weight)
             if status != LEARNED:
                 return status
             if scores != NULL:
-                scores[k] = NAN if weight == 0 else self.predicted[k]
-        if weight == 0:
-            return LEARNED
+                scores[k] = self.predicted[k]
         p.classes, p.n, p.y, p.e = self.n, self.n_lanes, <Py_ssize_t> y[0], self.buffer + 4 * self.n_lanes
         ob_softmax_of(&p, self.predicted)
         loss = weight * ob_softmax_loss(&p, self.predicted)
@@ -159,8 +157,6 @@ cdef class MultinomialLearner(MultiLearner):
 
     cdef int predict_class(self, Learner learner, Py_ssize_t k, const Row* row, double weight) noexcept nogil:
         cdef int status
-        if weight == 0:
-            return LEARNED
         if not learner.before.complete:
             learner.before.log(learner.geometry, row)
         open_workspace(&self.works.each[k], row)

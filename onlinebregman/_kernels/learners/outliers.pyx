@@ -77,8 +77,6 @@ cdef class ScoreQuantile(AtomicLearner):
         """Learn the score of the next row; one that is not finite only counts as an outlier, if there is an offset."""
         cdef Scored* state = &self.state
         cdef double score = row.x[0], n, share, error, spread, step, chance, before, mean, half
-        if weight == 0:
-            return LEARNED
         state.rows += 1.0
         if state.rows <= FIRST or (state.weight == 0 and not isfinite(score)):
             return LEARNED
@@ -141,8 +139,6 @@ cdef class OutlierLearner(Ensemble):
         cdef int status
         cdef double score
         cdef Row row = given[0], scored = Row(&score, NULL, 1, 0)
-        if weight == 0:
-            return LEARNED
         if self.row_map is not None:
             self.row_map.map_row(<Rows> self.block_rows, &row)
         self.density.score_row(NULL, &row, work, &score)

@@ -50,7 +50,7 @@ import numpy as np
 
 cimport cython
 from libc.float cimport DBL_MIN
-from libc.math cimport INFINITY, NAN, fabs, isfinite, log1p, sqrt
+from libc.math cimport INFINITY, fabs, isfinite, log1p, sqrt
 from libc.string cimport memcpy, memset
 
 from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, LINKS, Workspace, scratch
@@ -560,12 +560,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef double h, q
         cdef Row image
         cdef const Row* given = row
-        cdef Py_ssize_t c
         cdef int status
-        if weight == 0:
-            for c in range(self.m if scores != NULL else 0):
-                scores[c] = NAN
-            return LEARNED
         if self.centre is not None:
             self.centre.begin(filled(given, scratch(work, 0), self.n_inputs))
         row = self.image_of(row, work, &image)

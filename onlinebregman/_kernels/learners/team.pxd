@@ -57,8 +57,8 @@ cdef class Team(Ensemble):
 
     cdef int divide(self, Rows rows, Py_ssize_t length) except -1
     cdef int learn_chunks(self, Rows rows, Block* block) noexcept nogil
-    cdef int add_row(self, const Row* row, const double* y, double weight, double* scores) noexcept nogil
-    cdef bint unknown(self, const double* y, double weight) noexcept nogil
+    cdef int add_row(self, const Row* row, const double* y, double weight) noexcept nogil
+    cdef bint unknown(self, const double* y) noexcept nogil
     cdef int learn_chunk(self) noexcept nogil
     cdef void find_targets(self) noexcept nogil
     cdef const double* targets_of(self, Py_ssize_t k, Py_ssize_t i) noexcept nogil

@@ -9,7 +9,6 @@ cut into calls and chunks, nor on the threads.
 import numpy as np
 
 from cpython.pyport cimport PY_SSIZE_T_MAX
-from libc.math cimport NAN
 from libc.stdlib cimport free, malloc
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
@@ -92,15 +91,10 @@ cdef class Team(Ensemble):
         self.thread_pool.stop()
         return status
 
-    cdef int add_row(self, const Row* row, const double* y, double weight, double* scores) noexcept nogil:
+    cdef int add_row(self, const Row* row, const double* y, double weight) noexcept nogil:
         """Add a row to the chunk, which is learned if it is full, or an earlier refusal might count."""
-        cdef Py_ssize_t q
         cdef int status
-        if weight == 0:
-            for q in range(self.n_scores if scores != NULL else 0):
-                scores[q] = NAN
-            return LEARNED
-        if self.unknown(y, weight):
+        if self.unknown(y):
             status = self.learn_chunk()
             if status == LEARNED:
                 self.refusing, self.block.failed, status = -1, row.number, BAD_TARGET
@@ -108,9 +102,9 @@ cdef class Team(Ensemble):
         self.chunk.add(<Rows> self.block_rows, row, weight, y)
         return self.learn_chunk() if self.chunk.n == self.chunk.capacity else LEARNED
 
-    cdef bint unknown(self, const double* y, double weight) noexcept nogil:
-        """Whether a row counts and has a class number out of range."""
-        return self.n_labels < PY_SSIZE_T_MAX and weight != 0 and not 0 <= y[0] < self.n_labels
+    cdef bint unknown(self, const double* y) noexcept nogil:
+        """Whether a class number is out of range."""
+        return self.n_labels < PY_SSIZE_T_MAX and not 0 <= y[0] < self.n_labels
 
     cdef int learn_chunk(self) noexcept nogil:
         """Every learner learns the rows of the chunk, which is then empty; their scores before that are combined."""
@@ -237,4 +231,4 @@ cdef void learn_by(void* team, Py_ssize_t task, Py_ssize_t worker) noexcept nogi
 
 cdef inline int add_to_chunk(AtomicLearner team, const Row* row, Workspace* work, const double* y, double weight,
                              double* scores) noexcept nogil:
-    return (<Team> team).add_row(row, y, weight, scores)
+    return (<Team> team).add_row(row, y, weight)

@@ -294,8 +294,6 @@ cdef class TargetTriplets(NeighborTriplets):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        if weight == 0:
-            return LEARNED
         if not isfinite(y[0]):
             return BAD_TARGET
         self.target = y[0]

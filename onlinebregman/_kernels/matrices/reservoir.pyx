@@ -139,8 +139,6 @@ cdef class Reservoir(AtomicLearner):
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
-        if weight == 0:
-            return LEARNED
         if not 0 <= y[0] <= self.n_classes:
             return BAD_TARGET
         if not ob_dot(row.x, row.x, row.n) < 1e200:
