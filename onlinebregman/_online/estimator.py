@@ -420,12 +420,13 @@ class LifeCycleMixin(DocumentedMixin):
                 break
             if weights[row] > 0:
                 absurd = [each.count(y) for each, y in zip(targets, np.ravel(data.y[row]), strict=True)]
-                starts += [place] * any(absurd)
+                starts += [place] if any(absurd) else []
         self._first_targets = targets
         if not starts:
             return self._learn(data, order, again=True, scores=scores)
         for number, part in enumerate(np.split(rows, starts)):
-            self._begin_again() if number else None
+            if number:
+                self._begin_again()
             total += weights[part].sum() * (self._learn(data, part, again=True, scores=scores) or 0.0)
         return float(total / weights[rows].sum())
 

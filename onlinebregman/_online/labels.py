@@ -19,7 +19,7 @@ from .._kernels.rows.arrays import as_float64
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples, LifeCycleMixin
 from .types import MatrixLike
-from .validation import as_own_numbers, check_output_shape, check_rows, check_weights
+from .validation import as_own_numbers, check_output_shape, check_rows, check_weights, first_true
 
 
 class GrowsClasses(LifeCycleMixin):
@@ -212,9 +212,8 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def _check_indicators(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """Indicators of several labels, in {0, 1}; at the start sets `classes_` to the numbers of the columns."""
-        good = _are_indicators(y)
-        if not good.all():
-            row, column = np.argwhere(~good)[0].tolist()
+        if wrong := first_true(~_are_indicators(y)):
+            row, column = wrong
             raise ValueError(
                 "y should be 1d, or an indicator matrix of 0 and 1 for several labels; got "
                 f"{y[row, column : column + 1].tolist()[0]!r} at row {row}, column {column}. For outputs of several "

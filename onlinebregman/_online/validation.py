@@ -38,12 +38,16 @@ def is_finite(values: np.ndarray) -> bool:
     return all_finite(values) or bool(np.isfinite(values).all())
 
 
+def first_true(mask: np.ndarray | np.bool_) -> tuple[int, ...] | None:
+    """Index of the first value that is true; None if there is none."""
+    return tuple(int(i) for i in np.argwhere(mask)[0]) if mask.any() else None
+
+
 def _first_bad(values: np.ndarray, allow_nan: bool = False) -> tuple[int, ...] | None:
     """Index of the first value that is not finite, nor, with `allow_nan`, NaN; None if there is none."""
     if all_finite(values):  # one pass is enough in almost all cases
         return None
-    bad = np.isinf(values) if allow_nan else ~np.isfinite(values)
-    return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
+    return first_true(np.isinf(values) if allow_nan else ~np.isfinite(values))
 
 
 def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:

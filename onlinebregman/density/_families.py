@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, xlog1py, xlogy
 
+from .._online.validation import first_true
 from ..divergences import (
     BinaryEntropy,
     Burg,
@@ -66,9 +67,8 @@ class Family(ABC):
 
     def check(self, X: np.ndarray) -> None:
         """Raise ValueError unless all of X are possible values of the family."""
-        good = self._admits(X)
-        if not good.all():
-            row, column = (int(i) for i in np.argwhere(~good)[0])
+        if wrong := first_true(~self._admits(X)):
+            row, column = wrong
             sign = (
                 "Negative values in data: " if X[row, column] < 0 else ""
             )  # the text that scikit-learn's checks expect

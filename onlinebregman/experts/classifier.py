@@ -16,7 +16,7 @@ from .._kernels.learners.mixer import BrierMixer, LogMixer
 from .._online.estimator import SCORES, Call, by_parameter
 from .._online.examples import LearnsLabels
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_finite, check_rows, check_weights, dense
+from .._online.validation import check_finite, check_rows, check_weights, dense, first_true
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss
 from ._base import Array, ExpertMixture, Forecasts, given_rate, hoeffding_rate
@@ -128,8 +128,8 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
     def _columns(self, X) -> Array:
         """Probabilities of shape (n_samples, n_experts, n_classes) from the columns of X."""
         p = dense(X, np.float64)
-        wrong = ~((p >= 0) & (p <= 1))
-        for row, column in np.argwhere(wrong)[:1]:
+        if wrong := first_true(~((p >= 0) & (p <= 1))):
+            row, column = wrong
             raise ValueError(
                 f"X must be probabilities, from 0 to 1; got {p[row, column]:g} at row {row}, column {column}. Give "
                 "estimators if they learn from the rows."
@@ -151,9 +151,8 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         return extended
 
     def _check_sums(self, p: Array) -> None:
-        far = np.abs(p.sum(axis=2) - 1) > 1e-6
-        if far.any():
-            row, expert = (int(i) for i in np.argwhere(far)[0])
+        if far := first_true(np.abs(p.sum(axis=2) - 1) > 1e-6):
+            row, expert = far
             raise ValueError(
                 f"The probabilities of expert {expert} at row {row} must sum to 1; got {p[row, expert].sum():g}. "
                 "Divide by the sum."
@@ -187,8 +186,8 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
                 )
 
     def _check_forecasts(self, forecasts: Array) -> None:
-        wrong = ~((forecasts >= 0) & (forecasts <= 1 + 1e-9)).all(axis=2)
-        for row, k in np.argwhere(wrong)[:1]:
+        if wrong := first_true(~((forecasts >= 0) & (forecasts <= 1 + 1e-9)).all(axis=2)):
+            row, k = wrong
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be probabilities; got {forecasts[row, k]} at row {row}. "
                 "Remove the expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."

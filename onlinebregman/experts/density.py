@@ -15,7 +15,7 @@ from .._kernels.learners.mixer import LogMixer
 from .._online.estimator import Call
 from .._online.examples import LearnsRows
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_draws, check_learned, check_rows, check_weights, dense
+from .._online.validation import check_draws, check_learned, check_rows, check_weights, dense, first_true
 from ..density._base import Density, OnlineDensity
 from ._base import Array, ExpertMixture, Forecasts
 
@@ -180,8 +180,8 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         return np.asarray(self.estimators_[k].score_samples(X), dtype=np.float64)
 
     def _check_forecasts(self, forecasts: Array) -> None:
-        wrong = ~(forecasts < np.inf)
-        for row, k in np.argwhere(wrong)[:1]:
+        if wrong := first_true(~(forecasts < np.inf)):
+            row, k = wrong
             value = "NaN" if np.isnan(forecasts[row, k]) else "infinity"
             raise ValueError(
                 f"Expert {self._name(k)} gives {value} as log-density of row {row}; remove the row or the "

@@ -17,7 +17,7 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_finite, dense, finite
+from .._online.validation import check_finite, dense, finite, first_true
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
@@ -244,8 +244,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         return np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1, dtype=np.float64)
 
     def _check_forecasts(self, forecasts: Array) -> None:
-        wrong = ~np.isfinite(forecasts)
-        for row, k in np.argwhere(wrong)[:1]:
+        if wrong := first_true(~np.isfinite(forecasts)):
+            row, k = wrong
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be finite; got {forecasts[row, k]} at row {row}. Lower its "
                 "learning rate, or remove it."

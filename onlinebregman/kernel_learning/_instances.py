@@ -11,7 +11,7 @@ from scipy import sparse
 
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
-from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric
+from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, first_true
 
 Array = NDArray[np.float64]
 
@@ -237,9 +237,8 @@ def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, A
             f"{signs.shape}."
         )
     signs = np.broadcast_to(signs, factors.shape[:2])
-    bad = ~np.isin(signs, (-1, 0, 1))
-    if bad.any():
-        row, factor = np.argwhere(bad)[0]
+    if bad := first_true(~np.isin(signs, (-1, 0, 1))):
+        row, factor = bad
         raise ValueError(f"signs of row {row}, factor {factor}, is {signs[row, factor]}; use 1, -1, or 0.")
     return factors, signs.astype(np.float64)
 
