@@ -38,13 +38,9 @@ VARIANTS = {
     ],
     "DensityOutlierDetector": [{"estimator": OnlineGaussian(covariance_type="diag", prior_weight=1.0), "nu": 0.2}],
     "DensityMixture": [{"estimators": DENSITIES, "share": 0.05, "history": 9}],
-    "EGRegressor": [
-        {"weights": "simplex"},
-        {"weights": "positive"},
-        {"update": "explicit", "eta0": 0.1, "average": 5},
-    ],
+    "EGRegressor": [{"weights": "simplex"}, {"weights": "positive"}, {"update": "explicit", "eta0": 0.1, "average": 5}],
     "ExpertMixtureClassifier": [
-        {"estimators": PROBABILISTIC, "strategy": "eg", "loss": "brier", "learning_rate": "adaptive"},
+        {"estimators": PROBABILISTIC, "strategy": "eg", "loss": "brier", "learning_rate": "adaptive"}
     ],
     "ExpertMixtureRegressor": [
         {"estimators": [("gd", ImplicitGDRegressor()), ("eg", EGRegressor())], "loss": "absolute_error", "history": 9},

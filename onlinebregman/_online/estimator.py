@@ -106,7 +106,7 @@ class LifeCycleMixin(DocumentedMixin):
     n_features_in_: int
     _query = validation.check_query  # validated rows to predict for
     _threads: Any = nullcontext  # a context in which BLAS has no more threads than learning takes
-    _numbers_per_column: Any = 0  # that learning takes at least, with copies, if these are many
+    _matrices: Any = 0  # of as many rows as there are columns, that learning takes at least, with copies
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _limits_targets: Any = None  # whether absurd targets are learned as others; None: they change nothing for long
     _first_targets: tuple[FirstTargets, ...] | None = None  # of each output; None: these are over, or not watched
@@ -323,7 +323,9 @@ class LifeCycleMixin(DocumentedMixin):
     def _prepare(self, data, call: Call, changed: bool = True, begin: Callable | None = None) -> None:
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""
         if call.first:
-            validation.check_memory(type(self).__name__, vars(self).get("n_features_in_", 0), self._numbers_per_column)
+            y, n_classes = getattr(data, "y", None), len(vars(self).get("classes_", ()))
+            n_scores = y.shape[1] if np.ndim(y) == 2 else n_classes if n_classes > 2 else 1
+            validation.check_memory(self, vars(self).get("n_features_in_", 0), n_scores)
             (begin or self._begin)(data)
             self._keep_parameters()
             limits, self._before = self._limits_targets, (0, 0.0)
@@ -466,7 +468,7 @@ LOSS = counted("cumulative_loss", 1, "Sum of weight * loss over all rows, each p
 class LearnsMatrix(LifeCycleMixin):
     """Learners of matrices with n_features_in_ rows."""
 
-    _numbers_per_column: Any = property(lambda self: 7.0 * self.n_features_in_)
+    _matrices: Any = 7
 
     def _threads(self) -> AbstractContextManager:
         return few_threads(vars(self).get("n_features_in_", np.inf))

@@ -78,8 +78,6 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
         """Validated rows with the numbers of their classes, those of the first model."""
         raise NotImplementedError
 
-    _numbers_per_column = property(lambda self: len(self.estimators_) * max(len(vars(self).get("classes_", ())), 2))
-
     def _begin(self, data: Examples) -> None:
         begun: dict[Any, Any] = {}
         for estimator in self.estimators_:

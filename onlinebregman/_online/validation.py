@@ -220,14 +220,19 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
     return np.require(values, requirements=["C", "A"])
 
 
-def check_memory(model: str, n_columns: int, per_column: float) -> None:
-    """MemoryError if the machine has no room for so many numbers of float64, before others lose theirs."""
-    needed, there = 8 * per_column * n_columns / 2**30, MEMORY / 2**30
-    if needed > there:
+def check_memory(model: Any, n_columns: int, n_scores: int) -> None:
+    """MemoryError if the machine has no room for the numbers of a model or its members, before others lose theirs."""
+    needed, most = 0, 0
+    for member in vars(model).get("estimators_", [model]):
+        waves = getattr(member, "random_features", 0)  # whose frequencies are numbers for each column
+        n, most = waves or n_columns, max(most, waves)
+        needed += 8 * (getattr(member, "_matrices", 0) * n**2 + waves * n_columns + n * n_scores)
+    if needed > MEMORY:
         raise MemoryError(
-            f"{model} needs at least {needed:,.1f} GiB for {n_columns:,} columns; this machine has {there:,.1f}. "
-            "Learn fewer (sklearn.decomposition.TruncatedSVD, FeatureHasher with fewer n_features), or a model whose "
-            'memory is linear in them, such as MirrorDescentRegressor or, for OnlineGaussian, covariance_type="diag".'
+            f"{type(model).__name__} needs at least {needed / 2**30:,.1f} GiB for {n_columns:,} columns; this machine "
+            f"has {MEMORY / 2**30:,.1f}. {'Set fewer random_features. ' * (most > n_columns)}Learn fewer "
+            "(sklearn.decomposition.TruncatedSVD, FeatureHasher with fewer n_features), or a model whose memory is "
+            'linear in them, such as MirrorDescentRegressor or, for OnlineGaussian, covariance_type="diag".'
         )
 
 

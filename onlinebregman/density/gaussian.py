@@ -246,7 +246,7 @@ class OnlineGaussian(OnlineDensity):
         entropy = len(now.total) * (np.log(2 * np.pi) + 1)
         return float(n * entropy + (k + n) * log_det - k * self._prior.log_det) / 2
 
-    _numbers_per_column = property(lambda self: 7.0 * self.n_features_in_ * (self.covariance_type == "full"))
+    _matrices = property(lambda self: 7 * (self.covariance_type == "full"))
 
     def _begin(self, data: Examples) -> None:
         n = data.X.shape[1]

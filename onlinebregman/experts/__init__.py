@@ -4,9 +4,4 @@ from .classifier import BayesMixture, ExpertMixtureClassifier
 from .density import DensityMixture
 from .regressor import ExpertMixtureRegressor
 
-__all__ = [
-    "BayesMixture",
-    "DensityMixture",
-    "ExpertMixtureClassifier",
-    "ExpertMixtureRegressor",
-]
+__all__ = ["BayesMixture", "DensityMixture", "ExpertMixtureClassifier", "ExpertMixtureRegressor"]

@@ -66,7 +66,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
 
     t_, cumulative_loss_ = ROWS, LOSS
     _remedy: str  # for the error message of a row that overflows
-    _adds_up = True
+    _adds_up, _matrices = True, 1
     _warm_start = by_parameter("warm_start")
     alpha: float
     penalize_intercept: bool
@@ -93,8 +93,6 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         learner = self._fitted_learner()
         first = getattr(learner, "learners", [learner])[0]
         return getattr(first, "centre", None) or (first if getattr(first, "scaled", False) else super()._standardizer())
-
-    _numbers_per_column = property(lambda self: 0 if self.random_features else self.n_features_in_)
 
     def _features(self, n_features: int) -> FourierFeatures | None:
         """Features drawn for the kernel, with omega ~ N(0, 2 gamma I) and b uniform."""

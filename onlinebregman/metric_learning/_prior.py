@@ -150,7 +150,7 @@ def moving_features(X: np.ndarray) -> np.ndarray:
 def nearby_origin(X: np.ndarray) -> np.ndarray | None:
     """A row to subtract from rows that are all far from 0, so that products of them give precise distances, or None."""
     mean = X.mean(axis=0)
-    return X[0] if np.vdot(X, X) < (1 + 1e-6) * len(X) * (mean @ mean) else None
+    return X[0] if np.einsum("ij,ij", X, X) < (1 + 1e-6) * len(X) * (mean @ mean) else None
 
 
 def relative(X: np.ndarray, origin: np.ndarray | None) -> np.ndarray:

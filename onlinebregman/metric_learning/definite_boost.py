@@ -167,7 +167,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         # read once, and replaced by one assignment: several threads may do this
         changes, found = self._sampler.n_changes, solution.found
         if found is None or found[0] != changes:
-            found = solution.found = changes, self._solve(solution.settings)
+            with self._threads():  # also in a query
+                found = solution.found = changes, self._solve(solution.settings)
         return found[1]
 
     def _solve(self, settings: _Settings) -> _Metric:

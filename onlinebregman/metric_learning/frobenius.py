@@ -97,9 +97,7 @@ class FrobeniusMetricLearner(OnlineMetricLearner):
      [0.   0.25]]
     """
 
-    _parameter_constraints: dict = {
-        "update": [StrOptions({"implicit", "explicit"})],
-    }
+    _parameter_constraints: dict = {"update": [StrOptions({"implicit", "explicit"})]}
     _read_at_each_call = ("update",)
 
     def __init__(

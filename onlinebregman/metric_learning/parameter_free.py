@@ -88,9 +88,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
     metric_learners_: list[LogDetMetricLearner]
     _first: tuple[np.ndarray, list] | None  # the first rows and labels
     _unmergeable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
-    _parameter_constraints: dict = {
-        "sampling": [StrOptions(set(SAMPLERS))],
-    }
+    _parameter_constraints: dict = {"sampling": [StrOptions(set(SAMPLERS))]}
 
     def __init__(
         self,

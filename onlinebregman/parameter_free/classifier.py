@@ -77,9 +77,7 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
     0.98
     """
 
-    _parameter_constraints: dict = {
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-    }
+    _parameter_constraints: dict = {"class_weight": [StrOptions({"balanced"}), dict, None]}
     _read_at_each_call = ("handle_unknown", "class_weight")
     _class_weight = by_parameter("class_weight")
     _kinds = (OnlineLinearClassifier, ForwardClassifier)

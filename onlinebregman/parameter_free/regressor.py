@@ -98,9 +98,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     [180. 180. 180.]
     """
 
-    _parameter_constraints: dict = {
-        "loss": [StrOptions(set(loss_names("regression"))), Loss],
-    }
+    _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("regression"))), Loss]}
     _kinds = (OnlineLinearRegressor, ForwardRegressor)
     _takes_outputs = True
 

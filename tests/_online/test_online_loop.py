@@ -247,9 +247,7 @@ def test_callbacks_are_called_for_every_epoch(online, rows, learned):
     X, y = rows
     online.set_params(max_iter=4, tol=None)
     recorder = Recorder()
-    watched = clone(online)
-    watched.set_callbacks(recorder)
-    watched.fit(X, y)
+    watched = clone(online).set_callbacks(recorder).fit(X, y)
     assert recorder.events[0] == "setup" and recorder.events[-1] == "teardown"
     assert recorder.epochs == 4
     begun = [event[1:] for event in recorder.events if event[0] == "begin"]
@@ -262,8 +260,7 @@ def test_callbacks_are_called_for_every_epoch(online, rows, learned):
 def test_a_callback_may_stop_the_fit(online, rows, learned):
     X, y = rows
     online.set_params(max_iter=50, tol=None)
-    stopped = clone(online)
-    stopped.set_callbacks(Recorder(stop_after=2))
+    stopped = clone(online).set_callbacks(Recorder(stop_after=2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stopped.fit(X, y)
@@ -276,9 +273,7 @@ def test_a_callback_sees_the_model_as_it_is_after_the_epoch(online, rows, output
     X, y = rows
     online.set_params(max_iter=3, tol=None)
     recorder = Recorder()
-    watched = clone(online)
-    watched.set_callbacks(recorder)
-    watched.fit(X, y)
+    clone(online).set_callbacks(recorder).fit(X, y)
     for n, model in enumerate(recorder.models, start=1):  # read afterwards: each must have its own numbers
         reference = clone(online).set_params(max_iter=n).fit(X, y)
         for name, values in output(model, X).items():

@@ -51,11 +51,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("divergence", "constraint"), PAIRS)
 @settings(max_examples=8)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    update=st.sampled_from(["implicit", "explicit"]),
-    fit_intercept=st.booleans(),
-)
+@given(seed=st.integers(0, 2**32 - 1), update=st.sampled_from(["implicit", "explicit"]), fit_intercept=st.booleans())
 def test_signed_comparators_are_split_within_the_constraint(divergence, constraint, seed, update, fit_intercept):
     divergence, constraint = SIGNED[divergence], CONSTRAINTS[constraint]
     rng, n = np.random.default_rng(seed), 3

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from onlinebregman import (
     DefiniteBoostMetricLearner,
     ForwardRegressor,
     LogDetMetricLearner,
+    MetricKNeighborsClassifier,
     MirrorDescentRegressor,
     ParameterFreeMetricLearner,
 )
@@ -49,6 +51,20 @@ def test_small_matrices_have_one_thread():
         with pytest.raises(ZeroDivisionError), few_threads(10):
             raise ZeroDivisionError
         assert blas_threads() == before
+
+
+@pytest.mark.parametrize("learner", [DefiniteBoostMetricLearner(), LogDetMetricLearner(), MetricKNeighborsClassifier()])
+def test_no_thread_of_blas_works_for_small_matrices(learner):
+    """What other threads compute, and how long they wait for more, is time of the process that is not this thread's."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 20))
+    with threadpool_limits(1, "openmp"), threadpool_limits(2, "blas"):
+        X @ X.T
+        time.sleep(0.2)  # until they wait for more no longer
+        before = time.process_time() - time.thread_time()
+        for _ in range(2):
+            getattr(learner.fit(X, X[:, 0] > 0), "predict_proba", learner.predict)(X)
+        assert time.process_time() - time.thread_time() - before < 2e-3
 
 
 def errors_while(works, asks):

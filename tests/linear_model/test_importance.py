@@ -271,14 +271,8 @@ HARD = {
         ("relative_entropy", CountingEntropy, "squared_error"),
         ([1.0, 0.5], 100.0, [1e-200, 1e-250], 1e3),
     ),
-    "far above the target": (
-        ("relative_entropy", CountingEntropy, "poisson"),
-        ([10.0, 300.0], 2.0, [30.0, 1.0], 1e3),
-    ),
-    "the end of the domain": (
-        ("burg", CountingBurg, "poisson"),
-        ([-1.0, -2.0], 1e9, [0.5, 1e-3], 1e6),
-    ),
+    "far above the target": (("relative_entropy", CountingEntropy, "poisson"), ([10.0, 300.0], 2.0, [30.0, 1.0], 1e3)),
+    "the end of the domain": (("burg", CountingBurg, "poisson"), ([-1.0, -2.0], 1e9, [0.5, 1e-3], 1e6)),
 }
 
 

@@ -144,10 +144,7 @@ def test_fewer_rows_than_features():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"domain": "positive"},
-            "domain must be one of 'all', 'nonnegative', 'simplex', 'signed'; got 'positive'",
-        ),
+        ({"domain": "positive"}, "domain must be one of 'all', 'nonnegative', 'simplex', 'signed'; got 'positive'"),
         ({"domain": "simplex", "total": 0.0}, "must be a positive finite number"),
         ({"sample_weight": [1.0, -1.0, 0.0]}, "-1 at row 1"),
         ({"sample_weight": [0.0, 0.0, 0.0]}, "All sample_weight are zero"),

@@ -150,11 +150,7 @@ def test_regression_scorers_judge_all_predictions_together(name, sign, function)
         (metrics.average_precision_score, "decision_function", metrics.average_precision_score),
         (metrics.hinge_loss, "decision_function", metrics.hinge_loss),
         (metrics.zero_one_loss, "predict", metrics.zero_one_loss),
-        (
-            metrics.make_scorer(metrics.fbeta_score, beta=2),
-            "predict",
-            partial(metrics.fbeta_score, beta=2),
-        ),
+        (metrics.make_scorer(metrics.fbeta_score, beta=2), "predict", partial(metrics.fbeta_score, beta=2)),
         (
             lambda y_true, y_pred, scale=3: scale * np.mean(y_true != y_pred),
             "predict",

@@ -173,9 +173,7 @@ def test_columns_contribute_their_part_and_interactions_the_rest(member):
     first, second = (X[:, 0] > 5.0) - 0.5, (X[:, 1] > 0.0) - 0.5
     for y, alone in ((first - second, True), (4.0 * first * second, False)):
         explanation = ParameterFreeRegressor(members=[member]).fit(X, y).explain(X)
-        parts = np.column_stack(
-            [explanation.contributions[:, :3], explanation.contributions[:, 3:-1].sum(axis=1)],
-        )
+        parts = np.column_stack([explanation.contributions[:, :3], explanation.contributions[:, 3:-1].sum(axis=1)])
         assert_allclose(parts.mean(axis=0), 0.0, atol=0.05)
         assert explanation.contributions[:, -1].mean() == pytest.approx(0.0, abs=0.05)
         deviations = parts.std(axis=0)

@@ -194,10 +194,7 @@ def test_plain_gradient_descent_gives_the_numbers_of_the_general_path(seed, d, u
     for geometry, seen in zip((short, long), scores, strict=True):
         learner = learner_of(geometry)
         learner.configure(
-            update=update,
-            schedule=InverseScaling(0.5 / d, power),
-            fit_intercept=fit_intercept,
-            track_regret=True,
+            update=update, schedule=InverseScaling(0.5 / d, power), fit_intercept=fit_intercept, track_regret=True
         )
         assert learner.learn(layout(X), y, weights, None, seen) is None
         learners.append(learner)
