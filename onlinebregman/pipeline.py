@@ -90,7 +90,7 @@ class OnlinePipeline(DocumentedMixin, Pipeline):
     1000 1.00
     """
 
-    _doc_link_template = DocumentedMixin._doc_link_template.replace("{name}", "pipeline.{name}")
+    _doc_place = "pipeline."
 
     def partial_fit(
         self,

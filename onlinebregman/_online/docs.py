@@ -92,8 +92,10 @@ class DocumentedMixin:
     _doc_link_module = "onlinebregman"
     _doc_link_template = "https://onlinebregman.readthedocs.io/en/stable/generated/onlinebregman.{name}.html"
 
+    _doc_place = ""  # of the class in the package, such as "pipeline."
+
     def _doc_link_url_param_generator(self) -> dict[str, str]:
-        return {"name": type(self).__name__}
+        return {"name": self._doc_place + type(self).__name__}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

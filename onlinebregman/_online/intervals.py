@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from .._kernels.learners.mixer import Mixer
+from .._kernels.learners.stacked_mixers import surprises
 from .._sklearn_compat import available_if
 from ..losses import Loss
 from .docs import DocumentedMixin
@@ -105,8 +106,7 @@ class ConformalMixin(DocumentedMixin):
             If `coverage` is not between 0 and 1, or the model has learned several labels of each row.
         """
         asked = check_coverage(coverage)
-        with np.errstate(divide="ignore"):
-            surprise = np.maximum(-np.log(self.predict_proba(X)), 0.0) ** 0.25
+        surprise = surprises(self.predict_proba(X))
         check_one_output(self, ValueError)
         surprise = surprise[..., np.newaxis] if asked.ndim else surprise
         return surprise <= self._of_outputs(lambda mixer: mixer.tracker.radius(asked))

@@ -119,7 +119,7 @@ class DistributedOnline(DocumentedMixin, MetaEstimatorMixin, BaseEstimator):
     dask.array<concatenate, shape=(8000,), dtype=float64, chunksize=(1000,), chunktype=numpy.ndarray>
     """
 
-    _doc_link_template = DocumentedMixin._doc_link_template.replace("{name}", "dask.{name}")
+    _doc_place = "dask."
     _parameter_constraints: dict = {
         "estimator": [BaseEstimator],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],

@@ -292,7 +292,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
     def n_collapsed_(self) -> int:
         """Pairs, triplets and quadruplets left out: no metric can separate equal rows."""
         self._fitted_learner()
-        return self._sampler.n_collapsed + self._n_collapsed
+        return int(self._sampler.n_collapsed) + self._n_collapsed
 
     @property
     def bounds_(self) -> tuple[float, float] | None:
@@ -331,7 +331,6 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
             X.shape[1],
             self.memory_size,
             random_numbers(self.random_state),
-            None,
             self.pairs_per_row,
             None if np.array_equal(prior, np.eye(len(prior))) else prior,
             Percentiles(bounds, [5, 95], 2),

@@ -196,6 +196,5 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
         links = [estimator._link for estimator in self.estimators_]
         hedge, stack = self._make_hedge(1.0)
         separate = self.handle_unknown == "add"
-        width = 1 if n_classes == 2 and not separate else n_classes
-        memory = LabelMemory(self.share, None, n_classes, width) if self.memory else None
+        memory = LabelMemory(self.share, None, n_classes, separate) if self.memory else None
         return ProbabilityMixer(hedge, n_classes, links, stack, QuantileTracker(), memory, separate)

@@ -205,6 +205,5 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         hedge, stack = self._make_hedge(None)
         parts = hedge, make_loss(self._learned_loss), stack, QuantileTracker()
         if self._learned_loss.translation_invariant:
-            remembers = self.memory and getattr(self._learned_loss, "quantile", 0.5) == 0.5
-            return CentredMixer(*parts, TargetMemory(self.share) if remembers else None)
+            return CentredMixer(*parts, TargetMemory(self.share) if self.memory else None)
         return LinkedMixer(*parts, None, self._limits_targets is True)

@@ -1,12 +1,18 @@
 """The bounds for weights below an upper bound: the single step, adversarial streams, and what the estimators refuse."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from raw import MirrorDescentRegressor
 from sklearn.base import clone
 
 from onlinebregman import BurgRegressor
+from onlinebregman._online.theory import theory_rate
 from onlinebregman.constraints import UpperBound
+from onlinebregman.divergences import Burg, RelativeEntropy
+from onlinebregman.losses import AbsoluteLoss, SquaredLoss
 
 
 def test_explicit_steps_beyond_the_domain_end_at_the_bound():
@@ -42,6 +48,21 @@ def test_what_a_bounded_run_lacks(parameters, message, unchanged):
     model = BurgRegressor(**{"upper_bound": 1.0, "data_bounds": given_bounds, "learning_rate": "theory", **parameters})
     with unchanged(model, message):
         model.partial_fit(np.eye(3), np.ones(3))
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), AbsoluteLoss()], ids=repr)
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize(("divergence", "power"), [(Burg(), 0), (RelativeEntropy(), 1)], ids=repr)
+def test_rate_and_guarantee_in_other_units_of_columns(divergence, power, update, loss):
+    """Rows times 4 and weights divided by 4 predict the same; D, and with it rates, is divided by 4^power."""
+
+    def rate(unit):
+        bounds = {"x": 0.3 * unit, "y": 2.0, "divergence": 0.7 / unit**power, "n_rows": 9}
+        return theory_rate(
+            divergence, loss, update, bounds, 5, signed=False, fit_intercept=False, upper=1.5 / unit, rows=20
+        )
+
+    assert_allclose(astuple(rate(4.0)) * np.array([4.0**power, 1, 1, 1]), astuple(rate(1.0)), rtol=1e-9)
 
 
 def test_signed_weights_are_refused(unchanged):

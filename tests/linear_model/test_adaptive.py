@@ -8,7 +8,7 @@ from raw import MirrorDescentRegressor
 from replica import LOSSES, MARGIN_LOSSES, learn, model_of, rows_that_end_on_kinks, stream
 from scipy import sparse
 
-from onlinebregman.constraints import L1Ball, UpperBound
+from onlinebregman.constraints import L1Ball
 from onlinebregman.divergences import DiagonalNewton
 from onlinebregman.losses import LOSSES as OBJECTS
 
@@ -48,24 +48,6 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(name, loss, update, fit_in
     assert_allclose(model.intercept_, replica.w[n], rtol=1e-7, atol=1e-8)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-7)
     assert_allclose(np.ravel(model.metric_), replica.metric()[:n], rtol=1e-7)
-
-
-@every
-def test_dense_and_sparse_rows_give_the_same_numbers(name):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 40)) * (rng.uniform(size=(300, 40)) < 0.2)
-    y = X @ rng.normal(size=40)
-    settings = {"divergence": name, "track_regret": True, "average": 5, "constraint": UpperBound(1.5)}
-    dense, rows = MirrorDescentRegressor(**settings), MirrorDescentRegressor(**settings)
-    dense.partial_fit(X, y)
-    for start in range(0, 300, 50):
-        rows.partial_fit(sparse.csr_array(X[start : start + 50]), y[start : start + 50])
-    for attribute in ("coef_", "intercept_", "metric_", "cumulative_loss_", "weighted_loss_"):
-        assert_allclose(getattr(rows, attribute), getattr(dense, attribute), rtol=1e-9, atol=1e-12)
-    u = rng.normal(size=40)
-    assert_allclose(
-        rows.regret_bound(u.clip(max=1.5), weighted=True), dense.regret_bound(u.clip(max=1.5), weighted=True), rtol=1e-9
-    )
 
 
 # --- scales -----------------------------------------------------------------------------------------------------------

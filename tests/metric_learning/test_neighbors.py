@@ -30,7 +30,7 @@ RATE = 1e-8  # so that W hardly changes
 
 def sampler(d, memory_size=100, per_row=1, seed=0, kind=NeighborTriplets):
     percentiles = Percentiles(None, [5, 95], 2), Percentiles(None, [50], 1)
-    made = kind(d, memory_size, random_numbers(seed), None, per_row, None, *percentiles)
+    made = kind(d, memory_size, random_numbers(seed), per_row, None, *percentiles)
     made.configure(loss=SquaredLoss(), one_sided=False, scaled=False)
     return made
 
@@ -144,20 +144,20 @@ def test_random_pairs_are_of_the_same_class_and_of_others_in_turn():
 @pytest.mark.parametrize(
     ("place", "spoil"),
     [
-        (10, lambda state: (np.eye(3), *state[1:])),
-        (10, lambda state: (state[0], np.zeros(3), state[2])),
-        (10, lambda state: ()),
-        (3, lambda kept: (np.zeros((200, 5)), *kept[1:])),
-        (3, lambda kept: (kept[0], kept[1][:3], kept[2])),
-        (3, lambda kept: (kept[0], kept[1], [*kept[2], 4])),
-        (3, lambda kept: (kept[0], kept[1] + 7, kept[2])),
-        (3, lambda kept: (kept[0], kept[1], [10**6, *kept[2][1:]])),
-        (5, lambda prior: np.eye(2)),
-        (4, lambda per_row: 0),
-        (8, lambda n_rows: -1),
-        (9, lambda n_collapsed: -1),
+        ("components", lambda components: np.eye(3)),
+        ("origin", lambda origin: np.zeros(3)),
+        ("components", lambda components: None),
+        ("stored", lambda rows: np.zeros((200, 5))),
+        ("classes", lambda classes: classes[:3]),
+        ("class_counts", lambda counts: [*counts, 4]),
+        ("classes", lambda classes: classes + 7),
+        ("class_counts", lambda counts: [10**6, *counts[1:]]),
+        (4, lambda prior: np.eye(2)),
+        (3, lambda per_row: 0),
+        ("n_rows", lambda n_rows: -1.0),
+        ("n_collapsed", lambda n_collapsed: -1.0),
         (1, lambda size: -1),
-        (6, lambda bounds: Percentiles(None, [5], 2)),
+        (5, lambda bounds: Percentiles(None, [5], 2)),
     ],
 )
 def test_what_does_not_fit_is_refused(wine, place, spoil):
@@ -165,11 +165,12 @@ def test_what_does_not_fit_is_refused(wine, place, spoil):
     X, y = wine
     drawn = sampler(13)
     take_in(drawn, np.eye(13), X[:100], y[:100])
-    arguments = list(drawn.__reduce__()[1])
-    NeighborTriplets(*arguments)
-    arguments[place] = spoil(arguments[place])
+    *arguments, state = drawn.__reduce__()[1]
+    NeighborTriplets(*arguments, state)
+    of = arguments if isinstance(place, int) else state
+    of[place] = spoil(of[place])
     with pytest.raises(ValueError, match="must"):
-        NeighborTriplets(*arguments)
+        NeighborTriplets(*arguments, state)
 
 
 def test_the_metric_is_looked_up_by_row_counts(wine):
@@ -360,9 +361,3 @@ def test_late_rows_are_kept_by_the_numbers_of_the_generator(size):
         assert reservoir.learn(part[:, None], np.zeros(len(part))) is None
         reservoir = pickle.loads(pickle.dumps(reservoir))
     assert reservoir.stored[:, 0].tolist() == expected
-
-
-@pytest.mark.parametrize("random", [-1, 2**64, None])
-def test_states_of_no_generator_are_refused(random):
-    with pytest.raises((OverflowError, TypeError)):
-        Reservoir(1, 1, random)

@@ -19,7 +19,7 @@ def test_percentiles_are_those_of_numpy():
         for triplets, percents in ((True, [50]), (False, [5, 95])):
             known = Percentiles(None, percents, len(z))
             percentiles = (Percentiles(None, [5, 95], 2), known) if triplets else (known, Percentiles(None, [50], 1))
-            drawn = NeighborTriplets(1, 5, random_numbers(0), None, 1, None, *percentiles)
+            drawn = NeighborTriplets(1, 5, random_numbers(0), 1, None, *percentiles)
             found = drawn.measured(z, np.ones(len(z)), triplets, False)
             assert_array_equal(found[-1], np.percentile(z * z, percents))
             n += 1
@@ -30,7 +30,7 @@ def test_percentiles_are_those_of_numpy():
 def test_percentiles_are_measured_again_when_the_stream_has_grown_by_a_tenth(least):
     """Distances grow, so that each update changes the values."""
     percentiles = Percentiles(None, [5, 95], 2), Percentiles(None, [50], least)
-    drawn = NeighborTriplets(1, 5, random_numbers(0), None, 1, None, *percentiles)
+    drawn = NeighborTriplets(1, 5, random_numbers(0), 1, None, *percentiles)
     margins = drawn.measured(np.sqrt(np.arange(1.0, 600.0))[:, None], np.ones(599), True, False)[:, 0]
     looks = np.flatnonzero(np.diff(margins, prepend=0.0)) + 1
     assert looks[0] == least
@@ -39,10 +39,10 @@ def test_percentiles_are_measured_again_when_the_stream_has_grown_by_a_tenth(lea
     assert looks[-1] > 500
 
 
-@pytest.mark.parametrize("state", [([1.0], [1.0, 2.0], 1, 0.0), ([1.0], np.ones(2000), 5000, 0.0)])
-def test_more_distances_than_came_or_are_kept_are_refused(state):
+@pytest.mark.parametrize("numbers", [{"n": 2.0, "n_distances": 1.0}, {"n": 2000.0, "n_distances": 5000.0}])
+def test_more_distances_than_came_or_are_kept_are_refused(numbers):
     with pytest.raises(ValueError, match="the sample must have at most"):
-        Percentiles(None, [50], 1, state)
+        Percentiles(None, [50], 1, Percentiles(None, [50], 1).get_state() | numbers)
 
 
 @pytest.mark.parametrize("n", [1, 49, 50, 200])

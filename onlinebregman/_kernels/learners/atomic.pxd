@@ -77,8 +77,8 @@ cdef class AtomicLearner(Stateful):
 
 cdef object reason(int status)
 cdef tuple with_members(tuple learners)
-cdef int claim(tuple learners) except -1
-cdef void release(tuple learners) noexcept
+cdef int claim(AtomicLearner learner) except -1
+cdef void release(AtomicLearner learner, Py_ssize_t n) noexcept
 cdef Rows fitting_rows(AtomicLearner learner, dict attributes, X)
 cdef Py_ssize_t widest(AtomicLearner learner, Rows rows) noexcept
 cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1

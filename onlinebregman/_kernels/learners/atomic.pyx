@@ -89,34 +89,25 @@ cdef tuple with_members(tuple learners):
     return tuple([each for learner in learners for each in (learner, *learner.members)])
 
 
-cdef int claim(tuple learners) except -1:
-    """Claim learners for this thread, all or none of them."""
-    cdef Py_ssize_t claimed = 0
-    for learner in learners:
-        if not ob_claim(&(<AtomicLearner> learner).busy):
-            release(learners[:claimed])
-            check_idle(True)
-        claimed += 1
-    return 0
-
-
-cdef void release(tuple learners) noexcept:
-    for learner in learners:
-        ob_release(&(<AtomicLearner> learner).busy)
-
-
-cdef int claim_call(AtomicLearner learner) except -1:
-    """Claim a learner and its members for a call."""
-    claim(learner.members)
+cdef int claim(AtomicLearner learner) except -1:
+    """Claim a learner and its members for a call of this thread, all or none of them."""
+    cdef Py_ssize_t n = 0
     if not ob_claim(&learner.busy):
-        release(learner.members)
         check_idle(True)
+    for each in learner.members:
+        if not ob_claim(&(<AtomicLearner> each).busy):
+            release(learner, n)
+            check_idle(True)
+        n += 1
     return 0
 
 
-cdef void release_call(AtomicLearner learner) noexcept:
+cdef void release(AtomicLearner learner, Py_ssize_t n) noexcept:
+    """Release a learner and the first n of its members."""
+    cdef Py_ssize_t k
+    for k in range(n):
+        ob_release(&(<AtomicLearner> learner.members[k]).busy)
     ob_release(&learner.busy)
-    release(learner.members)
 
 
 cdef inline void keep(AtomicLearner learner) noexcept:
@@ -131,7 +122,7 @@ cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1:
     cdef bint complete = False
     cdef RowMap row_map
     cdef AtomicLearner each
-    claim_call(learner)
+    claim(learner)
     block.work.notes = NULL
     try:
         learner.check(rows)
@@ -174,7 +165,7 @@ cdef int learn_block(AtomicLearner learner, Rows rows, Block* block) except -1:
         raise
     finally:
         free_workspace(&block.work)
-        release_call(learner)
+        release(learner, len(learner.members))
 
 
 cdef int undo_call(AtomicLearner learner) except -1:
@@ -225,14 +216,14 @@ cdef class AtomicLearner(Stateful):
 
     def configure(self, **settings):
         """Set how rows are learned from the next call on; see `apply`. In a transaction that call applies them."""
-        claim_call(self)
+        claim(self)
         try:
             if self.n_savepoints:
                 self.next_settings = {**(self.next_settings or {}), **settings}
             else:
                 self.apply(**settings)
         finally:
-            release_call(self)
+            release(self, len(self.members))
 
     def apply(self):
         """Apply settings, its arguments; what may raise an error comes first."""
@@ -422,7 +413,7 @@ cdef class AtomicLearner(Stateful):
 
     def rollback(self, Py_ssize_t n_calls):
         """Undo everything since the savepoint was made, which must be at most one call that learned."""
-        claim_call(self)
+        claim(self)
         try:
             if self.n_calls > n_calls + 1:
                 raise RuntimeError(
@@ -433,7 +424,7 @@ cdef class AtomicLearner(Stateful):
                 undo_call(self)
             self.next_settings, self.n_calls = None, n_calls
         finally:
-            release_call(self)
+            release(self, len(self.members))
 
     def commit(self):
         """Discard a savepoint; with the last one, discard the backup, and apply settings that no call has applied."""

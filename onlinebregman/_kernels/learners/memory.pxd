@@ -6,6 +6,11 @@ cdef enum:
     TARGET_FEATURES = 4
 
 
+cdef inline Py_ssize_t width_of(Py_ssize_t n_classes, bint separate) noexcept nogil:
+    """Scores of an expert: one for two classes, unless they are to have one each."""
+    return 1 if n_classes == 2 and not separate else n_classes
+
+
 cdef class Memory(Undoable):
     cdef readonly Stack stack  # of corrections of the forecast
     cdef double ordered       # whether rows that are learned follow each other

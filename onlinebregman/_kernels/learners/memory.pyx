@@ -65,19 +65,19 @@ cdef class LabelMemory(Memory):
     Parameters
     ----------
     n_classes : int
-    width : int
-        1: features are the log odds of the second of two classes; n_classes: logarithms, up to a constant.
+    separate : bool, default=False
+        Whether features have a logarithm for each of two classes, too, up to a constant, and not one log odds.
     share : float
         Of the weights of the corrections.
     stack : Stack, default=None
     """
 
-    def __cinit__(self, share, Stack stack=None, n_classes=2, width=1, dict state=None):
+    def __cinit__(self, share, Stack stack=None, n_classes=2, bint separate=False, dict state=None):
         self.stack = Stack(LABEL_FEATURES, 1.0, share, COMBINATIONS[:2]) if stack is None else stack
-        self.n_classes, self.width, self.label = n_classes, width, -1.0
+        self.n_classes, self.width, self.label = n_classes, width_of(n_classes, separate), -1.0
         self.fields.expect("table", (n_classes + 2) * n_classes)
-        self.table, self.logits = np.zeros((n_classes + 2, n_classes)), np.zeros(LABEL_FEATURES * width)
-        self.arguments = share, self.stack, n_classes, width
+        self.table, self.logits = np.zeros((n_classes + 2, n_classes)), np.zeros(LABEL_FEATURES * self.width)
+        self.arguments = share, self.stack, n_classes, separate
         self.fields.add("label", &self.label, sizeof(self.label))
         self.fields.add("table", &self.table[0, 0], self.table.nbytes)
         if not -1 <= self.label < n_classes:
@@ -89,7 +89,7 @@ cdef class LabelMemory(Memory):
         rows = [*numbers, n_classes, n_classes + 1]
         table[np.ix_(rows, numbers)] = self.table
         state["table"], state["label"] = table, float(numbers[int(self.label)]) if self.label >= 0 else -1.0
-        return LabelMemory(*self.arguments[:2], n_classes, n_classes, state)
+        return LabelMemory(*self.arguments[:2], n_classes, True, state)
 
     @property
     def knows(self):

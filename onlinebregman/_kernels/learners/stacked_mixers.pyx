@@ -22,7 +22,7 @@ from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
     CALIBRATED, SOFTMAX, Calibration, add_softmax, calibrate, largest, link_of, log_sigmoid, log_softmax, sigmoid
 )
-from onlinebregman._kernels.learners.memory cimport LABEL_FEATURES, TARGET_FEATURES, LabelMemory, TargetMemory
+from onlinebregman._kernels.learners.memory cimport LABEL_FEATURES, TARGET_FEATURES, LabelMemory, TargetMemory, width_of
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport VOTES, Stack
@@ -41,9 +41,10 @@ cdef double OFFSET_STEP = 0.01  # units
 CONSTANTS = (TINY, FAR, VOTE_POWER, VOTES)  # for exports and explanations, which compute the same
 
 
-cdef inline double surprise(double loss) noexcept nogil:
-    """A power of -ln p, p the probability of a label, whose quantiles are about those of |z|, z normal."""
-    return sqrt(sqrt(max(loss, 0.0)))
+def surprises(p):
+    """A power of -ln p, p probabilities of labels, whose quantiles are about those of |z|, z normal."""
+    with np.errstate(divide="ignore"):
+        return np.sqrt(np.sqrt(np.maximum(-np.log(p), 0.0)))
 
 
 cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nogil:
@@ -96,13 +97,14 @@ cdef class CentredMixer(Mixer):
     tracker : QuantileTracker or None
         Of the errors of all predictions but the first, 0.
     memory : TargetMemory or None
+        Without effect for quantiles other than the median.
     """
 
     def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker,
                   TargetMemory memory, *more):
         cdef Py_ssize_t n = hedge.n_experts
-        self.loss, self.stack, self.tracker, self.memory = loss, stack, tracker, memory
         self.lopsided = isinstance(loss, QuantileLoss) and loss.quantile != 0.5
+        self.loss, self.stack, self.tracker, self.memory = loss, stack, tracker, None if self.lopsided else memory
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + self.stage_length())
@@ -392,7 +394,7 @@ cdef class ProbabilityMixer(Mixer):
         cdef bint each = separate is True  # without this argument, the state has its place
         self.n_classes, self.links, self.stack, self.tracker = n_classes, tuple(links), stack, tracker
         self.memory = memory
-        self.width = 1 if n_classes == 2 and not each else n_classes
+        self.width = width_of(n_classes, each)
         if n_classes < 2 - each:
             raise ValueError(f"n_classes must be {2 - each} or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
@@ -519,7 +521,7 @@ cdef class ProbabilityMixer(Mixer):
         elif finite and self.memory is not None and self.phase != LEARN:
             self.memory.stack.pass_by(lost, weight, at.u, at.losses)
             finite = isfinite(self.memory.stack.hedge.totals.loss)
-        self.error = surprise(lost)
+        self.error = sqrt(sqrt(max(lost, 0.0)))  # as of `surprises`
         return finite
 
     cdef bint learn_stage(self, Stack stack, const double* scores, Py_ssize_t y, double weight, double* lost,

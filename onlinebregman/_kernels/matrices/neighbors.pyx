@@ -3,7 +3,7 @@
 import numpy as np
 
 cimport cython
-from libc.math cimport fabs, isfinite
+from libc.math cimport fabs, floor, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
@@ -77,32 +77,29 @@ cdef class NeighborTriplets(Sampler):
 
     Parameters
     ----------
-    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows :
+    n_features, size, random, per_row, prior, bounds, margins :
         See `Sampler`.
-    state : tuple, default=()
-        L, the origin, and the row at which the metric is refreshed next.
     """
 
     cdef const double[:, ::1] components, components_before
     cdef const double[::1] origin, origin_before
-    cdef readonly Py_ssize_t next_refresh
-    cdef Py_ssize_t next_refresh_before
+    cdef readonly double next_refresh          # the row at which the metric is refreshed next
     cdef double[::1] stored_row                # the current row, as it is stored
     cdef double[::1] distances                 # squared distances to the stored rows, and a buffer of as many
     cdef Py_ssize_t[::1] candidates            # indices of rows of the class, then of the others
     cdef const double* coming                  # the row before which the metric is refreshed
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
-                  n_rows=0, n_collapsed=0, state=()):
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
         if type(self) is NeighborTriplets:
-            self.set_up(2 * n_features + 1, n_features, size, random, kept, state)
+            self.set_up(2 * n_features + 1, n_features, size, random)
 
-    cdef int set_up(self, Py_ssize_t width, Py_ssize_t n_features, Py_ssize_t size, random, kept, state) except -1:
+    cdef int set_up(self, Py_ssize_t width, Py_ssize_t n_features, Py_ssize_t size, random) except -1:
         """Allocate the arrays; stored rows have `width` values."""
-        self.allocate(n_features, width, size, random, kept)
+        self.allocate(n_features, width, size, random)
+        self.fields.add("next_refresh", &self.next_refresh, sizeof(double))
         self.components, self.origin = None, None
-        if state:
-            components, origin, self.next_refresh = state
+        components, origin = self.given.pop("components", None), self.given.pop("origin", None)
+        if components is not None:
             self.components, self.origin = np.array(components, np.float64), np.array(origin, np.float64)
         if self.components is not None and not (
                 n_features == self.components.shape[0] == self.components.shape[1] == self.origin.shape[0]):
@@ -116,10 +113,12 @@ cdef class NeighborTriplets(Sampler):
         self.make_candidates()
         return 0
 
-    def _state(self):
-        if self.components is None:
-            return ()
-        return np.asarray(self.components).copy(), np.asarray(self.origin).copy(), self.next_refresh
+    def get_state(self):
+        """See `Stateful`."""
+        state = Sampler.get_state(self)
+        if self.components is not None:
+            state["components"], state["origin"] = np.array(self.components), np.array(self.origin)
+        return state
 
     cdef int make_candidates(self) except -1:
         self.distances = np.empty(2 * self.kept.shape[0])
@@ -132,13 +131,11 @@ cdef class NeighborTriplets(Sampler):
     cdef int save(self) except -1:
         Sampler.save(self)
         self.components_before, self.origin_before = self.components, self.origin
-        self.next_refresh_before = self.next_refresh
         return 0
 
     cdef int undo(self) except -1:
         Sampler.undo(self)
         self.components, self.origin = self.components_before, self.origin_before
-        self.next_refresh = self.next_refresh_before
         return 0
 
     cdef object coming_row(self):
@@ -166,7 +163,7 @@ cdef class NeighborTriplets(Sampler):
             if self.origin_is_far():
                 self.origin = self.coming_row()
                 update_images(self.kept[:self.n], self.origin, self.components)
-            self.next_refresh = self.n_rows + min(max(self.n_rows // REFRESH_GROWTH, 1), REFRESH_ROWS)
+            self.next_refresh = self.n_rows + min(max(floor(self.n_rows / REFRESH_GROWTH), 1.0), <double> REFRESH_ROWS)
             return 0
         Sampler.fulfil(self, what)
         if what == CAPACITY:
@@ -282,15 +279,14 @@ cdef class TargetTriplets(NeighborTriplets):
 
     Parameters
     ----------
-    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows, state :
+    n_features, size, random, per_row, prior, bounds, margins :
         See `NeighborTriplets`.
     """
 
     cdef double target  # of the current row
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
-                  n_rows=0, n_collapsed=0, state=()):
-        self.set_up(2 * n_features + 2, n_features, size, random, kept, state)
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
+        self.set_up(2 * n_features + 2, n_features, size, random)
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:

@@ -1,6 +1,11 @@
 from libc.stdint cimport uint64_t
 
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
+from onlinebregman._kernels.ops.state cimport Undoable
+
+
+cdef enum:
+    SIZE = 1000               # largest of a sample of distances
 
 
 cdef enum Request:            # what a loop without the GIL acquires it for
@@ -13,14 +18,14 @@ cdef enum Request:            # what a loop without the GIL acquires it for
 
 
 cdef class Reservoir(AtomicLearner):
-    cdef uint64_t random             # how many of the random numbers come before the next
+    cdef uint64_t random             # how many of the random numbers come before the first
+    cdef double drawn                # how many have been drawn
     cdef double[:, ::1] kept         # stored rows: the first n
     cdef Py_ssize_t[::1] of_class    # their classes
     cdef Py_ssize_t[::1] counts      # rows of each class so far
     cdef Py_ssize_t n, n_classes, size, width  # stored rows, classes, largest number stored of each, values of a row
     cdef Block* block                # of the current call
-    # the state before the current call
-    cdef uint64_t random_before
+    # what grows with the stream, before the current call
     cdef Py_ssize_t n_before, n_classes_before
     cdef Py_ssize_t[::1] counts_before
     cdef Py_ssize_t replaced         # index of the first row that was replaced, or -1
@@ -28,7 +33,7 @@ cdef class Reservoir(AtomicLearner):
     cdef bint backed_up              # whether all rows are saved: from the second replacement on
     cdef double[:, ::1] kept_before, spare
 
-    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1
+    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random) except -1
     cdef int save(self) except -1
     cdef bint request(self, int what) noexcept nogil
     cdef int fulfil(self, int what) except -1
@@ -37,24 +42,16 @@ cdef class Reservoir(AtomicLearner):
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil
 
 
-cdef class Percentiles:
+cdef class Percentiles(Undoable):
     cdef readonly bint measured      # on the stream, or given
     cdef double[::1] percents
     cdef Py_ssize_t least            # smallest number of distances for the first estimate
     cdef double[::1] found           # the percentiles
-    cdef bint known                  # whether they have been computed
+    cdef double known                # whether they have been computed
     cdef double next_update
-    cdef double[::1] sample          # of distances
-    cdef Py_ssize_t n, size, n_distances    # size of the sample, its largest size, and distances so far
-    # the state before the current call, saved when the sample first changes
-    cdef bint saved, known_before
-    cdef double[::1] sample_before, found_before, buffer
-    cdef double next_update_before
-    cdef Py_ssize_t n_before, n_distances_before
+    cdef double[::1] sample, buffer  # of distances
+    cdef double n, n_distances       # size of the sample, and distances so far
 
-    cdef void begin(self) noexcept nogil
-    cdef void save(self) noexcept nogil
-    cdef void undo(self) noexcept nogil
     cdef void put(self, Py_ssize_t slot, double value) noexcept nogil
     cdef bint is_due(self) noexcept nogil
     cdef void update(self) noexcept nogil

@@ -8,18 +8,17 @@ import numpy as np
 
 cimport cython
 from libc.math cimport floor
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED, TOO_LARGE
-from onlinebregman._kernels.learners.transaction cimport check_idle
+from onlinebregman._kernels.ops.state cimport Undoable
+from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.uniform cimport uniform
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row, Rows
-
-cdef enum:
-    SIZE = 1000  # of the sample of distances
 
 # Percentiles are recomputed when the stream of distances has grown by this factor.
 cdef double REFRESH = 1.1
@@ -33,28 +32,26 @@ cdef class Reservoir(AtomicLearner):
     n_features : int
     size : int
     random : int
-        How many of the numbers of `uniform` come before the next one.
-    kept : tuple, default=None
-        Stored rows of another reservoir, their classes, and the number of rows of each class so far.
+        How many of the numbers of `uniform` come before the first one.
     """
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept=None, *more):
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
         if type(self) is Reservoir:
-            self.allocate(n_features, n_features, size, random, kept)
+            self.allocate(n_features, n_features, size, random)
 
-    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random, kept) except -1:
+    cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random) except -1:
         """Allocate the arrays; stored rows have `width` values."""
         cdef Py_ssize_t j, number
         cdef Py_ssize_t[::1] missing
         self.traits = DENSE
-        self.arguments = ()  # they may hold as many rows as are stored
         if not (0 < n_features <= width and 0 < size):
             raise ValueError(f"n_features and size must be 1 or more; got {n_features} and {size}")
         self.n_features, self.n_targets, self.target_ndim, self.width, self.size = n_features, 1, 1, width, size
         self.random = random
-        rows, classes, counts = (np.zeros((0, width)), (), ()) if kept is None else kept
-        self.kept, self.of_class = np.array(rows, dtype=np.float64), np.array(classes, dtype=np.intp)
-        self.counts = np.array(counts, dtype=np.intp)
+        self.fields.add("drawn", &self.drawn, sizeof(self.drawn))
+        self.kept = np.array(self.given.pop("stored", np.zeros((0, width))), dtype=np.float64)
+        self.of_class = np.array(self.given.pop("classes", ()), dtype=np.intp)
+        self.counts = np.array(self.given.pop("class_counts", ()), dtype=np.intp)
         self.n, self.n_classes = self.of_class.shape[0], self.counts.shape[0]
         self.counts_before, self.replaced_row = np.empty(self.n_classes, dtype=np.intp), np.empty(width)
         self.replaced, self.spare, self.kept_before = -1, None, None
@@ -71,12 +68,10 @@ cdef class Reservoir(AtomicLearner):
             )
         return 0
 
-    def __reduce__(self):
-        check_idle(self.busy)
-        return type(self), self._arguments()
-
-    def _arguments(self):
-        return self.n_features, self.size, self.random, (self.stored.copy(), self.classes.copy(), self.class_counts)
+    def get_state(self):
+        """See `Stateful`."""
+        rows = {"stored": self.stored.copy(), "classes": self.classes.copy(), "class_counts": self.class_counts}
+        return {**AtomicLearner.get_state(self), **rows}
 
     def __len__(self):
         return self.n
@@ -114,7 +109,7 @@ cdef class Reservoir(AtomicLearner):
             self.counts_before = np.empty(self.counts.shape[0], dtype=np.intp)
         if self.n_classes > 0:
             memcpy(&self.counts_before[0], &self.counts[0], self.n_classes * sizeof(Py_ssize_t))
-        self.random_before = self.random
+        self.fields.save()
         self.n_before, self.n_classes_before, self.replaced = self.n, self.n_classes, -1
         if self.backed_up:
             self.spare, self.kept_before, self.backed_up = self.kept_before, None, False
@@ -127,7 +122,6 @@ cdef class Reservoir(AtomicLearner):
         if self.replaced >= 0:
             memcpy(&self.kept[self.replaced, 0], &self.replaced_row[0], self.width * sizeof(double))
             self.replaced = -1
-        self.random = self.random_before
         self.n, self.n_classes = self.n_before, self.n_classes_before
         if self.n_classes > 0:
             memcpy(&self.counts[0], &self.counts_before[0], self.n_classes * sizeof(Py_ssize_t))
@@ -181,8 +175,8 @@ cdef class Reservoir(AtomicLearner):
 
     cdef Py_ssize_t draw(self, Py_ssize_t n) noexcept nogil:
         """A uniform random integer in [0, n)."""
-        self.random += 1
-        return <Py_ssize_t> (uniform(self.random) * n)
+        self.drawn += 1.0
+        return <Py_ssize_t> (uniform(self.random + <uint64_t> self.drawn) * n)
 
     # --- requests that need the GIL -----------------------------------------------------------------------------
 
@@ -221,7 +215,7 @@ def enlarged(values, n=None):
 
 
 @cython.final
-cdef class Percentiles:
+cdef class Percentiles(Undoable):
     """Percentiles of a uniform sample of the distances of a stream, or given numbers.
 
     A `Sampler` adds distances, and undoes the changes of a call.
@@ -234,70 +228,38 @@ cdef class Percentiles:
         Which percentiles, of 0 to 100.
     least : int
         Smallest number of distances for the first estimate.
-    state : tuple, default=None
-        The state of another one: its values or None, its sample, the number of distances so far, and the number at
-        which it is updated next.
     """
 
     def __cinit__(self, given, percents, Py_ssize_t least, state=None):
-        self.measured, self.least, self.size = given is None, least, SIZE
+        self.measured, self.least, self.known = given is None, least, given is not None
         self.percents = np.array(percents, dtype=np.float64)
-        self.found, self.found_before = np.zeros(self.percents.shape[0]), np.zeros(self.percents.shape[0])
-        values, sample, n_distances, next_update = (given, (), 0, 0.0) if state is None else state
-        sample = np.array(sample, dtype=np.float64)
-        self.known, self.n = values is not None, len(sample)
-        self.n_distances, self.next_update = n_distances, next_update
-        if self.known:
-            np.asarray(self.found)[:] = values
-        if not (0 < self.percents.shape[0] and self.n <= self.size and self.n <= self.n_distances < 1 << 53):
+        m = self.percents.shape[0]
+        if not (m > 0 and all([0 <= percent <= 100 for percent in percents])):
+            raise ValueError(f"percentiles must be from 0 to 100; got {percents}")
+        self.found = np.zeros(m) if given is None else vector_of(given, m)
+        self.sample, self.buffer = np.zeros(SIZE if self.measured else 1), np.empty(SIZE)
+        self.fields.vector("found", self.found)
+        self.fields.vector("sample", self.sample)
+        self.fields.add("known", &self.known, sizeof(double))
+        self.fields.add("next_update", &self.next_update, sizeof(double))
+        self.fields.add("n", &self.n, sizeof(double))
+        self.fields.add("n_distances", &self.n_distances, sizeof(double))
+        if not 0 <= self.n <= min(<double> SIZE, self.n_distances) or not self.n_distances < 1 << 53:
             raise ValueError(
-                f"the sample must have at most {min(self.size, self.n_distances)} of {self.n_distances} distances; "
-                f"got {self.n}"
+                f"the sample must have at most {min(<double> SIZE, self.n_distances):g} of {self.n_distances:g} "
+                f"distances; got {self.n:g}"
             )
-        if not all([0 <= percent <= 100 for percent in percents]) or np.isnan(sample).any():
-            raise ValueError(f"percentiles of numbers must be from 0 to 100; got {percents} of {sample}")
-        n = self.size if self.measured else 0
-        self.sample, self.sample_before, self.buffer = np.zeros(n), np.empty(n), np.empty(n)
-        np.asarray(self.sample)[:self.n] = sample
-
-    def __reduce__(self):
-        given = None if self.measured else np.asarray(self.found).tolist()
-        sample = np.asarray(self.sample)[:self.n].copy()
-        return Percentiles, (given, np.asarray(self.percents).tolist(), self.least,
-                             (self.values, sample, self.n_distances, self.next_update))
 
     @property
     def values(self):
         """The percentiles, as a list; None before they are known."""
         return np.asarray(self.found).tolist() if self.known else None
 
-    cdef void begin(self) noexcept nogil:
-        """Begin a call; `undo` restores the state from here."""
-        self.saved = False
-
-    cdef void save(self) noexcept nogil:
-        memcpy(&self.sample_before[0], &self.sample[0], self.n * sizeof(double))
-        memcpy(&self.found_before[0], &self.found[0], self.found.shape[0] * sizeof(double))
-        self.n_before, self.n_distances_before = self.n, self.n_distances
-        self.known_before, self.next_update_before = self.known, self.next_update
-        self.saved = True
-
-    cdef void undo(self) noexcept nogil:
-        if not self.saved:
-            return
-        memcpy(&self.sample[0], &self.sample_before[0], self.n_before * sizeof(double))
-        memcpy(&self.found[0], &self.found_before[0], self.found.shape[0] * sizeof(double))
-        self.n, self.n_distances = self.n_before, self.n_distances_before
-        self.known, self.next_update = self.known_before, self.next_update_before
-        self.saved = False
-
     cdef void put(self, Py_ssize_t slot, double value) noexcept nogil:
         """Add a distance at index `slot` of the sample: the next one, or a random one among all distances so far."""
-        if not self.saved:
-            self.save()
-        self.n_distances += 1
-        if slot < self.size:
-            self.n = max(self.n, slot + 1)
+        self.n_distances += 1.0
+        if slot < SIZE:
+            self.n = max(self.n, slot + 1.0)
             self.sample[slot] = value
 
     cdef bint is_due(self) noexcept nogil:
@@ -306,13 +268,13 @@ cdef class Percentiles:
 
     cdef void update(self) noexcept nogil:
         """Recompute the percentiles, unless the largest is 0: all rows were equal so far."""
-        cdef Py_ssize_t k, last = self.percents.shape[0] - 1
-        if self.n > 0:
-            memcpy(&self.buffer[0], &self.sample[0], self.n * sizeof(double))
-            if quantile(&self.buffer[0], self.n, self.percents[last] / 100.0) > 0:
+        cdef Py_ssize_t k, last = self.percents.shape[0] - 1, n = <Py_ssize_t> self.n
+        if n > 0:
+            memcpy(&self.buffer[0], &self.sample[0], n * sizeof(double))
+            if quantile(&self.buffer[0], n, self.percents[last] / 100.0) > 0:
                 for k in range(last + 1):
-                    self.found[k] = quantile(&self.buffer[0], self.n, self.percents[k] / 100.0)
-                self.known = True
+                    self.found[k] = quantile(&self.buffer[0], n, self.percents[k] / 100.0)
+                self.known = 1.0
         self.next_update = REFRESH * self.n_distances
 
 

@@ -5,8 +5,8 @@ from onlinebregman._kernels.rows.rows cimport Rows
 
 cdef class Sampler(Reservoir):
     cdef readonly Percentiles bounds, margins
-    cdef readonly Py_ssize_t n_rows  # learned
-    cdef readonly Py_ssize_t n_collapsed  # instances without information on the metric
+    cdef readonly double n_rows      # learned
+    cdef readonly double n_collapsed  # instances without information on the metric
     cdef const double[:, ::1] prior  # metric of the distances; None for the identity
     cdef Py_ssize_t per_row          # instances of each row
     cdef Learner metric              # the learner of rows that come without validation
@@ -24,7 +24,6 @@ cdef class Sampler(Reservoir):
     cdef readonly double rate_sum    # sum of the rates of the last call
     cdef readonly double refused_target   # target of the instance that could not be learned
     cdef double[::1] difference, image
-    cdef Py_ssize_t n_rows_before, n_collapsed_before
 
     cdef Py_ssize_t instance_length(self) noexcept
     cdef double* next_instance(self) noexcept nogil

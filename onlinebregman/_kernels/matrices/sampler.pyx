@@ -11,7 +11,7 @@ from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.instances cimport signed_target, is_collapsed, rate_of
-from onlinebregman._kernels.matrices.reservoir cimport CAPACITY, RATE_SUM, RATES, Percentiles, Reservoir
+from onlinebregman._kernels.matrices.reservoir cimport CAPACITY, RATE_SUM, RATES, SIZE, Percentiles, Reservoir
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 
 MOST_PER_ROW = 1 << 20  # instances of a row: more would take minutes
@@ -30,7 +30,7 @@ cdef class Sampler(Reservoir):
 
     Parameters
     ----------
-    n_features, size, random, kept :
+    n_features, size, random :
         See `Reservoir`.
     per_row : int
         Instances drawn for each row.
@@ -40,40 +40,26 @@ cdef class Sampler(Reservoir):
         Target squared distances of pairs: of the same class, and of different ones.
     margins : Percentiles
         Target difference of the squared distances of a triplet.
-    n_rows : int, default=0
-        Rows learned.
-    n_collapsed : int, default=0
-        Instances left out, as they do not depend on the metric.
-    state : tuple, default=()
-        Further state of a subclass.
     """
 
-    def __cinit__(self, n_features, size, random, kept, Py_ssize_t per_row, prior, Percentiles bounds not None,
-                  Percentiles margins not None, Py_ssize_t n_rows=0, Py_ssize_t n_collapsed=0, state=()):
+    def __cinit__(self, n_features, size, random, Py_ssize_t per_row, prior, Percentiles bounds not None,
+                  Percentiles margins not None, state=None):
         if type(self) is Sampler:
             raise TypeError("Sampler must be a subclass, which draws the instances; got the base class")
         self.per_row, self.bounds, self.margins = per_row, bounds, margins
-        self.n_rows, self.n_collapsed = n_rows, n_collapsed
+        self.fields.add("n_rows", &self.n_rows, sizeof(double))
+        self.fields.add("n_collapsed", &self.n_collapsed, sizeof(double))
         self.prior = None if prior is None else np.array(prior, dtype=np.float64)
         if self.prior is not None and not self.prior.shape[0] == self.prior.shape[1] == n_features:
             raise ValueError(f"prior must have shape ({n_features}, {n_features}); got {np.shape(self.prior)}")
-        if not 1 <= per_row <= MOST_PER_ROW or n_rows < 0 or n_collapsed < 0 or bounds.found.shape[0] != 2 or \
-                margins.found.shape[0] != 1:
+        if not 1 <= per_row <= MOST_PER_ROW or self.n_rows < 0 or self.n_collapsed < 0 or \
+                bounds.found.shape[0] != 2 or margins.found.shape[0] != 1:
             raise ValueError(
                 f"per_row must be from 1 to {MOST_PER_ROW}, n_rows and n_collapsed 0 or more, with two bounds and one "
-                f"margin; got {per_row}, {n_rows}, {n_collapsed}, {bounds.found.shape[0]} and {margins.found.shape[0]}"
+                f"margin; got {per_row}, {self.n_rows:g}, {self.n_collapsed:g}, {bounds.found.shape[0]} and "
+                f"{margins.found.shape[0]}"
             )
         self.instances, self.difference, self.image = None, np.empty(n_features), np.empty(n_features)
-
-    def _arguments(self):
-        prior = None if self.prior is None else np.asarray(self.prior).copy()
-        return (
-            *Reservoir._arguments(self), self.per_row, prior, self.bounds, self.margins, self.n_rows, self.n_collapsed,
-            self._state(),
-        )
-
-    def _state(self):
-        return ()
 
     def apply(self, *, Loss loss not None, bint one_sided, bint scaled, Learner metric=None):
         """Set the loss, whether targets are bounds and rates scaled, and the learner of plain rows."""
@@ -140,7 +126,7 @@ cdef class Sampler(Reservoir):
                 f"z must have {self.n_features} columns, and sample_weight one entry for each of {z.shape[0]} rows; "
                 f"got {z.shape[1]} and {sample_weight.shape[0]}"
             )
-        claim((self,))
+        claim(self)
         try:
             self.save()
             with nogil:
@@ -152,7 +138,7 @@ cdef class Sampler(Reservoir):
                         out[i, k] = known.found[k]
             self.former, self.n_calls, self.n_changes = self.exchange(None), self.n_calls + 1, self.n_changes + 1
         finally:
-            release((self,))
+            release(self, 0)
         return np.asarray(out)
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
@@ -166,9 +152,8 @@ cdef class Sampler(Reservoir):
 
     cdef int save(self) except -1:
         Reservoir.save(self)
-        self.n_rows_before, self.n_collapsed_before = self.n_rows, self.n_collapsed
-        self.bounds.begin()
-        self.margins.begin()
+        self.bounds.save(0)
+        self.margins.save(0)
         return 0
 
     cdef int begin(self, Rows rows, bint complete) except -1:
@@ -189,9 +174,8 @@ cdef class Sampler(Reservoir):
 
     cdef int undo(self) except -1:
         Reservoir.undo(self)
-        self.n_rows, self.n_collapsed = self.n_rows_before, self.n_collapsed_before
-        self.bounds.undo()
-        self.margins.undo()
+        self.bounds.restore()
+        self.margins.restore()
         return 0
 
     cdef dict exchange(self, dict others):
@@ -283,9 +267,10 @@ cdef class Sampler(Reservoir):
 
     cdef void measure(self, Percentiles known, const double* distances, Py_ssize_t n) noexcept nogil:
         """Add squared distances to the sample, then update the percentiles if that is due."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, slot
         for i in range(n if known.measured else 0):
-            known.put(known.n if known.n < known.size else self.draw(known.n_distances + 1), distances[i])
+            slot = <Py_ssize_t> known.n
+            known.put(slot if slot < SIZE else self.draw(<Py_ssize_t> known.n_distances + 1), distances[i])
         if n > 0 and known.measured and known.is_due():
             known.update()
 
@@ -314,16 +299,15 @@ cdef class RandomPairs(Sampler):
 
     Parameters
     ----------
-    n_features, size, random, kept, per_row, prior, bounds, margins, n_rows, state :
+    n_features, size, random, per_row, prior, bounds, margins :
         See `Sampler`.
     """
 
     cdef Py_ssize_t[::1] candidates  # indices of rows of the class, then of the others
     cdef Py_ssize_t[::1] partners
 
-    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, kept, per_row, prior, bounds, margins,
-                  n_rows=0, n_collapsed=0, state=()):
-        self.allocate(n_features, n_features, size, random, kept)
+    def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
+        self.allocate(n_features, n_features, size, random)
         self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         self.partners = np.empty(self.per_row + 1, dtype=np.intp)
 
