@@ -63,7 +63,7 @@ def section(name: str, experiment, claims: list[Claim], known: dict) -> str:
     rows = [(claim.says, claim.found, claim.verdict) for claim in claims]
     lines.append(markdown(pd.DataFrame(rows, columns=["claim of the paper", "result here", "verdict"])))
     full = "" if known["runs"] >= experiment.FULL else f" of {experiment.FULL} in full"
-    lines.append(f"\n![{title}](figures/{name}.png)")
+    lines.append(f"\n![{experiment.PLACE}](figures/{name}.png)")
     lines.append(f"\n{experiment.WHY}\n\nNot specified in the paper, chosen here: {experiment.OPEN}\n")
     lines.append(f"`{name}.py`; repetitions: {known['runs']}{full}; {known['seconds']:.0f} s.\n")
     return "\n".join(lines)
