@@ -139,15 +139,12 @@ def test_parameters_of_public_estimators_are_described_with_their_defaults():
         doc = inspect.getdoc(value)
         signature = inspect.signature(value)
         described = doc.split("Parameters\n----------")[1].split("\n----------")[0]
-        missing = [
-            name for name in signature.parameters if not re.search(rf"^[\w, ]*\b{name}\b[\w, ]* :", described, re.M)
-        ]
-        assert missing == [], value
         assert "Examples\n--------" in doc and ">>>" in doc
         wrong = []
         for name, parameter in signature.parameters.items():
-            line = re.search(rf"^[\w, ]*\b{name}\b[\w, ]* : (.*)$", described, re.M)[1]
-            if "default=" not in line:
+            found = re.search(rf"^[\w, ]*\b{name}\b[\w, ]* : (.*)$", described, re.M)
+            assert found, (value, name)
+            if "default=" not in (line := found[1]):
                 continue
             said = line.split("default=")[1].strip()
             default = parameter.default
@@ -158,6 +155,8 @@ def test_parameters_of_public_estimators_are_described_with_their_defaults():
 
 
 def test_public_methods_are_documented():
+    """By docstrings of their own: where a class above has a text in the place of a property, that of str is taken."""
+    foreign = {None, *(inspect.getdoc(kind) for kind in (str, tuple, int, float, bool))}
     for value in (each.values[0] for each in public_names() if inspect.isclass(each.values[0])):
         methods = {
             name: method
@@ -166,7 +165,7 @@ def test_public_methods_are_documented():
             )
             if not name.startswith("_") and "onlinebregman" in (getattr(method, "fget", None) or method).__module__
         }
-        assert [name for name, method in methods.items() if not inspect.getdoc(method)] == [], value
+        assert [name for name, method in methods.items() if inspect.getdoc(method) in foreign] == [], value
 
 
 def test_an_example_that_does_not_hold_is_noticed():

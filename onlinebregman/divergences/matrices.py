@@ -162,6 +162,7 @@ class VonNeumann(MatrixDivergence):
 
     @property
     def domain(self) -> str:
+        """The set on which F is differentiable, as text for error messages."""
         return "W positive definite" + ("" if self.trace is None else f", tr W = {self.trace:g}")
 
     def default_start(self, n_features: int) -> Array:

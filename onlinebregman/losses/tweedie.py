@@ -50,10 +50,12 @@ class TweedieLoss(PoissonLoss):
 
     @property
     def domain(self) -> str:
+        """The admissible targets, as text for error messages."""
         return "y > 0" if self.power == 2 else "y >= 0"
 
     @property
     def target_range(self) -> tuple[float, float]:
+        """The smallest and the largest admissible target."""
         return (np.nextafter(0.0, 1.0) if self.power == 2 else 0.0), np.inf
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
