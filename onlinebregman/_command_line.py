@@ -94,6 +94,9 @@ def learn_file(options: argparse.Namespace) -> None:
     What columns are, and progress (rows, the mean of a loss, which is named, seconds) is written to standard error.
     """
     _check_kept(options.model, options.data)
+    for name in ("every", "delay"):
+        if (rows := getattr(options, name)) is not None and rows < 1:
+            raise ValueError(f"--{name} must be 1 row or more; got {rows}.")
     for left in options.model.parent.glob(f"{options.model.name}.*.part"):  # by a run that was killed
         left.unlink(missing_ok=True)
     model, settings = None, dict[str, Any]()
@@ -152,9 +155,7 @@ def test_file(options: argparse.Namespace) -> None:
     for X, y in _Rows(options, settings, model):
         predicted = _asked(model.predict, X, rows)
         losses = (
-            {"squared_error": (predicted - np.asarray(y, float)) ** 2}
-            if is_regressor(model)
-            else {"error": predicted != y}
+            {"error": predicted != y} if is_classifier(model) else {"squared_error": (predicted - y.astype(float)) ** 2}
         )
         if hasattr(model, "predict_proba") and np.isin(y, model.classes_).all():
             columns = np.searchsorted(model.classes_, y.astype(model.classes_.dtype))
@@ -190,8 +191,6 @@ class _Rows:
         own = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
         self.settings = {"target": "-1"} | {n: v for n, v in kept.items() if n not in ("n_rows", "format")} | own
         self.batch_size, self.announced = self.settings.get("delay", 10_000), False
-        if self.batch_size < 1:
-            raise ValueError(f"--delay must be 1 row or more; got {self.batch_size}.")
         self.target = None if self.settings["target"] == "none" else _place(self.settings["target"])
         if self.target is None and has_targets and (is_classifier(model) or self.is_number):
             raise ValueError("Learning and testing need a column of targets; got --target none.")
@@ -214,11 +213,14 @@ class _Rows:
         self.frames = SVMLightBatches(self.path, n_features, zero_based="auto" if first is None else first == 0)
 
     def _frames(self, only_targets: bool = False) -> FileFrames:
-        chosen, drop = ([_place(name) for name in self.settings.get(given, ())] for given in ("columns", "drop"))
+        n = self.settings.get("n_columns", 0)
+        chosen, drop = ([_place(name, n) for name in self.settings.get(given, ())] for given in ("columns", "drop"))
         columns: list[Any] = [] if only_targets else self.names or chosen
         told = dict.fromkeys(self.settings.get("categories", ()), str)
         told |= dict.fromkeys(self.settings.get("dates", ()), "date")
-        types = self.types | {_place(name): kind for name, kind in told.items() if not self.names or name in self.names}
+        types = self.types | {
+            _place(name, n): kind for name, kind in told.items() if not self.names or name in self.names
+        }
         if self.target is not None and (self.has_targets or not self.names):
             types[self.target] = float if self.is_number else str
             columns = [*columns, self.target] if only_targets or (columns and self.has_targets) else columns
@@ -226,7 +228,11 @@ class _Rows:
         given: dict[str, Any] = {name: self.settings[name] for name in written if name in self.settings}
         given |= {"columns": columns or None, "drop": [] if only_targets or self.names else drop}
         given["sep"] = given.get("sep", "").replace(r"\t", "\t")
-        return FileFrames(self.path, types=types, batch_size=self.batch_size, **given)
+        frames = FileFrames(self.path, types=types, batch_size=self.batch_size, **given)
+        frames.learned = n, None if self.has_targets else self.target
+        if n == 0 and self.width and not (self.has_targets or columns or drop):
+            frames.learned = self.width + (self.target is not None), self.target
+        return frames
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for batch in self.frames:
@@ -249,6 +255,8 @@ class _Rows:
         target = self._target(self.frames)
         if self.frames.header is not False:
             self.settings["target"] = target
+        elif self.has_targets:
+            self.settings["n_columns"] = len(self.frames.all_names_)
         return frame.drop(columns=target, errors="ignore"), frame.get(target)
 
     def _target(self, frames: FileFrames) -> Any:
@@ -326,8 +334,9 @@ def _as_classes(labels: list[str]) -> np.ndarray:
     return np.array([int(label) for label in labels], dtype=np.int64) if whole else np.array(labels)
 
 
-def _place(name: str) -> str | int:
-    return int(name) if re.fullmatch("-?[0-9]+", name) else name
+def _place(name: str, n: int = 0) -> str | int:
+    """A name or number of one of n columns, if n is known."""
+    return int(name) + n * name.startswith("-") if re.fullmatch("-?[0-9]+", name) else name
 
 
 def _listed(items: list[Any]) -> str:

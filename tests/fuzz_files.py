@@ -40,9 +40,8 @@ def other_array(array, dice):
     if how == 0:
         return array.astype(dice.choice(OTHER_DTYPES))
     if how == 1:
-        return np.resize(
-            array, dice.choice([(0,), (1,), (2,), (3, 2), (), (array.size + 1,), (max(array.size - 1, 0),)])
-        )
+        shapes = [(0,), (1,), (2,), (3, 2), (), (array.size + 1,), (max(array.size - 1, 0),)]
+        return np.resize(array, dice.choice(shapes))
     if how == 2:
         return dice.choice([array.T, array.ravel(), array[..., None], array[None], array[:0] if array.ndim else array])
     array = np.array(array)

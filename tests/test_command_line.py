@@ -202,6 +202,25 @@ def test_files_without_names_are_read_by_places(folder, capsys):
         assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(X.to_numpy()))
 
 
+@pytest.mark.parametrize(
+    "options", ["-t 0", "-t -5 --columns -1 3", "-t 0 --drop 1 4", "-t none -e DensityOutlierDetector"]
+)
+@pytest.mark.parametrize("texts", [["c"], []])
+def test_places_are_those_of_the_file_that_was_learned(options, texts, folder, capsys):
+    """Also if targets before or after them are not there, and whatever the targets are."""
+    rows = ROWS[["y", "a", "b", "d", "c"]].assign(y=np.arange(120.0), d=range(120), a=ROWS["b"] / 9)
+    rows = rows if texts and "none" not in options else rows.drop(columns="c").assign(e=1.0)
+    for name, columns in (("all.csv", rows), ("rows.csv", rows.iloc[:, 1:]), ("odd.csv", rows.iloc[:, 2:])):
+        columns.to_csv(name, index=False, header=False)
+    given = [] if "none" in options else ["-e", "ParameterFreeRegressor", *FAST]
+    assert main(["learn", "all.csv", "-m", "m.zip", "--no-header", "--quiet", *options.split(), *given]) == 0
+    assert main(["predict", "odd.csv", "-m", "m.zip"]) == 1
+    check_refusal(capsys, "3 values, but the model has learned 5 columns by their places")
+    assert main(["predict", "all.csv", "-m", "m.zip", "-o", "all.txt"]) == 0
+    assert main(["predict", "rows.csv", "-m", "m.zip", "-o", "rows.txt"]) == ("none" in options)
+    assert "none" in options or (folder / "rows.txt").read_text() == (folder / "all.txt").read_text()
+
+
 def test_svmlight(folder, capsys):
     rows = X.to_numpy()
     dump_svmlight_file(rows, y, "cells.svm")
@@ -438,6 +457,9 @@ def check_refusal(capsys, message, *, escaped=False):
         ("bad.parquet", "bad.parquet cannot be read"),
         ("cells.csv --encoding hex", "not a text encoding.*Set its format, packing or encoding"),
         ("cells.csv --delay 0", "--delay must be 1 row or more; got 0"),
+        ("cells.csv --every 0", "--every must be 1 row or more; got 0"),
+        ("parts", "parts/1.parquet and parts/0.parquet must both have a column 'x3', or neither"),
+        ("more", "more/1.parquet and more/0.parquet must both have a column 'x4', or neither"),
         ("cells.csv --thousands .", "decimal and thousands must be two characters"),
         ("cells.csv --categories q", "must have a column 'q'; got"),
         ("points.csv --sep ; --decimal ,", "column 'a' has '1.234', which is no number.*--thousands"),
@@ -459,7 +481,10 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
         archive.writestr("a.csv", CSV)
         archive.writestr("b.csv", CSV)
     zipfile.ZipFile("none.zip", "w").close()
-    (folder / "empty").mkdir()
+    for name, widths in {"empty": (), "parts": (5, 3), "more": (4, 5)}.items():
+        (folder / name).mkdir()
+        for number, width in enumerate(widths):
+            X.iloc[:, :width].assign(y=y).to_parquet(f"{name}/{number}.parquet")
     pd.DataFrame({"when": [pd.Timestamp(0)] * 4, "hours": pd.Timedelta(1), "y": [0, 1] * 2}).to_parquet("when.parquet")
     (folder / "when.csv").write_bytes((folder / "when.parquet").read_bytes())
     assert main(["learn", *arguments.split(), "--quiet", "-m", "m.zip"]) == 1

@@ -323,7 +323,7 @@ class LifeCycleMixin(DocumentedMixin):
     def _prepare(self, data, call: Call, changed: bool = True, begin: Callable | None = None) -> None:
         """Begin or continue; `changed` tells whether parameters have changed since the last call."""
         if call.first:
-            y, n_classes = getattr(data, "y", None), len(vars(self).get("classes_", ()))
+            y, n_classes = getattr(data, "y", np.zeros((0, 1))), len(vars(self).get("classes_", ()))
             n_scores = y.shape[1] if np.ndim(y) == 2 else n_classes if n_classes > 2 else 1
             validation.check_memory(self, vars(self).get("n_features_in_", 0), n_scores)
             (begin or self._begin)(data)

@@ -66,11 +66,7 @@ def list_datasets(data_home: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def load_dataset(
-    name: str,
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    return_X_y: bool = False,
-    as_frame: bool = False,
+    name: str, *, data_home: str | os.PathLike[str] | None = None, return_X_y: bool = False, as_frame: bool = False
 ) -> Bunch | tuple[Any, Any]:
     """Load a data set from a folder of CSV files.
 

@@ -367,9 +367,7 @@ class SeparableDivergence(Balls):
             return np.maximum(path(s), 0.0)
 
         root = decreasing_root(
-            lambda s: sign * (float(point(s).sum()) - total),
-            (abs(excess) / slope if slope > 0 else 1.0) / speed,
-            limit,
+            lambda s: sign * (float(point(s).sum()) - total), (abs(excess) / slope if slope > 0 else 1.0) / speed, limit
         )
         if root is None:
             raise ValueError(f"No point of the domain {self.domain} has sum {total:g}; choose another total.")

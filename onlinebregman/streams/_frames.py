@@ -141,7 +141,9 @@ class FileFrames:
         if len(decimal) != 1 or len(thousands or "'") != 1 or decimal == thousands:
             raise ValueError(f"decimal and thousands must be two characters; got {decimal!r} and {thousands!r}.")
         self.decimal, self.thousands, self.encoding, self.header = decimal, thousands, encoding, header
-        self.missing, self.columns, self.drop, self.types = missing, columns, drop, types or {}
+        self.missing, self.columns, self.drop, self.types = missing, columns, drop, dict(types or {})
+        self.learned: tuple[int, Any] = 0, None  # the number of columns of a file without names that a model has
+        # learned, 0 if there is none, and that of the targets, which this one may lack
         self.kinds_: dict[Any, str] = {}
         self.n_categories_: dict[Any, int] = {}
         self.fraction: float | None = None  # of the file that was read
@@ -199,7 +201,14 @@ class FileFrames:
             next(csv.reader([text], delimiter=self.sep)) if quoted else text.rstrip("\r\n").split(self.sep)
         )
         if self.header is False:
-            names, records = list(range(width)), itertools.chain([(number, text, width)], records)
+            records, n = itertools.chain([(number, text, width)], records), self.learned[0] or width
+            names = list(range(n))
+            if width == n - 1 and isinstance(self.learned[1], int):
+                del names[self.learned[1]]
+                self.types.pop(self.learned[1], None)
+            if width != len(names):
+                said = f"{width} values, but the model has learned {n} columns by their places"
+                self._refuse(number, f"{said}. Give these, with or without the targets, or a file with names")
         else:
             names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]  # as pandas names them
             numbers = [name for name in names if self._number(name) is not None]
@@ -240,6 +249,11 @@ class FileFrames:
             if not source.files:
                 raise ValueError(f"{self.path} is a folder without {self.format} files. Give a file.")
             self._choose(source.schema.names)
+            for part in source.get_fragments():  # of which pyarrow would fill what one lacks, and pass over what is new
+                has, read = set(part.physical_schema.names), set(self.names_)
+                if odd := read - has if self.columns is not None else has ^ set(self.all_names_):
+                    said = f"{part.path} and {source.files[0]} must both have a column {min(odd)!r}, or neither"
+                    raise ValueError(f"{said}. Write it to both, or choose other columns (--columns).")
             for frame in map(frame_of_arrow, source.to_batches(columns=self.names_, batch_size=self.batch_size)):
                 frame.index = needed("pandas").RangeIndex(n_read, n_read + len(frame), name="row")
                 n_read += len(frame)
@@ -250,10 +264,8 @@ class FileFrames:
     def _choose(self, names: Sequence[Any]) -> None:
         where = str(self.path)
         dropped = {place(column, names, where) for column in self.drop}
-        if self.columns is None:
-            chosen = [number for number in range(len(names)) if number not in dropped]
-        else:
-            chosen = [n for n in (place(column, names, where) for column in self.columns) if n not in dropped]
+        wanted = range(len(names)) if self.columns is None else [place(each, names, where) for each in self.columns]
+        chosen = [number for number in wanted if number not in dropped]
         if twice := [names[number] for number in chosen if chosen.count(number) > 1]:
             raise ValueError(f"{where}: column {twice[0]!r} is given twice, perhaps as the target. Set --target.")
         self.all_names_, self.names_ = list(names), [names[number] for number in chosen]
@@ -274,18 +286,19 @@ class FileFrames:
             return pandas.DataFrame.from_records(rows, index, columns=self.names_)
         # the default is exact from pandas 3.1 on
         exact = {} if pandas.__version__ >= "3.1" else {"float_precision": "round_trip"}
-        written = {name for name, kind in (self.kinds_ or self._given).items() if kind in (CATEGORIES, DATES)}
+        written = {str(name) for name, kind in (self.kinds_ or self._given).items() if kind in (CATEGORIES, DATES)}
+        names = list(map(str, self.names_))  # numbers would be places
         frame = pandas.read_csv(
             io.StringIO("".join(text if text[-1] in "\r\n" else text + "\n" for _, text in records), newline=""),
             sep=self.sep, decimal=self.decimal, thousands=self.thousands, na_values=list(self.missing),
-            names=self.all_names_, header=None, index_col=False, usecols=self.names_, skip_blank_lines=False,
+            names=list(map(str, self.all_names_)), header=None, index_col=False, usecols=names, skip_blank_lines=False,
             dtype=dict.fromkeys(written, str), low_memory=False, **exact,
         )  # fmt: skip
         if len(frame) != len(records):
             self._refuse(
                 records[0][0], f"pandas finds {len(frame)} rows from here on, not {len(records)}. Check quotes"
             )
-        return frame.set_index(index)[self.names_]
+        return frame.set_index(index)[names].set_axis(self.names_, axis=1)
 
     def _object(self, number: int, text: str) -> dict[str, Any]:
         try:
@@ -335,14 +348,13 @@ class FileFrames:
                 frame[name] = known.map(lambda v: v if isinstance(v, str | bool | Real) else str(v), na_action="ignore")
 
     def _refuse_value(self, column: Any, row: int, what: str) -> NoReturn:
-        value = column.tolist()[row]
-        remedy = ""
+        (value, name), remedy = (column.tolist()[row], str(column.name)), ""
         if what == "a date" or (isinstance(value, str) and _DAY.fullmatch(value)):
             remedy = "set types to 'date' (--dates) for days since 1970, by ISO 8601; "
         elif what.startswith("no number"):
             remedy = "set missing (--missing) if it means none, decimal or thousands (--decimal, --thousands); "
         raise ValueError(
-            f"{self.path}, {column.index.name} {column.index[row]}: column {column.name!r} has {value!r:.80}, which is "
+            f"{self.path}, {column.index.name} {column.index[row]}: column {name!r} has {value!r:.80}, which is "
             f"{what}. Change it; {remedy}types to str (--categories) for categories; or leave the column out (--drop)."
         )
 

@@ -5,9 +5,7 @@ INIT = "a start is a metric, not a matrix of as many rows as components: any num
 VERBOSE = "`verbose` prints the mean loss of each epoch, no table and no times"
 
 FAILURES = {
-    "test_late_onset_averaging_reached[[]*SGDClassifier]": (
-        "weights agree to 1 or 2 units in the last place, not to 16 decimals"
-    ),
+    "test_late_onset_averaging_reached[[]*SGDClassifier]": "weights agree to 1 or 2 ulp, not to 16 decimals",
     "test_class_deprecation[[]*": "passive-aggressive steps are not deprecated here",
     "test_power_t_limits[[]*": "a negative power_t, which scikit-learn has deprecated, is an error",
     "test_late_onset_averaging_reached_oneclass[[]Sparse*": SPARSE,
@@ -15,27 +13,14 @@ FAILURES = {
     "test_sgd_averaged_partial_fit_oneclass[[]Sparse*": SPARSE,
     "test_average_sparse_oneclass[[]Sparse*": SPARSE,
     "test_partial_fit_oneclass[[]*": "`coef_` is a copy at each access, not one array that changes",
-    "test_sgd_oneclass_vs_linear_oneclass_offsets_match[[]*": (
-        "the offset is 3e-6 and 5e-6 from that of libsvm, not 1.3e-6: rows are shuffled in another order"
-    ),
+    "test_sgd_oneclass_vs_linear_oneclass_offsets_match[[]*": "3e-6 from libsvm's offset: rows are in other orders",
     "test_input_format[[]*SGDRegressor]": "y of several columns are several outputs, not an error",
-    "test_sgd_l1[[]*": (
-        "each row is followed by a proximal step, after which the weights that this row has moved need not be 0; "
-        "scikit-learn sums up the penalty, and takes back more at once"
-    ),
-    "test_balanced_weight[[]SGDClassifier]": (
-        "an F1 score of 0.95998 instead of > 0.96: all classes stop together, after 72 epochs, not each by its own loss"
-    ),
-    "test_sgd_proba[[]SparseSGDClassifier]": (
-        "an order of scores that depends on that of the rows: other shuffles (scikit-learn's fails for 13 of 40 seeds)"
-    ),
-    "test_numerical_stability_large_gradient": (
-        "explicit steps at rates of 30 diverge, which is an error that names the row; scikit-learn clips slopes at 1e12"
-    ),
+    "test_sgd_l1[[]*": "proximal steps after each row need not undo what it has moved; scikit-learn takes back more",
+    "test_balanced_weight[[]SGDClassifier]": "an F1 score of 0.95998, not > 0.96: all classes stop together",
+    "test_sgd_proba[[]SparseSGDClassifier]": "depends on the shuffles (scikit-learn's fails for 13 of 40 seeds)",
+    "test_numerical_stability_large_gradient": "at rates of 30 steps diverge, an error; scikit-learn clips slopes",
     "test_tol_parameter": "the epochs depend on the shuffles (scikit-learn's own fails for 14 of 40 seeds)",
-    "test_multi_thread_multi_class_and_early_stopping": (
-        "all classes are learned side by side, and stop by the score of the whole classifier: after 122 epochs, not 120"
-    ),
+    "test_multi_thread_multi_class_and_early_stopping": "all classes stop together: after 122 epochs, not 120",
     "test_validation_mask_correctly_subsets": "looks for a private class of scikit-learn",
     "test_sgd_error_on_zero_validation_weight": "weights that are all 0 are an error before any row is held out",
     "test_toy_example_collapse_points": "asks for the value of NCA's objective, which no metric here minimises",
