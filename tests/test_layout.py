@@ -30,8 +30,8 @@ def test_lines_and_files_are_short():
 def test_functions_in_c_are_declared_beside_their_headers():
     cython = [path for path in SOURCES if path.suffix in {".pyx", ".pxd"}]
     declaring = [path for path in cython if 'extern from "ops/' in path.read_text(encoding="utf-8")]
-    headers = sorted((ROOT / "onlinebregman" / "_kernels" / "ops").glob("*.h"))
-    assert declaring == [path.with_suffix(".pxd") for path in headers] != []
+    headers = sorted((ROOT / "onlinebregman" / "_kernels" / "ops").glob("*.h"))  # simd.h is for the others
+    assert declaring == [path.with_suffix(".pxd") for path in headers if path.stem != "simd"] != []
 
 
 def test_compiled_code_does_not_know_attributes_of_estimators():

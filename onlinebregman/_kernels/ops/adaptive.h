@@ -9,13 +9,6 @@
 
 #define OB_UNSEEN DBL_MAX
 
-/* |v| of a group of values, for a BODY of OB_REDUCE */
-#define OB_ABS(T, v) OB_ABS_##T(v)
-#define OB_ABS_double(v) fabs(v)
-#define OB_ABS_ob_8(v) ((ob_8)((ob_bits8)(v) & INT64_MAX))
-#define OB_ABS_ob_4(v) ((ob_4)((ob_bits4)(v) & INT64_MAX))
-#define OB_ABS_ob_2(v) ((ob_2)((ob_bits2)(v) & INT64_MAX))
-
 /* A score that is this near to a kink, relative to sum |w x|, is on it. Rounding errors are smaller, up to 2e-14 after
  * a step from a much larger score, and so much smaller that a score which approaches the kink row by row is hardly ever
  * within one from this line. */

@@ -8,18 +8,9 @@
 
 #define OB_LAG 8 /* vectors that are subtracted together */
 
-#define OB_AT(U, p, shift) (*(U *)((p) + (shift)))
 #if defined(__GNUC__)
-#define OB_AT_WIDTH(PASSES)                                                                                            \
-    if (ob_width == 8)                                                                                                 \
-        PASSES(ob_8, ob_unaligned8)                                                                                    \
-    else if (ob_width == 4)                                                                                            \
-        PASSES(ob_4, ob_unaligned4)                                                                                    \
-    else                                                                                                               \
-        PASSES(ob_2, ob_unaligned2)
 #define OB_UNROLLED _Pragma("GCC unroll 8")
 #else
-#define OB_AT_WIDTH(PASSES) PASSES(double, double)
 #define OB_UNROLLED
 #endif
 
@@ -110,8 +101,6 @@ OB_WIDE(void, ob_subtract_squares, (p, v, scale, n), double *restrict p, const d
     }
 }
 
-#undef OB_AT_WIDTH
 #undef OB_UNROLLED
-#undef OB_AT
 
 #endif

@@ -4,73 +4,11 @@
 
 #include "exp.h"
 
-/* For a BODY of OB_REDUCE: OB_STORE(L, p, v) stores to where L(p) loads from; OB_FLOOR is max(v, f); OB_RAISE is
- * h = max(h, |v|), with h as integers, the only maximum that compilers vectorise; OB_KEEP_LOOP before a short loop
- * keeps gcc from unrolling it for every possible length. */
-#define OB_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define OB_STORE(L, p, v) L##_STORE(p, v)
-#define OB_LOAD1_STORE(p, v) ((p)[i] = (v))
-#define OB_FLOOR(T, v, f) OB_FLOOR_##T(v, f)
-#define OB_FLOOR_double(v, f) ((v) < (f) ? (f) : (v))
-#define OB_RAISE(T, h, v) OB_RAISE_##T(h, v)
-#define OB_RAISE_double(h, v) ((h) = OB_MAX(OB_BITS(fabs(v)), h))
-#if defined(__GNUC__)
-#define OB_ONE {{{1, 1, 1, 1, 1, 1, 1, 1}}, {1, 1, 1, 1}, {1, 1}, 1}
-#define OB_LOAD8_STORE(p, v) (*(ob_unaligned8 *)((p) + i) = (v))
-#define OB_LOAD4_STORE(p, v) (*(ob_unaligned4 *)((p) + i) = (v))
-#define OB_LOAD2_STORE(p, v) (*(ob_unaligned2 *)((p) + i) = (v))
-#define OB_FLOOR_ob_8(v, f) OB_FLOOR_LANES(ob_8, ob_bits8, v, f)
-#define OB_FLOOR_ob_4(v, f) OB_FLOOR_LANES(ob_4, ob_bits4, v, f)
-#define OB_FLOOR_ob_2(v, f) OB_FLOOR_LANES(ob_2, ob_bits2, v, f)
-#define OB_FLOOR_LANES(T, B, v, f) ((T)(((B)((v) < (f)) & (B)((T){0} + (f))) | (~(B)((v) < (f)) & (B)(v))))
-#define OB_RAISE_ob_8(h, v) OB_RAISE_LANES(ob_bits8, h, v)
-#define OB_RAISE_ob_4(h, v) OB_RAISE_LANES(ob_bits4, h, v)
-#define OB_RAISE_ob_2(h, v) OB_RAISE_LANES(ob_bits2, h, v)
-#define OB_RAISE_LANES(B, h, v)                                                                                        \
-    do {                                                                                                               \
-        const B size = (B)(v) & INT64_MAX, more = size > (h);                                                          \
-        (h) = (size & more) | ((h) & ~more);                                                                           \
-    } while (0)
-#else
-#define OB_ONE {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
-#endif
+/* Before a short loop, keeps gcc from unrolling it for every possible length. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define OB_KEEP_LOOP _Pragma("GCC unroll 1")
 #else
 #define OB_KEEP_LOOP
-#endif
-
-/* The maximum of the running maxima, and the product of the running products, of eight, four, two and one lanes. */
-#if defined(__GNUC__)
-OB_INLINE double ob_largest(const int ob_width, const ob_bits *h) {
-    ob_bits4 most = OB_LOWER(ob_bits4, h);
-    OB_RAISE_LANES(ob_bits4, most, OB_UPPER(ob_bits4, h));
-    OB_RAISE_LANES(ob_bits4, most, h->by4);
-    ob_bits2 upper = {most[2], most[3]};
-    OB_RAISE_LANES(ob_bits2, upper, ((ob_bits2){most[0], most[1]}));
-    OB_RAISE_LANES(ob_bits2, upper, h->by2);
-    return OB_DOUBLE(OB_MAX(OB_MAX(upper[0], upper[1]), h->by1));
-}
-
-OB_INLINE double ob_product(const int ob_width, const ob_lanes *p) {
-    const ob_4 by4 = (OB_LOWER(ob_4, p) * OB_UPPER(ob_4, p)) * p->by4;
-    const ob_2 lo2 = {by4[0], by4[1]}, hi2 = {by4[2], by4[3]}, by2 = (lo2 * hi2) * p->by2;
-    return (by2[0] * by2[1]) * p->by1;
-}
-#else
-OB_INLINE double ob_largest(const int ob_width, const ob_bits *lanes) {
-    int64_t most = 0;
-    for (int k = 0; k < 15; ++k)
-        most = OB_MAX((*lanes)[k], most);
-    return OB_DOUBLE(most);
-}
-
-OB_INLINE double ob_product(const int ob_width, const ob_lanes *lanes) {
-    const double *p = *lanes;
-    const double a = (p[0] * p[4]) * p[8], b = (p[1] * p[5]) * p[9];
-    const double c = (p[2] * p[6]) * p[10], d = (p[3] * p[7]) * p[11];
-    return (((a * c) * p[12]) * ((b * d) * p[13])) * p[14];
-}
 #endif
 
 /* sum ln a over positive numbers: the logarithm of products of their mantissas, which lie between sqrt(1/2) and
@@ -214,11 +152,11 @@ OB_WIDE(double, ob_entropy_move, (v, w, x, c, reach, n, both), double *v, const 
         even *= square;                                                                                                \
         T moved = L(w);                                                                                                \
         moved += moved * (even - odd);                                                                                 \
-        OB_STORE(L, v, OB_FLOOR(T, moved, OB_TINY));                                                                   \
+        OB_STORE(T, v, OB_FLOOR(T, moved, OB_TINY));                                                                   \
         if (both) {                                                                                                    \
             T twin = L(w + n);                                                                                         \
             twin += twin * (even + odd);                                                                               \
-            OB_STORE(L, v + n, OB_FLOOR(T, twin, OB_TINY));                                                            \
+            OB_STORE(T, v + n, OB_FLOOR(T, twin, OB_TINY));                                                            \
             moved += twin;                                                                                             \
         }                                                                                                              \
         A(s) += moved;                                                                                                 \

@@ -149,7 +149,6 @@ OB_INLINE double ob_turn4(const int ob_width, double *restrict u, double *restri
     const double g0 = gain[0], g1 = gain[1], g2 = gain[2], g3 = gain[3];
     const double h0 = gain_before[0], h1 = gain_before[1], h2 = gain_before[2], h3 = gain_before[3];
     double sums[4][8], last[4][8], size[8], none[8] = {0.0};
-#define OB_AT(U, p, shift) (*(U *)((p) + (shift)))
 #define OB_BODY(T, U, S0, S1, S2, S3, BEFORE)                                                                          \
     {                                                                                                                  \
         const ptrdiff_t row = 8 * k + l, at = OB_TILE * k + l;                                                         \
@@ -187,19 +186,9 @@ OB_INLINE double ob_turn4(const int ob_width, double *restrict u, double *restri
         OB_AT(U, last[0], l) = t0, OB_AT(U, last[1], l) = t1, OB_AT(U, last[2], l) = t2, OB_AT(U, last[3], l) = t3;    \
         OB_AT(U, size, l) = squares;                                                                                   \
     }
-#if defined(__GNUC__)
-    if (ob_width == 8)
-        OB_PASSES(ob_8, ob_unaligned8)
-    else if (ob_width == 4)
-        OB_PASSES(ob_4, ob_unaligned4)
-    else
-        OB_PASSES(ob_2, ob_unaligned2)
-#else
-    OB_PASSES(double, double)
-#endif
+    OB_AT_WIDTH(OB_PASSES)
 #undef OB_PASSES
 #undef OB_BODY
-#undef OB_AT
     for (int j = 0; j < 4; ++j)
         move[j] = ob_tiled_sum(sums[j], last[j], m & 7);
     return measured ? ob_tiled_sum(size, none, 0) : 0.0;

@@ -22,10 +22,9 @@ OB_WIDE(void, ob_tile, (c, c_width, rows, columns, a, a_width, b, n), double *re
         ptrdiff_t n) {
     rows = OB_LEAST(rows, OB_ROWS);
     columns = OB_LEAST(columns, OB_COLUMNS);
-#if defined(__GNUC__)
     double s[OB_ROWS][OB_COLUMNS];
 #define OB_SUM_COLUMNS(T, U)                                                                                           \
-    for (ptrdiff_t l = 0; l < OB_COLUMNS; l += ob_width) {                                                             \
+    for (int l = 0; l < OB_COLUMNS; l += (int)(sizeof(T) / sizeof(double))) {                                          \
         T s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, s4 = {0}, s5 = {0};                                                  \
         for (ptrdiff_t p = 0; p < n; ++p) {                                                                            \
             const T v = *(const U *)(b + p * OB_COLUMNS + l);                                                          \
@@ -40,20 +39,8 @@ OB_WIDE(void, ob_tile, (c, c_width, rows, columns, a, a_width, b, n), double *re
         for (int r = 0; r < OB_ROWS; ++r)                                                                              \
             *(U *)(s[r] + l) = sums[r];                                                                                \
     }
-    if (ob_width == 8)
-        OB_SUM_COLUMNS(ob_8, ob_unaligned8)
-    else if (ob_width == 4)
-        OB_SUM_COLUMNS(ob_4, ob_unaligned4)
-    else
-        OB_SUM_COLUMNS(ob_2, ob_unaligned2)
+    OB_AT_WIDTH(OB_SUM_COLUMNS)
 #undef OB_SUM_COLUMNS
-#else
-    double s[OB_ROWS][OB_COLUMNS] = {{0}};
-    for (ptrdiff_t p = 0; p < n; ++p)
-        for (ptrdiff_t r = 0; r < OB_ROWS; ++r)
-            for (ptrdiff_t l = 0; l < OB_COLUMNS; ++l)
-                s[r][l] += a[r * a_width + p] * b[p * OB_COLUMNS + l];
-#endif
     if (columns == OB_COLUMNS) {
         for (ptrdiff_t r = 0; r < rows; ++r)
             for (ptrdiff_t l = 0; l < OB_COLUMNS; ++l)

@@ -16,41 +16,29 @@
 #if defined(__GNUC__)
 #define OB_WIDTH 8
 typedef ob_8 ob_group;
-typedef int64_t ob_mask __attribute__((vector_size(64)));
-#define OB_AT(p) (*(const ob_unaligned8 *)(p))
-#define OB_PUT(p, v) (*(ob_unaligned8 *)(p) = (v))
-#define OB_PICK_LANES(T, B, m, a, b) ((T)(((B)(m) & (B)(a)) | (~(B)(m) & (B)(b))))
-#define OB_PICK(m, a, b) OB_PICK_LANES(ob_8, ob_bits8, m, a, b)
-#define OB_PICK4(m, a, b) OB_PICK_LANES(ob_4, ob_bits4, m, a, b)
-#define OB_PICK2(m, a, b) OB_PICK_LANES(ob_2, ob_bits2, m, a, b)
+typedef ob_8_bits ob_mask;
+#define OB_GET(p) OB_AT(const ob_unaligned8, p, 0)
+#define OB_PUT(p, v) (OB_AT(ob_unaligned8, p, 0) = (v))
+#define OB_CHOOSE(m, a, b) OB_PICK(ob_8, m, a, b)
 #define OB_LANE_OF(v, l) ((v)[l])
-/* BODY(T, U, PICK, ABS) for registers of `ob_width` values: T is their type, U that of values in memory. */
-#define OB_IN_REGISTERS(BODY)                                                                                          \
-    if (ob_width == 8)                                                                                                 \
-        BODY(ob_8, ob_unaligned8, OB_PICK, OB_ABS_ob_8)                                                                \
-    else if (ob_width == 4)                                                                                            \
-        BODY(ob_4, ob_unaligned4, OB_PICK4, OB_ABS_ob_4)                                                               \
-    else                                                                                                               \
-        BODY(ob_2, ob_unaligned2, OB_PICK2, OB_ABS_ob_2)
 #else
 #define OB_WIDTH 1
 typedef double ob_group;
 typedef int ob_mask;
-#define OB_AT(p) (*(p))
+#define OB_GET(p) (*(p))
 #define OB_PUT(p, v) (*(p) = (v))
-#define OB_PICK(m, a, b) ((m) ? (a) : (b))
+#define OB_CHOOSE(m, a, b) OB_PICK(double, m, a, b)
 #define OB_LANE_OF(v, l) (v)
-#define OB_IN_REGISTERS(BODY) BODY(double, double, OB_PICK, fabs)
 #endif
-#define OB_SIZE(v) OB_PICK((v) < 0.0, -(v), v)
-#define OB_SMALLER(a, b) OB_PICK((a) < (b), a, b)
+#define OB_SIZE(v) OB_CHOOSE((v) < 0.0, -(v), v)
+#define OB_SMALLER(a, b) OB_CHOOSE((a) < (b), a, b)
 
 /* f, f' and f''/2 at tau, and the size of the terms of f. Sums over the poles are kept in registers, see OB_WIDE. */
 OB_INLINE void ob_secular_sums(const int ob_width, const double *pole, const double *w, ptrdiff_t k,
                                const ob_group *from, const ob_group *tau, ob_group *f, ob_group *f1, ob_group *f2,
                                ob_group *size) {
 #define OB_PART_OF(U, v) (*(U *)((double *)(v) + l))
-#define OB_SUMS(T, U, PICK, ABS)                                                                                       \
+#define OB_SUMS(T, U)                                                                                                  \
     for (int l = 0; l < OB_WIDTH; l += (int)(sizeof(T) / sizeof(double))) {                                            \
         const T base = OB_PART_OF(U, from), at = OB_PART_OF(U, tau);                                                   \
         T s1 = {0}, s2 = s1, s = s1 + 1.0, sizes = s;                                                                  \
@@ -59,14 +47,14 @@ OB_INLINE void ob_secular_sums(const int ob_width, const double *pole, const dou
             s += t;                                                                                                    \
             s1 += t1;                                                                                                  \
             s2 += t1 * r;                                                                                              \
-            sizes += ABS(t);                                                                                           \
+            sizes += OB_ABS(T, t);                                                                                     \
         }                                                                                                              \
         OB_PART_OF(U, f) = s;                                                                                          \
         OB_PART_OF(U, f1) = s1;                                                                                        \
         OB_PART_OF(U, f2) = s2;                                                                                        \
         OB_PART_OF(U, size) = sizes;                                                                                   \
     }
-    OB_IN_REGISTERS(OB_SUMS)
+    OB_AT_WIDTH(OB_SUMS)
 #undef OB_SUMS
 #undef OB_PART_OF
 }
@@ -78,7 +66,7 @@ OB_INLINE void ob_secular_sums(const int ob_width, const double *pole, const dou
         for (int l = 0; l < OB_WIDTH; ++l)                                                                             \
             OB_LANE_OF(q, l) = sqrt(fabs(OB_LANE_OF(q, l)));                                                           \
         const ob_mask up = (a) > 0.0;                                                                                  \
-        x = OB_PICK(up, 2.0 * (b), (a) - q) / OB_PICK(up, (a) + q, 2.0 * (c));                                         \
+        x = OB_CHOOSE(up, 2.0 * (b), (a) - q) / OB_CHOOSE(up, (a) + q, 2.0 * (c));                                     \
     } while (0)
 
 /* Set the gap above each of the k poles: the last root is below pole_k + sum w, where a pole of weight 0 is added. */
@@ -98,15 +86,15 @@ OB_WIDE(void, ob_secular, (pole, w, k, growth, origin, tau, energy), const doubl
         double growth, double *origin, double *tau, double *energy) {
     const ob_group zero = {0};
     for (ptrdiff_t i = 0; i < k; i += OB_WIDTH) {
-        const ob_group low = OB_AT(pole + i), high = OB_AT(pole + i + 1), gap = high - low;
+        const ob_group low = OB_GET(pole + i), high = OB_GET(pole + i + 1), gap = high - low;
         ob_group f, f1, f2, size, from, x, flow;
         int warm = growth != 0.0, astray = 1;
         while (astray) {
             if (warm) {
-                from = OB_AT(origin + i);
-                x = OB_AT(tau + i) + growth * OB_AT(energy + i);
+                from = OB_GET(origin + i);
+                x = OB_GET(tau + i) + growth * OB_GET(energy + i);
             } else { /* choose the half of the gap, and start at the root for constant terms of the other poles */
-                const ob_group below = OB_AT(w + i), above = OB_AT(w + i + 1);
+                const ob_group below = OB_GET(w + i), above = OB_GET(w + i + 1);
                 from = low;
                 x = 0.5 * gap;
                 ob_secular_sums(ob_width, pole, w, k, &from, &x, &f, &f1, &f2, &size);
@@ -114,24 +102,24 @@ OB_WIDE(void, ob_secular, (pole, w, k, growth, origin, tau, energy), const doubl
                 for (int l = 0; l < OB_WIDTH; ++l)
                     if (i + l >= k - 1)
                         OB_LANE_OF(right, l) = 0; /* there is no pole above the last root */
-                from = OB_PICK(right, high, low);
-                const ob_group c = f - 2.0 * (above - below) / gap, a = OB_PICK(right, -gap, gap) * c + below + above;
-                const ob_group b = OB_PICK(right, -(above * gap), below * gap);
+                from = OB_CHOOSE(right, high, low);
+                const ob_group c = f - 2.0 * (above - below) / gap, a = OB_CHOOSE(right, -gap, gap) * c + below + above;
+                const ob_group b = OB_CHOOSE(right, -(above * gap), below * gap);
                 OB_QUADRATIC(x, a, b, c);
             }
             ob_group lo = low - from, hi = high - from;
-            x = OB_PICK((x > lo) & (x < hi), x, 0.5 * (lo + hi));
+            x = OB_CHOOSE((x > lo) & (x < hi), x, 0.5 * (lo + hi));
             for (int iteration = 0; iteration < 100; ++iteration) {
                 ob_secular_sums(ob_width, pole, w, k, &from, &x, &f, &f1, &f2, &size);
                 const ob_group d1 = (low - from) - x, d2 = (high - from) - x, sum = d1 + d2, product = d1 * d2;
                 const ob_group a = sum * f - product * f1, b = product * f, c = f - sum * f1 + product * f2;
                 ob_group step;
-                lo = OB_PICK(f < 0.0, x, lo);
-                hi = OB_PICK(f > 0.0, x, hi);
+                lo = OB_CHOOSE(f < 0.0, x, lo);
+                hi = OB_CHOOSE(f > 0.0, x, hi);
                 OB_QUADRATIC(step, a, b, c);
                 const ob_group next = x + step;
-                step = OB_PICK((next > lo) & (next < hi), step, 0.5 * (lo + hi) - x);
-                step = OB_PICK(OB_SIZE(f) <= 4.0 * DBL_EPSILON * size, zero, step);
+                step = OB_CHOOSE((next > lo) & (next < hi), step, 0.5 * (lo + hi) - x);
+                step = OB_CHOOSE(OB_SIZE(f) <= 4.0 * DBL_EPSILON * size, zero, step);
                 x += step;
                 flow = 1.0 / (f1 + 2.0 * f2 * step);
                 /* a step this small leaves an error of the order of its cube, and of its square in f' */
@@ -159,18 +147,18 @@ OB_WIDE(void, ob_secular, (pole, w, k, growth, origin, tau, energy), const doubl
  * orthogonal. */
 OB_WIDE(void, ob_loewner, (pole, u, k, origin, tau, v), const double *pole, const double *u, ptrdiff_t k,
         const double *origin, const double *tau, double *v) {
-#define OB_PRODUCTS(T, U, PICK, ABS)                                                                                   \
+#define OB_PRODUCTS(T, U)                                                                                              \
     for (ptrdiff_t j = 0; j < k; j += (ptrdiff_t)(sizeof(T) / sizeof(double))) {                                       \
         const T own = *(const U *)(pole + j), one = (T){0} + 1.0;                                                      \
         T product = one;                                                                                               \
         for (ptrdiff_t i = 0; i < k; ++i) {                                                                            \
             const T gap = pole[i] - own;                                                                               \
-            product *= ((origin[i] - own) + tau[i]) / PICK(gap == 0.0, one, gap);                                      \
+            product *= ((origin[i] - own) + tau[i]) / OB_PICK(T, gap == 0.0, one, gap);                                \
         }                                                                                                              \
         const ptrdiff_t left = k - j < (ptrdiff_t)(sizeof(T) / sizeof(double)) ? k - j : sizeof(T) / sizeof(double);   \
         memcpy(v + j, &product, left * sizeof(double));                                                                \
     }
-    OB_IN_REGISTERS(OB_PRODUCTS)
+    OB_AT_WIDTH(OB_PRODUCTS)
 #undef OB_PRODUCTS
     for (ptrdiff_t j = 0; j < k; ++j)
         v[j] = copysign(sqrt(fabs(v[j])), u[j]);
@@ -201,7 +189,7 @@ OB_CLONES static void ob_rotate_pair(double *restrict a, double *restrict b, dou
 OB_WIDE(double, ob_mean_square, (g, p, q, x, vectors, positive, stride, n), const double *g, const double *p,
         const double *q, const double *x, ptrdiff_t vectors, ptrdiff_t positive, ptrdiff_t stride, ptrdiff_t n) {
     double twos[OB_WIDTH], ones[OB_WIDTH], total = 0.0;
-#define OB_MEANS(T, U, PICK, ABS)                                                                                      \
+#define OB_MEANS(T, U)                                                                                                 \
     for (int l = 0; l < OB_WIDTH; l += (int)(sizeof(T) / sizeof(double))) {                                            \
         T twice = {0}, once = {0};                                                                                     \
         for (ptrdiff_t j = 0; j < n; j += OB_WIDTH) {                                                                  \
@@ -215,8 +203,8 @@ OB_WIDE(double, ob_mean_square, (g, p, q, x, vectors, positive, stride, n), cons
                 const T gap = g[i] - gj, h2 = 0.25 * gap * gap;                                                        \
                 /* sinh(h) / h for h = gap / 2, where the difference would cancel */                                   \
                 const T series = q[i] * qj * (1.0 + h2 * (1.0 / 6 + h2 * (1.0 / 120 + h2 * (1.0 / 5040))));            \
-                const T ratio = (p[i] - pj) / PICK(h2 < 1e-3, (T){0} + 1.0, gap);                                      \
-                const T term = PICK(h2 < 1e-3, series, ratio) * (entry * entry);                                       \
+                const T ratio = (p[i] - pj) / OB_PICK(T, h2 < 1e-3, (T){0} + 1.0, gap);                                \
+                const T term = OB_PICK(T, h2 < 1e-3, series, ratio) * (entry * entry);                                 \
                 if (i < j)                                                                                             \
                     twice += term;                                                                                     \
                 else                                                                                                   \
@@ -226,7 +214,7 @@ OB_WIDE(double, ob_mean_square, (g, p, q, x, vectors, positive, stride, n), cons
         *(U *)(twos + l) = twice;                                                                                      \
         *(U *)(ones + l) = once;                                                                                       \
     }
-    OB_IN_REGISTERS(OB_MEANS)
+    OB_AT_WIDTH(OB_MEANS)
 #undef OB_MEANS
     for (int l = 0; l < OB_WIDTH; ++l)
         total += 2.0 * twos[l] + ones[l];
