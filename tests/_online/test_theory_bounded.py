@@ -58,9 +58,7 @@ def test_rate_and_guarantee_in_other_units_of_columns(divergence, power, update,
 
     def rate(unit):
         bounds = {"x": 0.3 * unit, "y": 2.0, "divergence": 0.7 / unit**power, "n_rows": 9}
-        return theory_rate(
-            divergence, loss, update, bounds, 5, signed=False, fit_intercept=False, upper=1.5 / unit, rows=20
-        )
+        return theory_rate(divergence, loss, update, bounds, 5, signed=False, fit_intercept=False, upper=1.5 / unit)
 
     assert_allclose(astuple(rate(4.0)) * np.array([4.0**power, 1, 1, 1]), astuple(rate(1.0)), rtol=1e-9)
 
