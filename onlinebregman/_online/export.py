@@ -68,5 +68,4 @@ def to_onnx(self: Any, dtype: Literal["float64", "float32"] = "float64") -> Mode
     from . import mixture_to_onnx, to_onnx
 
     check_is_fitted(self)
-    convert = {"linear": to_onnx.linear, "mixture": mixture_to_onnx.mixture}
-    return convert[self._onnx_form](self, dtype)
+    return {"linear": to_onnx.linear, "mixture": mixture_to_onnx.mixture}[self._onnx_form](self, dtype)

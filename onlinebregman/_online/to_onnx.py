@@ -123,8 +123,7 @@ def scores_of(graph: Graph, scores: Scores, z: str = "X") -> str:
     """Nodes of `Scores`, step by step, for the rows z."""
     if scores.thresholds is not None:
         weights = graph.add("Gather", scores.coef.T, _indicators(graph, scores.thresholds, z), axis=0)
-        total = graph.add("ReduceSum", weights, np.array([1]), keepdims=0)
-        return graph.add("Add", total, scores.intercept)
+        return graph.add("Add", graph.add("ReduceSum", weights, np.array([1]), keepdims=0), scores.intercept)
     if scores.allow_nan and scores.mean is not None:
         missing, columns = graph.add("IsNaN", z), np.zeros(0, int) if scores.missing is None else scores.missing
         z = graph.add("Where", missing, scores.mean[: len(scores.mean) - len(columns)], z)

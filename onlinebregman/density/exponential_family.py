@@ -67,8 +67,7 @@ class GaussianMinimax:
         self.alpha = minimax_rates(horizon)
 
     def predict(self, mean: np.ndarray, total: np.ndarray, weight: float, t: int) -> np.ndarray:
-        rate = self.alpha[min(t, len(self.alpha) - 1)]
-        return mean + rate * (total - weight * mean)
+        return mean + self.alpha[min(t, len(self.alpha) - 1)] * (total - weight * mean)
 
 
 def minimax_rates(horizon: int) -> np.ndarray:

@@ -189,9 +189,7 @@ class Divergence(ParametricObject, ABC):
 
         For every u of the half-space D(u, w) >= D(u, w') + D(w', w) (W, "A Pythagorean Theorem").
         """
-        if self.dot(w, x) <= b:
-            return self._in_domain(w).copy()
-        return self.project_hyperplane(w, x, b)
+        return self._in_domain(w).copy() if self.dot(w, x) <= b else self.project_hyperplane(w, x, b)
 
     def default_start(self, n_features: int) -> Array:
         """The default starting point w_1, with equal weights for all features.

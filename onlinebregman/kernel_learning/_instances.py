@@ -65,9 +65,7 @@ class Rows:
 
     def dot_cached(self, factor: Array) -> Array:
         """The same for repeated calls: for very sparse rows, from cached z z' and the entries of W."""
-        if self._entries is None:
-            return self.dot(factor)
-        return self._entries @ (factor @ factor.T).ravel()
+        return self.dot(factor) if self._entries is None else self._entries @ (factor @ factor.T).ravel()
 
     def combined(self, weights: Array) -> Array:
         """The sum of weights times instances, shape (d, d)."""

@@ -71,9 +71,7 @@ class RegretBoundsMixin(OnlineLinearModel):
             for argument in arguments
         ]
         bounds = [bound(*each) for each in zip(parts, range(n), *of_each, strict=True)]
-        if parts[0] is self._learner:
-            return bounds[0]
-        return np.array([sum(bounds)] if self._joint else bounds)
+        return bounds[0] if parts[0] is self._learner else np.array([sum(bounds)] if self._joint else bounds)
 
     @read_only
     def weighted_loss_(self) -> Any:

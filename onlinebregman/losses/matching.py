@@ -126,8 +126,7 @@ class PoissonLoss(Loss):
 
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:
         a, y = np.broadcast_arrays(*as_pair(a, y))
-        log_y = np.log(np.where(y > 0, y, 1.0))
-        gap = a - log_y
+        gap = a - np.log(np.where(y > 0, y, 1.0))
         with np.errstate(over="ignore"):
             # y (e^gap - 1 - gap) keeps the digits near a = ln y; the direct form keeps those of tiny y and large a
             near = y * (np.expm1(np.minimum(gap, 1.0)) - gap)
