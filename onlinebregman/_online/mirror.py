@@ -206,7 +206,7 @@ class MirrorEstimator(OnlineEstimator):
         """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
         if "track_regret" not in self._get_param_names():
             raise AttributeError(f"{type(self).__name__} tracks no regret")
-        return self._fitted_learner().weighted_loss
+        return self._fitted_learner().run["weighted_loss"]
 
     def _make_learner(self, start: Any, spec: Spec | None = None) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""

@@ -44,10 +44,10 @@ class Certificate:
         else:
             nearer_by = self.nearer_by(u, start, end)
         if self.penalty is not None:
-            nearer_by += learner.rate_sum * self.penalty.value(u)
+            nearer_by += learner.run["rate_sum"] * self.penalty.value(u)
         if not learner.geometry.adaptive:
             nearer_by += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
-        return a_number(float(nearer_by + learner.slack))
+        return a_number(float(nearer_by + learner.run["slack"]))
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
     def unweighted(self, u: np.ndarray, intercept: float, largest: float | None) -> float:
@@ -61,9 +61,9 @@ class Certificate:
         if first == 0:
             return 0.0
         self.check_rates()
-        slack, rows = learner.unweighted_slack
+        slack, rows = learner.run["plain_slack"], learner.run["plain_rows"]
         if learner.geometry.adaptive:
-            return a_number(float((weighted - learner.slack) / first + slack))
+            return a_number(float((weighted - learner.run["slack"]) / first + slack))
         (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
         before = self.divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
         after = self.divergence.divergence(u, end) + (intercept - end_intercept) ** 2 / 2
@@ -119,12 +119,12 @@ class Certificate:
                 )
             farthest += largest_intercept * abs(slope)
         if weighted:
-            return a_number(float(constant + farthest + learner.slack))
+            return a_number(float(constant + farthest + learner.run["slack"]))
         first, last = map(np.float64, learner.tracked_rates[:2])
         if first == 0:
             return 0.0
         self.check_rates()
-        slack, _ = learner.unweighted_slack
+        slack = learner.run["plain_slack"]
         bound = (constant + farthest) / first + slack
         if first != last:
             if largest_divergence is None or not 0 < largest_divergence < np.inf:

@@ -76,7 +76,7 @@ class RegretBoundsMixin(OnlineLinearModel):
     @read_only
     def weighted_loss_(self) -> Any:
         """Sum of eta_t L_t(w_t), rate times weight times loss before each step; of each loss, if there are several."""
-        return self._each(lambda part, number: part.weighted_loss)
+        return self._each(lambda part, number: part.run["weighted_loss"])
 
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike | None) -> Any:
         """A bound for each learner, from its row of coef and its entry of the others; see `_each`."""

@@ -328,7 +328,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         center, std = self._predict_normal(X, False, "predict_interval")
         if asked.ndim:
             center, std = center[..., np.newaxis], np.repeat(std[..., np.newaxis], len(asked), axis=-1)
-        degrees = self.forgetting * self._learner.degrees_of_freedom
+        degrees = self.forgetting * self._learner.state["degrees_of_freedom"]
         reach = std.copy()
         if degrees > 0:
             quantile = stdtrit(degrees, (1 + asked) / 2) if degrees >= 0.01 else np.inf  # stdtrit fails below that
@@ -358,7 +358,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     @property
     def regret_(self) -> float:
         """`cumulative_loss_` minus the minimal penalised loss of any weights on the same rows."""
-        return self._exact_learner("regret_").regret
+        state = self._exact_learner("regret_").state
+        return state["recent"] - state["hindsight"]
 
     @property
     def regret_bound_(self) -> float:
@@ -366,14 +367,14 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
         AttributeError if a row was learned with forward=False: the ridge prediction has no such bound.
         """
-        learner = self._exact_learner("regret_bound_")
+        state = self._exact_learner("regret_bound_").state
         self._check_one_run()
-        if learner.n_ridge:
+        if state["ridge_rows"]:
             raise AttributeError(
-                f"regret_bound_ is for forward predictions, but {learner.n_ridge} of {learner.t} rows were predicted "
-                "with forward=False, whose regret has no such bound; regret_ is the actual regret"
+                f"regret_bound_ is for forward predictions, but {state['ridge_rows']:.0f} of {state['t']:.0f} rows "
+                "were predicted with forward=False, whose regret has no such bound; regret_ is the actual regret"
             )
-        return learner.regret_bound
+        return state["bound"]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

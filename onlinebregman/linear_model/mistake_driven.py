@@ -34,7 +34,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     @read_only
     def n_mistakes_(self) -> np.ndarray:
         """Mistakes, each of which caused a step: shape (1,) for two classes, otherwise (n_classes,), one-vs-rest."""
-        return np.array([learner.n_moves for learner in self._fitted_learner().learners])
+        return np.array([int(learner.run["moves"]) for learner in self._fitted_learner().learners])
 
     def mistake_bound(self, X: MatrixLike, y: ArrayLike, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on the number of mistakes on any stream of these rows, given a comparator that makes none.

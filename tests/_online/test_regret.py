@@ -82,7 +82,7 @@ class Run:
         scores = np.abs(self.scores) + np.abs(self.after)
         slopes = np.abs(self.loss.derivative(np.array(self.scores), self.y))
         sizes = self.rates @ (self.loss.value(self.X @ u + b, self.y) + slopes * scores) + self.weighted_loss
-        return 1e-9 * float(1e-3 + sizes + ends + abs(learner.slack)) + self.stored
+        return 1e-9 * float(1e-3 + sizes + ends + abs(learner.run["slack"])) + self.stored
 
 
 def learned(geometry, loss, X, y, h, *, learning_rate="constant", **parameters):
@@ -237,4 +237,4 @@ def test_a_step_far_beyond_the_largest_float_below_one_counts_as_it_is(update):
         assert regret <= model.regret_bound([u], weighted=True)
     falls = 2 * (55**2 - 30**2) / 2  # of the loss, from the weight 1/2
     slack = {"implicit": falls - np.log(2), "explicit": 5500 * 0.5 - np.log(2), "importance": falls}[update]
-    assert_allclose(model._learner.slack, slack, rtol=1e-12)
+    assert_allclose(model._learner.run["slack"], slack, rtol=1e-12)

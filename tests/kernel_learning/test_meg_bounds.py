@@ -146,7 +146,7 @@ def test_weighted_regret_bound(seed, update, scale_eta, kind):
         assert learner.weighted_loss_ <= rates @ half_losses(matrices, y, u) + bound + 1e-10
     first, last = np.eye(d) / d, learner.kernel_
     gap = VonNeumann(1.0).divergence(u, first) - VonNeumann(1.0).divergence(u, last)
-    assert learner.regret_bound(u, weighted=True) - learner._learner.slack == pytest.approx(gap, abs=1e-6)
+    assert learner.regret_bound(u, weighted=True) - learner._learner.run["slack"] == pytest.approx(gap, abs=1e-6)
 
 
 def test_no_certificate_without_tracking():

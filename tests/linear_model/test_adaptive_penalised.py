@@ -176,8 +176,8 @@ def test_what_the_certificate_counts_of_a_flow(name, penalty, layout, seed, stre
     R = resolve_penalty(penalty, 10.0**strength, 0.3)
     w, v, h, time, model = before_and_after(name, layout, R, 1.0, tracked=True, seed=seed)
     counted = time * R.value(v) + (np.exp(-R.l2 * time / h) * h * (v - w) ** 2).sum() / 2
-    assert_allclose(model._learner.slack, -counted, rtol=1e-9)
-    assert_allclose(model._learner.rate_sum, time, rtol=1e-12)
+    assert_allclose(model._learner.run["slack"], -counted, rtol=1e-9)
+    assert_allclose(model._learner.run["rate_sum"], time, rtol=1e-12)
     rng = np.random.default_rng(seed)
     for end in (w, v, np.zeros(4)):
         u = end + 10.0**distance * rng.normal(size=4)

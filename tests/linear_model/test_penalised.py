@@ -258,8 +258,8 @@ def test_what_the_certificate_adds_up(divergence, signed, penalty, update):
         model.partial_fit(X[t : t + 1], y[t : t + 1])
         end = model._learner.position[0]
         slack -= eta * R.value(end) + D.divergence(end, moved)
-    assert_allclose(model._learner.slack, slack, rtol=1e-8, atol=1e-10)
-    assert_allclose(model._learner.rate_sum, sum(0.05 / np.sqrt(t + 1) for t in range(20)))
+    assert_allclose(model._learner.run["slack"], slack, rtol=1e-8, atol=1e-10)
+    assert_allclose(model._learner.run["rate_sum"], sum(0.05 / np.sqrt(t + 1) for t in range(20)))
 
 
 # --- with constraints, and what is refused ----------------------------------------------------------------------------

@@ -94,7 +94,7 @@ cdef class RidgeLearner(AtomicLearner):
     # d_k, U[k, k+1:], g_k for k = 0, 1, ...: rows of d - k + m numbers; then sums of h y^2 of residuals, of m targets.
     # If it is centred: the weight n of the rows, the means of columns and targets, and scatter and prior of the columns
     cdef double* factor
-    cdef ForwardState state
+    cdef readonly ForwardState state
     cdef double[::1] memory   # of one factor, which is swapped with the copy: threads that predict may read either
     cdef Py_ssize_t length, size  # of a factor, and with its centre
     cdef bint backed_up       # whether the copy in `fields` is the factor before the call
@@ -387,23 +387,6 @@ cdef class ForwardLearner(RidgeLearner):
     @property
     def t(self):
         return int(self.state.t)
-
-    @property
-    def regret(self):
-        return self.state.recent - self.state.hindsight
-
-    @property
-    def regret_bound(self):
-        return self.state.bound
-
-    @property
-    def n_ridge(self):
-        """Number of rows that were predicted with forward=False, for which there is no bound."""
-        return int(self.state.ridge_rows)
-
-    @property
-    def degrees_of_freedom(self):
-        return self.state.degrees_of_freedom
 
     @property
     def noise_variance(self):

@@ -184,7 +184,8 @@ cdef int begin_steps(Learner learner, Rows rows, bint complete) except -1:
         geometry.lazy.catch_up_all(geometry)
     if geometry.needs_projection():
         geometry.project_all()
-    note_failure(learner)
+    if learner.rule.failure is not None or geometry.failure is not None:
+        note_failure(learner)
     learner.descent = Descent(
         &learner.run, &learner.settings, <void*> learner.rule, &geometry.weights[0], learner.loss.logistic
     )
@@ -233,11 +234,6 @@ cdef class Learner(AtomicLearner):
         return self.geometry.failure
 
     @property
-    def n_moves(self):
-        """Number of rows that moved the weights."""
-        return int(self.run.moves)
-
-    @property
     def largest_weight(self):
         """The largest weight of a row, and at least 1."""
         return self.run.largest_weight
@@ -246,26 +242,6 @@ cdef class Learner(AtomicLearner):
     def all_weight_one(self):
         """Whether all rows had weight 1."""
         return self.run.reweighted == 0
-
-    @property
-    def weighted_loss(self):
-        """Sum of rate times weight times loss since regret is tracked."""
-        return self.run.weighted_loss
-
-    @property
-    def slack(self):
-        """S of the regret certificate since regret is tracked."""
-        return self.run.slack
-
-    @property
-    def rate_sum(self):
-        """Sum of the rates of the rows since regret is tracked, if there is a penalty."""
-        return self.run.rate_sum
-
-    @property
-    def unweighted_slack(self):
-        """S with each row's term divided by its rate, and the number of penalised rows in it."""
-        return self.run.plain_slack, self.run.plain_rows
 
     @property
     def tracked_rates(self):

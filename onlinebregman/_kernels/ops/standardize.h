@@ -101,35 +101,63 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
     *inverse = *deviation == 0.0 ? 0.0 : 1.0 / fabs(*deviation);
 }
 
+/* Whether s is known of every column, no value is missing or far, and no column may have moved: 1, or 2 if all columns
+ * have the same weight */
+OB_CLONES static int ob_ordinary(const double *restrict x, const double *restrict mean,
+                                 const double *restrict deviation, const double *restrict inverse,
+                                 const double *restrict weights, const double *restrict moved, double limit,
+                                 ptrdiff_t n) {
+    const double far = OB_BEYOND * limit, weight = n > 0 ? weights[0] : 0.0;
+    int64_t other = n == 0, unequal = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const double known = fabs((x[i] - mean[i]) * inverse[i]) <= far ? deviation[i] : 0.0;
+        other |= OB_BITS(known > 0.0 ? moved[i] : 1.0);
+        unequal |= OB_BITS(weights[i]) ^ OB_BITS(weight);
+    }
+    return other != 0 ? 0 : unequal != 0 ? 1 : 2;
+}
+
 /* Add the values of columns of which s is known; of one that has moved it no longer is. Conditions are numbers, 0 or 1,
- * so that columns are computed side by side. */
-OB_CLONES static void ob_count_known(const double *restrict x, double *restrict mean, double *restrict deviation,
-                                     double *restrict inverse, double *restrict weights, double *restrict moved,
-                                     double limit, double h, ptrdiff_t n) {
-    const double far = OB_BEYOND * limit;
+ * so that columns are computed side by side. `ordinary`, a constant, leaves out what changes no digit of such rows. */
+OB_INLINE void ob_count_columns(const int ordinary, const double *restrict x, double *restrict mean,
+                                double *restrict deviation, double *restrict inverse, double *restrict weights,
+                                double *restrict moved, double limit, double h, ptrdiff_t n) {
+    const double far = OB_BEYOND * limit, same = h / (ordinary ? weights[0] + h : 1.0);
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double m = mean[i], s = deviation[i], one_by = inverse[i], e = moved[i], w = weights[i];
-        const double counts = s > 0.0 ? x[i] == x[i] ? 1.0 : 0.0 : 0.0;
+        const double counts = ordinary ? 1.0 : s > 0.0 ? x[i] == x[i] ? 1.0 : 0.0 : 0.0;
         const double d = counts > 0.0 ? x[i] - m : 0.0, u = d * one_by, size = fabs(u);
-        const double c = ob_counted(u, limit), step = u == c ? d : c * s;
-        const double evidence = e + (size > far ? 3.0 : -1.0), kept = evidence > 0.0 ? evidence : 0.0;
-        const double stays = evidence >= OB_MOVED ? 1.0 - counts : 1.0;
-        const double total = w + counts * h, share = counts * h / (total > 0.0 ? total : 1.0);
+        const double c = ordinary ? u : ob_counted(u, limit), step = ordinary || u == c ? d : c * s;
+        const double evidence = e + (size > far ? 3.0 : -1.0), kept = !ordinary && evidence > 0.0 ? evidence : 0.0;
+        const double stays = !ordinary && evidence >= OB_MOVED ? 1.0 - counts : 1.0;
+        const double total = w + counts * h;
+        const double share = ordinary == 2 ? same : counts * h / (ordinary || total > 0.0 ? total : 1.0);
         const double spread = s * sqrt((1.0 - share) * (1.0 + share * (c * c)));
         const double known = spread >= OB_SMALLEST ? stays : 0.0, next = 1.0 / (spread > 0.0 ? spread : 1.0);
         mean[i] = m + share * step;
-        deviation[i] = s > 0.0 ? known * spread : s;
-        inverse[i] = s > 0.0 ? known * next : one_by;
+        deviation[i] = ordinary || s > 0.0 ? known * spread : s;
+        inverse[i] = ordinary || s > 0.0 ? known * next : one_by;
         moved[i] = counts > 0.0 ? stays * kept : e;
         weights[i] = stays * total;
     }
 }
 
+OB_CLONES static void ob_count_known(int ordinary, const double *x, double *mean, double *deviation, double *inverse,
+                                     double *weights, double *moved, double limit, double h, ptrdiff_t n) {
+    if (ordinary == 2)
+        ob_count_columns(2, x, mean, deviation, inverse, weights, moved, limit, h, n);
+    else if (ordinary == 1)
+        ob_count_columns(1, x, mean, deviation, inverse, weights, moved, limit, h, n);
+    else
+        ob_count_columns(0, x, mean, deviation, inverse, weights, moved, limit, h, n);
+}
+
 /* Add the row x, of weight h; missing values (NaN) do not count */
 static void ob_count(const double *x, double *mean, double *deviation, double *inverse, double *weights, double *moved,
                      double limit, double h, double enough, double least, ptrdiff_t n) {
-    ob_count_known(x, mean, deviation, inverse, weights, moved, limit, h, n);
-    for (ptrdiff_t i = 0; i < n; ++i)
+    const int ordinary = ob_ordinary(x, mean, deviation, inverse, weights, moved, limit, n);
+    ob_count_known(ordinary, x, mean, deviation, inverse, weights, moved, limit, h, n);
+    for (ptrdiff_t i = 0; !ordinary && i < n; ++i)
         if (!(deviation[i] > 0.0) && x[i] == x[i])
             ob_count_first(x[i], mean + i, deviation + i, inverse + i, weights + i, moved + i, limit, h, enough, least);
 }

@@ -152,7 +152,7 @@ def test_what_regret_is_made_of_is_the_divergence(kind, signed, layout, update):
                 expected = ((row @ w - y) ** 2 - (row @ after - y) ** 2) / 2 - divergence(kind, after, w)
             size_of_terms = np.abs(residual * row) @ (w + after) + (len(w) if kind == "burg" else (w + after).sum())
             size_of_terms += residual**2
-            assert abs(learner.slack - expected) <= 1e-15 * size_of_terms
+            assert abs(learner.run["slack"] - expected) <= 1e-15 * size_of_terms
 
 
 @pytest.mark.parametrize("c", [-0.9, 0.3, 30.0])
@@ -161,7 +161,7 @@ def test_burg_logarithms_of_many_equal_ratios(c):
     n = 2000
     learner = learner_of("burg", np.ones(n), fit_intercept=False, track_regret=True)
     learner.learn(np.ones((1, n)), np.array([n - c]))
-    assert_allclose(learner.slack, divergence("burg", 1.0, learner.position[0]), rtol=1e-13)
+    assert_allclose(learner.run["slack"], divergence("burg", 1.0, learner.position[0]), rtol=1e-13)
 
 
 @twins

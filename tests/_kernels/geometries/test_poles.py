@@ -120,7 +120,7 @@ def test_what_a_step_adds_to_the_certificate_keeps_its_digits(geometry, spectrum
         losses = [(sum(values) - Decimal(y)) ** 2 / 2 for values in (map(Decimal, spectrum), terms)]
         gap = sum(ratio - 1 - ratio.ln() for ratio in ratios)
         expected = Decimal(eta) * (losses[0] - losses[1]) - gap
-        assert_allclose(model.slack, float(expected), rtol=1e-12, atol=1e-14 * eta * float(losses[0]))
+        assert_allclose(model.run["slack"], float(expected), rtol=1e-12, atol=1e-14 * eta * float(losses[0]))
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES[1:])

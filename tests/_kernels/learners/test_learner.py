@@ -52,7 +52,7 @@ def stream(seed, rows, d=D, density=0.1):
 def same(one, other):
     assert_array_equal(one.coef, other.coef)
     assert one.intercept == other.intercept
-    assert (one.t, one.n_moves, one.cumulative_loss) == (other.t, other.n_moves, other.cumulative_loss)
+    assert (one.t, one.run["moves"], one.cumulative_loss) == (other.t, other.run["moves"], other.cumulative_loss)
 
 
 # --- all or nothing ---------------------------------------------------------------------------------------------------
@@ -200,8 +200,8 @@ def test_plain_gradient_descent_gives_the_numbers_of_the_general_path(seed, d, u
         learners.append(learner)
     same(*learners)
     assert_array_equal(*scores)
-    assert learners[0].weighted_loss == learners[1].weighted_loss
-    assert_allclose(learners[0].slack, learners[1].slack, rtol=1e-11)
+    assert learners[0].run["weighted_loss"] == learners[1].run["weighted_loss"]
+    assert_allclose(learners[0].run["slack"], learners[1].run["slack"], rtol=1e-11)
 
 
 @pytest.mark.parametrize("update", ["implicit", "explicit"])
@@ -233,7 +233,7 @@ def test_other_settings_do_not_use_the_fast_path():
         assert learner.learn(X, targets) is None
     assert clipped.coef.max() == 0.01
     assert np.abs(averaged.coef - plain.coef).max() > 1e-3
-    assert hinge.n_moves < hinge.t == 80
+    assert hinge.run["moves"] < hinge.t == 80
     # and parameters that change in mid-stream switch it on and off
     plain.configure(update="implicit", schedule=Constant(0.1), average=True)
     steps = []

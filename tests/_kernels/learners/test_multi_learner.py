@@ -185,5 +185,5 @@ def test_pickled_in_mid_stream(kinds):
     assert_array_equal(together.intercept, copy.intercept)
     assert_array_equal(together.predict(X), copy.predict(X))
     for one, other in zip(together.learners, copy.learners, strict=True):
-        assert (one.t, one.n_moves, one.weighted_loss, one.slack) == (20, 20, other.weighted_loss, other.slack)
+        assert one.t == one.run["moves"] == 20 and one.run == other.run
         assert_array_equal(one.position[0], other.position[0])

@@ -140,10 +140,10 @@ def test_weighted_regret_bound(geometry, divergence, update, loss, width):
     assert model.learn(rows, y) is None
     last = model.position[0]
     assert_array_equal(last, last.T)
-    assert model.slack > 0
+    assert model.run["slack"] > 0
     for U in (target, np.eye(d), *(spd(rng, d) for _ in range(20))):
-        bound = divergence.divergence(U, first) - divergence.divergence(U, last) + model.slack
-        regret = model.weighted_loss - eta * loss.value(np.einsum("nij,ij->n", X, U), y).sum()
+        bound = divergence.divergence(U, first) - divergence.divergence(U, last) + model.run["slack"]
+        regret = model.run["weighted_loss"] - eta * loss.value(np.einsum("nij,ij->n", X, U), y).sum()
         assert regret <= bound * (1 + 1e-9) + 1e-9
 
 
@@ -156,7 +156,7 @@ def test_the_slack_is_the_sum_of_the_definition():
     model.learn(row, np.array([1.0]))
     after = model.predict(row)[0]
     slack = eta * ((before - 1) ** 2 - (after - 1) ** 2) / 2 - LogDet().divergence(model.coef, W)
-    assert_allclose(model.slack, slack, rtol=1e-8)
+    assert_allclose(model.run["slack"], slack, rtol=1e-8)
 
 
 # --- blocks of LogDet updates -----------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_cutting_and_pickling_a_blocked_stream_changes_no_bit(d, width):
         assert_array_equal(other.coef, whole.coef)
         assert_array_equal(other.predict(rows), whole.predict(rows))
         assert other.cumulative_loss == whole.cumulative_loss
-    assert 64 < whole.n_moves < 250
+    assert 64 < whole.run["moves"] < 250
 
 
 @pytest.mark.parametrize("bad", [0, 10, 63, 64, 150])
