@@ -160,11 +160,6 @@ class Loss(ParametricObject, ABC):
         """Whether `_nearest_kink` may find one."""
         return type(self).kinks is not Loss.kinks or self.flat
 
-    @property
-    def _smooth(self) -> bool:
-        """Whether value and derivatives are those of one formula for all scores, for second-order steps."""
-        return not self._kinked and type(self).bends is Loss.bends
-
     def _nearest_kink(self, a: float, y: float) -> float:
         """The kink nearest to a score, or the end of an interval without loss; NaN if there is none."""
         kinks = np.ravel(self.kinks(y))

@@ -62,8 +62,20 @@ class AbsoluteLoss(InsensitiveLoss):
         return np.array(y, dtype=np.float64)[np.newaxis]
 
 
+class TubeLoss(ResidualLoss):
+    """A loss that is 0 in a tube around the target."""
+
+    def __init__(self, epsilon: float = 0.1) -> None:
+        self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
+
+    @property
+    def flat(self) -> bool:
+        """Whether there is a tube."""
+        return self.epsilon > 0
+
+
 @named("epsilon_insensitive")
-class EpsilonInsensitiveLoss(InsensitiveLoss):
+class EpsilonInsensitiveLoss(TubeLoss, InsensitiveLoss):
     """L(a, y) = max(0, abs(a - y) - epsilon): the support vector regression loss, no loss inside a tube.
 
     The link is the identity; it is not a matching loss. Its implicit step in the Euclidean geometry is that of
@@ -88,21 +100,13 @@ class EpsilonInsensitiveLoss(InsensitiveLoss):
     array([1.5, 2.5])
     """
 
-    def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
-
-    @property
-    def flat(self) -> bool:
-        """Whether there is a tube."""
-        return self.epsilon > 0
-
     def kinks(self, y: ArrayLike) -> Array:
         y = np.asarray(y, dtype=np.float64)
         return np.stack([y - self.epsilon, y + self.epsilon])
 
 
 @named("squared_epsilon_insensitive")
-class SquaredEpsilonInsensitiveLoss(ResidualLoss):
+class SquaredEpsilonInsensitiveLoss(TubeLoss):
     """L(a, y) = max(0, abs(a - y) - epsilon)^2: the squared loss outside of a tube, no loss inside.
 
     Without a factor 1/2, as in scikit-learn. The derivative does not jump. The link is the identity; it is not a
@@ -127,14 +131,6 @@ class SquaredEpsilonInsensitiveLoss(ResidualLoss):
 
     degree = 2
     curvature_range: tuple[float, float] = (0.0, 2.0)
-
-    def __init__(self, epsilon: float = 0.1) -> None:
-        self.epsilon: float = check_parameter(epsilon, "epsilon", positive=False)
-
-    @property
-    def flat(self) -> bool:
-        """Whether there is a tube."""
-        return self.epsilon > 0
 
     @np.errstate(over="ignore")
     def value(self, a: ArrayLike, y: ArrayLike) -> Array:

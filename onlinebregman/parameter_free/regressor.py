@@ -73,9 +73,9 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     Targets more than ten mean deviations from the mean are learned as the nearest within: a single absurd one does not
     spoil the model, and a lasting change is followed within some rows. If some of the first targets turn out to be
     absurd once more are known, members and weights begin again. Losses are those of the true targets, and
-    `regret_bound_` includes what clipping has changed. To the predictions of a quantile other than the median an offset
-    is added that moves with each target below and above, so that their shares become right; members and weights are
-    learned without it, and `regret_bound_` includes what it has changed.
+    `regret_bound_` includes what clipping has changed. To the predictions of a quantile an offset is added that moves
+    with each target below and above, further if too many were on one side lately, so that their shares become right;
+    members and weights are learned without it, and `regret_bound_` includes what it has changed.
 
     Several outputs, y of shape (n_samples, n_outputs), are learned by members with one learner for each, or one matrix
     for all, and each has a mixture of its own: attributes about weights, losses and combinations of members then have a
@@ -153,7 +153,8 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         gradient = partial(make, divergence="squared_euclidean")
         newton = min(loss.curvature_range[1], loss.lipschitz) < np.inf
         residual = loss.translation_invariant
-        second_order_in_loss = second_order and loss._smooth and not (residual or self._several_targets)
+        one_formula = not loss._kinked and type(loss).bends is Loss.bends  # for all scores
+        second_order_in_loss = second_order and one_formula and not (residual or self._several_targets)
         members: list = []
         if newton or not second_order_in_loss:  # steps of a fixed size get lost where the curvature has no bound
             members += [gradient(eta0=eta, learning_rate="sqrt") for eta in (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)]

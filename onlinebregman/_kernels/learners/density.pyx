@@ -94,9 +94,7 @@ cdef class DensityLearner(AtomicLearner):
         self.state.weight += weight
         if weight != 1:
             self.state.unweighted = 0.0
-        if status == LEARNED and not isfinite(self.state.loss):
-            return OVERFLOWED
-        return status
+        return OVERFLOWED if status == LEARNED and not isfinite(self.state.loss) else status
 
     cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
                                double* log_density) noexcept nogil:

@@ -10,12 +10,14 @@ cdef struct TargetStats:      # statistics of the targets so far
     double shift              # what is added to scores: the mean of the targets
     double lo, hi             # the range of predictions
     double offset             # what is added to the prediction of a quantile
+    double excess, usual      # of targets above, lately; the offset as that was 0, in deviations from mean residuals
+    ob_robust residuals       # without the offset
     ob_quantile quantile
     double first_loss         # of predicting 0, rather than the first target, before any was known
 
 
 cdef class CentredMixer(Mixer):
-    cdef bint lopsided        # whether the loss is that of a quantile but the median
+    cdef double quantile      # that of the loss; 0: it is another one
     cdef TargetStats stats    # of targets as they are learned
     cdef TargetStats* known   # those with which the next row is predicted: the same, or those at the start of the call
     cdef TargetStats held
@@ -26,7 +28,7 @@ cdef class CentredMixer(Mixer):
     cdef Py_ssize_t stage_length(self) noexcept nogil
     cdef double unit_of(self, Stack stack) noexcept nogil
     cdef void begin_again(self) noexcept nogil
-    cdef void move_offset(self, double slope, double weight) noexcept nogil
+    cdef void move_offset(self, double slope, double residual, double weight) noexcept nogil
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil
     cdef double cost_of(self, double p) noexcept nogil
     cdef double prediction_of(self, double score) noexcept nogil

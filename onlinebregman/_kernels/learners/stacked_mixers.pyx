@@ -38,6 +38,8 @@ cdef double TINY = 1e-300     # lower bound of probabilities before their logari
 cdef double FAR = 10.0        # logits of experts are clipped to this distance from the mixture's, for combinations
 cdef double VOTE_POWER = 8.0  # votes are the experts' probabilities to this power, normalised
 cdef double OFFSET_STEP = 0.01  # units
+cdef double MEMORY = 1000.0   # rows, of which an excess is the sum
+cdef double REPAIR = 0.06     # deviations, over the standard deviation of a target's side
 CONSTANTS = (TINY, FAR, VOTE_POWER, VOTES)  # for exports and explanations, which compute the same
 
 
@@ -103,8 +105,9 @@ cdef class CentredMixer(Mixer):
     def __cinit__(self, Hedge hedge not None, Loss loss not None, Stack stack, QuantileTracker tracker,
                   TargetMemory memory, *more):
         cdef Py_ssize_t n = hedge.n_experts
-        self.lopsided = isinstance(loss, QuantileLoss) and loss.quantile != 0.5
-        self.loss, self.stack, self.tracker, self.memory = loss, stack, tracker, None if self.lopsided else memory
+        self.quantile = loss.quantile if isinstance(loss, QuantileLoss) else 0.0
+        memory = memory if self.quantile in (0.0, 0.5) else None
+        self.loss, self.stack, self.tracker, self.memory = loss, stack, tracker, memory
         if stack is not None and stack.n_experts != n:
             raise ValueError(f"combinations must be of {n} experts; got {stack.n_experts}")
         self.allocate(hedge, n, 1, n + self.stage_length())
@@ -243,15 +246,30 @@ cdef class CentredMixer(Mixer):
             return INFINITY
         if self.memory is not None and not self.learn_memory(mixed, corrected, distance, shift, weight):
             return INFINITY
-        if self.lopsided and self.phase != JUDGE and self.scale.moves > OB_FIRST:
-            self.move_offset(self.loss.derivative(corrected + offset, distance), weight)
+        if self.quantile > 0 and self.phase != JUDGE and self.scale.moves > OB_FIRST:
+            self.move_offset(self.loss.derivative(corrected + offset, distance), distance - corrected, weight)
         return loss
 
-    cdef void move_offset(self, double slope, double weight) noexcept nogil:
-        """Steps depend on the side of the target only, so that the shares of both sides become right."""
-        cdef double share = weight * (self.scale.n - 1.0) / self.stats.weight  # weights have no units
-        cdef double unit = ob_quantile_unit(&self.stats.quantile, slope, self.error, 2.0 * self.scale.deviation)
-        self.stats.offset -= OFFSET_STEP * share * unit * slope
+    cdef void move_offset(self, double slope, double residual, double weight) noexcept nogil:
+        """Steps depend on the side of the target only, so that the shares of both sides become right.
+
+        Once one was wrong beyond chance, the offset goes at least where it was, in units of residuals, when it was not.
+        """
+        cdef TargetStats* stats = &self.stats
+        cdef ob_robust* scale = &stats.residuals
+        cdef double share = weight * (self.scale.n - 1.0) / stats.weight  # weights have no units
+        cdef double unit = ob_quantile_unit(&stats.quantile, slope, self.error, 2.0 * self.scale.deviation)
+        cdef double spread = sqrt(self.quantile * (1.0 - self.quantile)), before = stats.excess, place, side
+        ob_robust_count(scale, residual)
+        stats.offset -= OFFSET_STEP * share * unit * slope
+        stats.excess -= share * slope + stats.excess / MEMORY
+        place = (stats.offset - scale.origin - scale.mean) / scale.deviation
+        if scale.moves <= OB_FIRST or not before * stats.excess > 0:
+            stats.usual = place
+        elif fabs(stats.excess) > 1.0 + spread * sqrt(min(scale.n, MEMORY / 2)):
+            side = 1.0 if stats.excess > 0 else -1.0
+            stats.offset += side * scale.deviation * max(side * (stats.usual - place), REPAIR / spread)
+            stats.excess = 0.0
 
     cdef void begin_again(self) noexcept nogil:
         """Forget what absurd targets have said about the weights, as the learners do."""
@@ -392,9 +410,8 @@ cdef class ProbabilityMixer(Mixer):
     def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, QuantileTracker tracker,
                   LabelMemory memory, separate=False, state=None):
         cdef bint each = separate is True  # without this argument, the state has its place
-        self.n_classes, self.links, self.stack, self.tracker = n_classes, tuple(links), stack, tracker
-        self.memory = memory
-        self.width = width_of(n_classes, each)
+        self.n_classes, self.links, self.width = n_classes, tuple(links), width_of(n_classes, each)
+        self.stack, self.tracker, self.memory = stack, tracker, memory
         if n_classes < 2 - each:
             raise ValueError(f"n_classes must be {2 - each} or more; got {n_classes}")
         if len(self.links) != hedge.n_experts:
@@ -405,8 +422,7 @@ cdef class ProbabilityMixer(Mixer):
             raise ValueError(f"memory must be of {n_classes} classes; got {memory.n_classes}, {memory.width} at a time")
         self.hedge = hedge
         self.allocate(hedge, self.width * hedge.n_experts, n_classes, n_classes + self.stage_length())
-        known = "softmax", "logistic", "calibrated"
-        self.kinds = np.array([link_of(link, known) for link in self.links], dtype=np.intc)
+        self.kinds = np.array([link_of(link, ("softmax", "logistic", "calibrated")) for link in links], dtype=np.intc)
         self.calibrations = np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (hedge.n_experts, 1))
         self.scales = <Calibration*> &self.calibrations[0, 0]
         self.fields.add("calibrations", self.scales, self.calibrations.nbytes)

@@ -55,7 +55,6 @@ cdef class BlockedLogDetGeometry(LogDetGeometry):
         self.declare("n_updates", &self.n_updates, False, sizeof(int))
 
     def __init__(self, weights, state=None):
-        weights = np.asarray(weights, dtype=np.float64)
         super().__init__(weights, state)
         d = self.n_features
         self.coming, self.product = np.zeros((COMING, d)), np.zeros((COMING, d))

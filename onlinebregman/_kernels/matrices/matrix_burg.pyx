@@ -66,7 +66,6 @@ cdef class MatrixBurgGeometry(LogDetGeometry):
         self.declare("steps", &self.steps)
 
     def __init__(self, weights, state=None):
-        weights = np.asarray(weights, dtype=np.float64)
         super().__init__(weights, state)
         d = self.n_features
         self.memory = np.empty(d * d)
