@@ -50,8 +50,6 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef void count(self, const double* losses, double loss, double* weights, const double* costs,
                     double cost) noexcept nogil
     cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil
-    cdef void hold(self) noexcept nogil
-    cdef void release(self) noexcept nogil
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil
     cdef void begin_again(self) noexcept nogil
     cdef bint finite(self) noexcept nogil

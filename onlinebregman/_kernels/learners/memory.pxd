@@ -17,8 +17,6 @@ cdef class Memory(Undoable):
 
     cdef void arrange(self, bint ordered) noexcept nogil
     cdef void forget(self) noexcept nogil
-    cdef void hold(self) noexcept nogil
-    cdef void release(self) noexcept nogil
 
 
 cdef class LabelMemory(Memory):

@@ -51,13 +51,6 @@ cdef class Memory(Undoable):
     cdef void forget(self) noexcept nogil:
         """There is no row before the next one."""
 
-    cdef void hold(self) noexcept nogil:
-        """The next rows are predicted now, until `release`."""
-        self.stack.hold()
-
-    cdef void release(self) noexcept nogil:
-        self.stack.release()
-
 
 cdef class LabelMemory(Memory):
     """Of labels.
@@ -107,11 +100,9 @@ cdef class LabelMemory(Memory):
         self.label = -1.0
 
     cdef void hold(self) noexcept nogil:
-        Memory.hold(self)
         self.known, self.held = self.predict(&self.logits[0]), True
 
     cdef void release(self) noexcept nogil:
-        Memory.release(self)
         self.held = False
 
     cdef bint predict(self, double* a) noexcept nogil:
@@ -185,11 +176,9 @@ cdef class TargetMemory(Memory):
         self.lags.n = 0.0
 
     cdef void hold(self) noexcept nogil:
-        Memory.hold(self)
         self.held, self.known = self.lags, &self.held
 
     cdef void release(self) noexcept nogil:
-        Memory.release(self)
         self.known = &self.lags
 
     cdef bint find_features(self, double origin, double p, double unit, double* x) noexcept nogil:

@@ -7,10 +7,9 @@ from libc.math cimport INFINITY, fabs, isfinite, ldexp
 from onlinebregman._kernels.geometries.geometry cimport (
     ADAPTIVE, HAS_POLES, LINEAR, MISSED, QUADRATIC, Geometry, Workspace
 )
+from onlinebregman._kernels.learners.flow cimport importance_step
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
-from onlinebregman._kernels.learners.solver cimport (
-    Score, find_domain, implicit_step, importance_step, logistic_step_from, size_of_score
-)
+from onlinebregman._kernels.learners.solver cimport Score, find_domain, implicit_step, logistic_step_from, size_of_score
 from onlinebregman._kernels.learners.state cimport (
     BAD_TARGET, EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
     NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step

@@ -19,6 +19,8 @@ cdef class Mixer(AtomicLearner):
     cdef readonly Memory memory         # of the targets before, which corrects the predictions, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions, or None
     cdef tuple undoable                 # those of these that it has, and the stack of the memory
+    cdef void* held[5]                  # the same, the first `n_held`
+    cdef Py_ssize_t n_held
     cdef double error                   # of a row: |target - prediction|, or a power of -ln p; negative: none
     cdef bint clipped                   # whether not the losses of a row are learned, but `costs`
     cdef double cost                    # then the mixture's loss as it is learned

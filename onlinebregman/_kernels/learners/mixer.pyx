@@ -42,6 +42,9 @@ cdef class Mixer(AtomicLearner):
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
         parts = hedge, self.stack, self.memory, None if self.memory is None else self.memory.stack, self.tracker
         self.undoable = tuple([part for part in parts if part is not None])
+        for part in self.undoable:
+            self.held[self.n_held] = <void*> part
+            self.n_held += 1
         self.buffer = np.zeros(5 * lanes + more)
         self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
         self.work = &self.buffer[3 * lanes]
@@ -147,22 +150,12 @@ cdef class Mixer(AtomicLearner):
 
         From `JUDGE` on all that predictions depend on stays as it is. The weights then move by the losses of all rows.
         """
-        if phase == JUDGE:
-            self.hedge.hold()
-            if self.stack is not None:
-                self.stack.hold()
-            if self.memory is not None:
-                self.memory.hold()
-            if self.tracker is not None:
-                self.tracker.hold()
-        elif phase == AT_ONCE:
-            self.hedge.release()
-            if self.stack is not None:
-                self.stack.release()
-            if self.memory is not None:
-                self.memory.release()
-            if self.tracker is not None:
-                self.tracker.release()
+        cdef Py_ssize_t k
+        for k in range(self.n_held):
+            if phase == JUDGE:
+                (<Undoable> self.held[k]).hold()
+            elif phase == AT_ONCE:
+                (<Undoable> self.held[k]).release()
         self.phase = phase
         if self.memory is not None and not self.memory.stack.hedge.finite():
             return False

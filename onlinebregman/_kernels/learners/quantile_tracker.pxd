@@ -16,6 +16,4 @@ cdef class QuantileTracker(Undoable):  # which learns the errors, the quantiles 
     cdef bint held              # whether they stay as they are
 
     cdef void predict(self, double* radii) noexcept nogil
-    cdef void hold(self) noexcept nogil
-    cdef void release(self) noexcept nogil
     cdef bint learn(self, double error) noexcept nogil

@@ -23,8 +23,6 @@ cdef class Stack(Undoable):  # what it learns are the factors and residuals
     cdef Residuals held
 
     cdef void pass_by(self, double loss, double weight, double* u, double* losses) noexcept nogil
-    cdef void hold(self) noexcept nogil
-    cdef void release(self) noexcept nogil
     cdef double scale(self, double target_range) noexcept nogil
     cdef double ridge(self, Py_ssize_t j, const double* x, double* buffer, double* share) noexcept nogil
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil

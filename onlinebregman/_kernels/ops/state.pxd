@@ -32,3 +32,5 @@ cdef class Stateful:
 cdef class Undoable(Stateful):
     cdef int save(self, Py_ssize_t n_rows) except -1
     cdef void restore(self) noexcept
+    cdef void hold(self) noexcept nogil
+    cdef void release(self) noexcept nogil

@@ -183,6 +183,12 @@ cdef class Undoable(Stateful):
         """Undo the call."""
         self.fields.restore()
 
+    cdef void hold(self) noexcept nogil:
+        """Keep what predictions depend on as it is, as the next rows were predicted together, until `release`."""
+
+    cdef void release(self) noexcept nogil:
+        """Go on with what these rows have said."""
+
 
 cdef number_of(str name, dict given, Py_ssize_t size, kind):
     """The bytes of a value among those of `values`; what is in a damaged file may be of any kind."""
