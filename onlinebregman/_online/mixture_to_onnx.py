@@ -42,17 +42,16 @@ def _column(weights: np.ndarray) -> np.ndarray:
 
 def _mixed(graph: Graph, model: Any, scores: str) -> str:
     mixer = model._fitted_mixer()
-    stats, unit, memory = mixer.target_stats, mixer.unit, mixer.memory
+    stats, memory, (unit, memory_unit) = mixer.target_stats, mixer.memory, mixer.units
     limits = stats["lo"], stats["hi"]
     p = graph.clip(graph.add("Add", scores, stats["shift"]), *limits)
     m = graph.add("MatMul", p, _column(model.weights_))
     if unit > 0.0:
         m = _combined(graph, mixer.stack, m, graph.add("Div", graph.add("Sub", p, m), unit), unit, limits)
-    if memory is not None and memory.knows and mixer.memory_unit > 0.0:
-        unit = mixer.memory_unit
-        constant, of_m = (each / unit for each in memory.features(stats["origin"]))
+    if memory is not None and memory.knows and memory_unit > 0.0:
+        constant, of_m = (each / memory_unit for each in memory.features(stats["origin"]))
         x = graph.add("Add", graph.add("MatMul", m, of_m[np.newaxis]), constant)
-        m = _combined(graph, memory.stack, m, x, unit, limits)
+        m = _combined(graph, memory.stack, m, x, memory_unit, limits)
     return graph.add("Add", m, stats["origin"])
 
 

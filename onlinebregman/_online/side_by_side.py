@@ -138,8 +138,9 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
         self._change_all(lambda estimator: estimator._add_features(m))
 
     def _begin_again(self) -> None:
-        """All models do; the mixer finds out by itself."""
+        """All models do, and the weights of all outputs."""
         self._change_all(lambda estimator: estimator._begin_again())
+        self._of_outputs(lambda mixer: mixer.forget())
 
     def _with_classes(self, numbers: list[int]) -> MixtureLearner:
         """See `GrowsClasses`."""

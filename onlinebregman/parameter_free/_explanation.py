@@ -360,7 +360,7 @@ def _slope(image: Array, a: Array, at_0: float | Array) -> Array:
 def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float, Array]:
     """W, of the shape of the members' scores, the bias, and what the memory adds to each row."""
     mixer, v, u = model._fitted_mixer(), model.weights_, model.stacking_weights_
-    stats, unit = mixer.target_stats, mixer.unit
+    stats, unit = mixer.target_stats, mixer.units[0]
     shift, lo, hi = stats["shift"], stats["lo"], stats["hi"]
     if not stats["weight"] > 0:
         return np.zeros(s.shape), 0.0, np.zeros(len(s))
@@ -382,13 +382,13 @@ def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float, Array]:
 def _remembered(mixer: Any, p: Array) -> tuple[Array, Array]:
     """By what the memory multiplies the forecasts' distances from the mean of the targets, and what it adds."""
     memory, stats = mixer.memory, mixer.target_stats
-    if memory is None or not memory.knows or mixer.memory_unit == 0:
+    if memory is None or not memory.knows or mixer.units[1] == 0:
         return np.ones(len(p)), np.zeros(len(p))
     constant, of_p = memory.features(stats["origin"])
     (coef,), (root,), weight = memory.stack.coef, memory.stack.inverse_roots(), memory.stack.hedge.weights[1]
-    x = (constant + p[:, np.newaxis] * of_p) / mixer.memory_unit
+    x = (constant + p[:, np.newaxis] * of_p) / mixer.units[1]
     shrunk = 1 / (1 + _squares(x, root))
-    step = mixer.memory_unit * (x @ coef) * shrunk
+    step = mixer.units[1] * (x @ coef) * shrunk
     weight = weight * shrunk * _slope(np.clip(p + step, stats["lo"], stats["hi"]) - p, step, 1.0)
     return 1 + weight * (of_p @ coef), weight * ((constant + stats["shift"] * of_p) @ coef)
 

@@ -93,7 +93,7 @@ def test_combinations_make_implicit_second_order_steps(loss):
     mixer = LinkedMixer(Hedge(2), make_loss(loss), Stack(2, None, 0.0), None, None, True)
     state = [(alpha * np.eye(2), np.zeros(2)) for alpha, _ in COMBINATIONS[:2]]
     for s, target in zip(scores, y, strict=True):
-        stats, unit = mixer.target_stats, mixer.unit
+        stats, unit = mixer.target_stats, mixer.units[0]
         p = np.clip(s + stats["shift"], stats["lo"], stats["hi"]) if stats["weight"] else np.zeros(2)
         m = p @ mixer.hedge.weights
         forecasts = [m]

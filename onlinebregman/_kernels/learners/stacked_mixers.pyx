@@ -125,15 +125,15 @@ cdef class CentredMixer(Mixer):
         """A dict of the `TargetStats`; the `origin` is that of predictions, with the offset."""
         return {**self.stats, "origin": self.stats.origin + self.stats.offset}
 
-    @property
-    def unit(self):
-        """See `unit_of`; 0 without a stack."""
-        return 0.0 if self.stack is None else self.unit_of(self.stack)
+    def forget(self):
+        """`begin_again`, with the members."""
+        self.begin_again()
 
     @property
-    def memory_unit(self):
-        """The same of the memory."""
-        return self.unit_of(self.memory.stack)
+    def units(self):
+        """See `unit_of`: of the stack and the memory, 0 without one."""
+        stacks = self.stack, None if self.memory is None else self.memory.stack
+        return [0.0 if stack is None else self.unit_of(stack) for stack in stacks]
 
     cdef double unit_of(self, Stack stack) noexcept nogil:
         """The unit of the features and targets of combinations; 0 if it is unknown."""
