@@ -84,7 +84,7 @@ def add_commands(commands: Any) -> None:
         how.add_argument(f"--{name}", dest="how", action="store_const", const=name, help=said)
     predict = add(predict_file, "predict", "predict the rows of a file").add_argument
     predict("-o", "--output", default="-", metavar="FILE", help="file of one prediction per line (default: to screen)")
-    predict("--proba", action="store_true", help="probabilities of the classes, separated by commas")
+    predict("--proba", action="store_true", help="probabilities of the classes, below their labels")
     add(test_file, "test", "score a model on a file")
 
 
@@ -139,6 +139,7 @@ def predict_file(options: argparse.Namespace) -> None:
         raise ValueError(f"{type(model).__name__} has no {method}.")
     with _output(options.output) as out:
         write = csv.writer(out, lineterminator="\n").writerow
+        write(model.classes_) if options.proba else None  # which label is which column
         first = 0
         for X, _ in _Rows(options, settings, model, has_targets=False):
             for row in np.asarray(_asked(getattr(model, method), X, first)).tolist():

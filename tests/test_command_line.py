@@ -34,6 +34,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def probabilities(file="p.csv"):
+    return pd.read_csv(file).to_numpy()
+
+
 def learned(model, targets=None, rows=X):
     targets = NAMES[y] if targets is None else targets
     return model.partial_fit(rows, targets, classes=np.unique(targets))
@@ -51,7 +55,8 @@ def test_the_default_has_nothing_to_set(capsys):
     assert main(["predict", "cells.csv", "-m", "model.zip"]) == 0
     assert capsys.readouterr().out.split() == model.predict(X).tolist()
     assert main(["predict", "cells.csv", "-m", "model.zip", "--proba", "-o", "p.csv"]) == 0
-    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(X))
+    assert np.array_equal(probabilities(), model.predict_proba(X))
+    assert pd.read_csv("p.csv").columns.tolist() == ["benign", "malignant"]
     assert main(["test", "cells.csv", "-m", "model.zip"]) == 0
     said = dict(line.split() for line in capsys.readouterr().out.splitlines())
     wrong = (model.predict(X) != NAMES[y]).mean()
@@ -179,7 +184,7 @@ def test_columns_are_found_by_their_names(folder, capsys):
         assert main(["learn", known, "-m", f"{known}.zip", "-e", "ForwardClassifier", "--quiet"]) == 0
         assert np.array_equal(load_model(f"{known}.zip").predict_proba(X), expected.predict_proba(X))
         assert main(["predict", rows, "-m", f"{known}.zip", "--proba", "-o", "p.csv"]) == 0
-        assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(X))
+        assert np.array_equal(probabilities(), expected.predict_proba(X))
         assert main(["test", tested, "-m", f"{known}.zip"]) == 0
         assert f"error {(expected.predict(X) != NAMES[y]).mean():.6g}" in capsys.readouterr().out
     save_model(expected, "python.zip")  # knows no target
@@ -199,7 +204,7 @@ def test_files_without_names_are_read_by_places(folder, capsys):
     expected = learned(ForwardClassifier(), rows=X.to_numpy())
     for name in ("bare.csv", "rows.csv"):
         assert main(["predict", name, "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
-        assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(X.to_numpy()))
+        assert np.array_equal(probabilities(), expected.predict_proba(X.to_numpy()))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +236,7 @@ def test_svmlight(folder, capsys):
         assert np.array_equal(load_model(f"{first}.zip").predict_proba(rows), load_model("0.zip").predict_proba(rows))
         assert main(["predict", "row.svm", "--proba", "-o", f"{first}.csv", "-m", f"{first}.zip"]) == 0
         row = 0.5 * np.eye(10)[[2 - first]]
-        assert np.array_equal([np.loadtxt(f"{first}.csv", delimiter=",")], load_model("0.zip").predict_proba(row))
+        assert np.array_equal(probabilities(f"{first}.csv"), load_model("0.zip").predict_proba(row))
         assert main(["test", file, "-m", f"{first}.zip"]) == 0
 
 
@@ -339,7 +344,7 @@ def test_a_model_of_the_command_line_predicts_the_same_in_python_on_the_frame_th
     for rows in (frame[digits], pd.read_csv("digits.csv")):
         assert np.array_equal(model.predict_proba(rows), expected.predict_proba(frame[digits]))
     assert main(["predict", "digits.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
-    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(frame[digits]))
+    assert np.array_equal(probabilities(), expected.predict_proba(frame[digits]))
 
 
 @pytest.mark.parametrize(
@@ -367,7 +372,7 @@ def test_what_is_written_in_another_way_is_the_same_model(name, content, options
     expected = learned(ParameterFreeClassifier(random_features=4, random_state=0), ROWS["y"], frame)
     assert np.array_equal(load_model("m.zip").predict_proba(frame), expected.predict_proba(frame))
     assert main(["predict", name, "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0  # as it was learned
-    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), expected.predict_proba(frame))
+    assert np.array_equal(probabilities(), expected.predict_proba(frame))
 
 
 RANDOM, ENDS = pd.Series(np.random.default_rng(1).uniform(size=120)).astype(str), CSV.replace("\n", ",\n")
@@ -530,4 +535,4 @@ def test_days_and_codes_are_what_they_are_said_to_be(folder):
     assert model.categories_[:2] == [None, ["00", "01", "02"]]
     frame = rows.drop(columns="y").assign(a=19723.0 + np.arange(120) % 28)
     assert main(["predict", "days.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
-    assert np.array_equal(np.loadtxt("p.csv", delimiter=","), model.predict_proba(frame))
+    assert np.array_equal(probabilities(), model.predict_proba(frame))

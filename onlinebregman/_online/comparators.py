@@ -88,8 +88,7 @@ class Comparators(NamedTuple):
             return 0.0
         g = g / size
         if (low == -np.inf).all() and (high == np.inf).all():
-            dual = np.inf if q == 1 else q / (q - 1)
-            return size * self.radius * float(np.linalg.norm(g, dual))
+            return size * self.radius * float(np.linalg.norm(g, np.inf if q == 1 else q / (q - 1)))
         if q == 1:
             return size * _least(
                 lambda mu: mu * self.radius + _shrunk(g, mu, low, high), np.unique(np.r_[0, np.abs(g)])

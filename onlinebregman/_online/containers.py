@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import sys
 from contextlib import suppress
+from datetime import date
 from typing import Any, NoReturn
 
 import numpy as np
@@ -50,8 +51,8 @@ def readable(values, name: str = "X", *, labels: bool = False):
     )
     if isinstance(values, dict) or (of_rows and len(values) and isinstance(values[0], dict)):
         raise ValueError(
-            f"{name} must be an array of numbers; got dicts. Convert them with "
-            "sklearn.feature_extraction.DictVectorizer or FeatureHasher."
+            f"{name} must be an array of numbers or a data frame; got dicts. Give pandas.DataFrame({name}), or convert "
+            "them with sklearn.feature_extraction.DictVectorizer or FeatureHasher."
         )
     values = unmasked(values, name)
     values = np.asarray(values) if isinstance(values, list | tuple) else values
@@ -365,7 +366,8 @@ def columns_of(X) -> list[Any]:
         return [column for _, column in X.items()]
     if hasattr(X, "get_columns"):
         return list(X.get_columns())
-    values = readable(X) if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    checked = readable(X[:1] if isinstance(X, list | tuple) else X)  # dicts are refused
+    values = checked if isinstance(X, np.ndarray) else np.array(X, dtype=object)
     if values.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {values.ndim}D array instead: rows must have shape (n_samples, n_features). "
@@ -410,6 +412,8 @@ def _has_categories(column) -> bool:
     if isinstance(column, np.ndarray):
         return any(isinstance(value, str) for value in column.tolist())
     name = str(column.dtype).lower()
+    if name == "object" and isinstance(next((value for value in column if not is_missing(value)), None), date):
+        check_kind(np.dtype("M8[s]"), f"X[{column.name!r}]")
     return name.partition("[")[0].partition("(")[0].partition("<")[0] in _DTYPES
 
 

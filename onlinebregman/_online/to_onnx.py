@@ -173,8 +173,7 @@ def _indicators(graph: Graph, thresholds: Thresholds, rows: str) -> str:
         equal = graph.add("ReduceMax", equal, np.array([2]), keepdims=0)
         is_new = graph.add("And", graph.add("Equal", equal, np.array(0)), different < size)
         bins.append(graph.add("Where", is_new, different.astype(np.int64), known))
-        missing = graph.add("IsNaN", rows)
-        bins[-1] = graph.add("Where", missing, np.array(size), bins[-1])
+        bins[-1] = graph.add("Where", graph.add("IsNaN", rows), np.array(size), bins[-1])
         if thresholds.singles:
             indicators.append(graph.add("Add", bins[-1], start + width * np.arange(d)))
         start += size + 1
@@ -213,8 +212,7 @@ def _of_each(graph: Graph, probability: Any, scores: str, n_classes: int) -> str
         return of_both(graph, probability, scores)
     p = probability(graph, scores)
     total = graph.sum_of("ReduceSum", p)
-    known = graph.add("Greater", total, 0.0)
-    return graph.add("Where", known, graph.add("Div", p, total), 1 / n_classes)
+    return graph.add("Where", graph.add("Greater", total, 0.0), graph.add("Div", p, total), 1 / n_classes)
 
 
 def _softmax(graph: Graph, scores: str, of_two: bool) -> str:

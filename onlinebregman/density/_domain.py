@@ -96,8 +96,8 @@ class Features:
 
     def scale(self, expectations: np.ndarray, origin: np.ndarray) -> np.ndarray:
         """Expectations of the scaled features, from those of the features minus an origin."""
-        scaled = (expectations + (origin - self.low)) * self._per_span
-        return np.minimum(np.maximum(scaled, 0.0), 1.0)  # numpy.clip takes several times as long for a few
+        # numpy.clip takes several times as long for a few
+        return np.minimum(np.maximum((expectations + (origin - self.low)) * self._per_span, 0.0), 1.0)
 
     @cached_property
     def log_size(self) -> float:

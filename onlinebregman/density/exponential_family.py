@@ -47,8 +47,7 @@ class LastStepBernoulli(IncrementalOffline):
 
     def predict(self, mean: np.ndarray, total: np.ndarray, weight: float, t: int) -> np.ndarray:
         ones = self.k * mean + total
-        zeros = np.maximum(self.k + weight - ones, 0.0)
-        return expit(self._growth(ones) - self._growth(zeros))
+        return expit(self._growth(ones) - self._growth(np.maximum(self.k + weight - ones, 0.0)))
 
     @staticmethod
     def _growth(count: np.ndarray) -> np.ndarray:

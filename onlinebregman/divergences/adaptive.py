@@ -90,8 +90,7 @@ class AdaGrad(AdaptiveDivergence):
     """
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
-        s = _weights(sample_weight, g)
-        return np.sqrt((s * as_array(g) ** 2) @ as_array(X) ** 2)
+        return np.sqrt((_weights(sample_weight, g) * as_array(g) ** 2) @ as_array(X) ** 2)
 
 
 @named("normalized_adagrad")

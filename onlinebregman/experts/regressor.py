@@ -277,8 +277,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         lo, hi, n_rows = self._bounds("learning_rate='theory'", {"y"} if mixable else {"y", "n_rows"})
         if mixable:
             return mixable / (hi - lo) ** 2
-        loss_range = (hi - lo) ** 2 if self.loss == "squared_error" else hi - lo
-        return hoeffding_rate(loss_range, n_rows, n_experts)
+        return hoeffding_rate((hi - lo) ** 2 if self.loss == "squared_error" else hi - lo, n_rows, n_experts)
 
     def _bounds(self, what: str, needed: set[str]) -> tuple[float, float, float]:
         """The range of targets, and the number of rows, from `data_bounds`; `what` needs some of them."""

@@ -296,8 +296,7 @@ def _edges(places: np.ndarray, numeric: bool) -> np.ndarray:
     """The edges of cells that begin at values; those of categories have them in the middle."""
     if not numeric:
         return np.arange(len(places) + 1) - 0.5
-    last = np.median(np.diff(places)) if len(places) > 1 else 1.0
-    return np.append(places, places[-1] + last)
+    return np.append(places, places[-1] + (np.median(np.diff(places)) if len(places) > 1 else 1.0))
 
 
 def _grid(column: Array, most: int, name: str) -> Array:

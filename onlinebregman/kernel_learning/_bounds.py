@@ -70,8 +70,7 @@ class LossBoundsMixin(MirrorEstimator):
         if not 0 <= comparator_loss < np.inf:
             raise ValueError(f"comparator_loss must be a finite number >= 0; got {comparator_loss!r}.")
         rate = schedule.scale if self._scaled else schedule.scale * self.spread_**2  # eta r^2
-        U = self._comparator(kernel)
-        divergence = self.divergence_.divergence(U, self._first)
+        divergence = self.divergence_.divergence(self._comparator(kernel), self._first)
         if rate == 0:  # nothing has been learned
             return 0.0
         start = divergence * self.spread_**2 / rate

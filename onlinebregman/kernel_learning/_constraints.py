@@ -115,8 +115,7 @@ class Constraints:
 
     def combined(self, alpha: Array) -> Array:
         """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""
-        ends = np.cumsum([len(block) for block in self.blocks])[:-1]
-        parts = np.split(alpha * self.signs, ends)
+        parts = np.split(alpha * self.signs, np.cumsum([len(block) for block in self.blocks])[:-1])
         combined = (block.combined(part) for block, part in zip(self.blocks, parts, strict=True))
         return sum(combined, start=np.zeros(()))
 

@@ -204,8 +204,7 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
             If U is not such a matrix; after projected steps (`n_projected_`) its eigenvalues must be at most 1 - 1e-8.
         """
         self._check_one_run()
-        U = self._comparator(kernel)
-        divergence = self._divergence.divergence(U, self._first)
+        divergence = self._divergence.divergence(self._comparator(kernel), self._first)
         return adaptive_rate_bound(self._learner.limit.range, divergence, comparator_loss)
 
     def regret_bound(

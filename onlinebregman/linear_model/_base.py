@@ -35,6 +35,7 @@ from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
+from ..divergences import AdaGrad, NormalizedAdaGrad
 from ..losses import LOSSES, Loss, resolve_loss
 from ..losses._base import has_positive_targets, loss_names
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
@@ -45,6 +46,7 @@ _SLOWDOWN, _LOWEST_RATE = 5.0, 1e-6  # of learning_rate="adaptive", as in scikit
 
 # Most pairs of columns with thresholds="pairwise"; if there are more, as many are drawn.
 PAIRS = 64
+ROOT = 1.5e-154  # of the smallest normal number
 
 
 class MapsRows(GrowsFeatures):
@@ -420,6 +422,14 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         del self._given_start
         self._prior = self._make_learners(n_weights, data, None).learners[0] if self._separate else None
         self._learner = self._make_learners(n_weights, data, coef)
+        sizes = np.abs(data.y).reshape(len(data.y), -1).max(axis=1)
+        squared = isinstance(self._divergence, AdaGrad | NormalizedAdaGrad) and not vars(self).get("_learns_residuals")
+        if squared and 0 < sizes.max() < ROOT and np.max(np.abs(self._learned_loss.derivative(0.0, sizes))) < ROOT:
+            raise ValueError(
+                f"Targets must be above {ROOT:g}, as {self._divergence!r} divides by squares of slopes, which "
+                f"underflow; the largest is {sizes.max():g}, in row {sizes.argmax()}. Scale targets "
+                "(sklearn.compose.TransformedTargetRegressor)."
+            )
         self._learner.map_by(row_map)
         if intercept is not None:
             parts = _parts(self._learner)

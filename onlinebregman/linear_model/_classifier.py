@@ -162,8 +162,8 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         return "softmax" if self._joint else "logistic" if self._learned_loss.sigmoid else "calibrated"
 
     def _predicts_probabilities(self) -> bool:
-        started = "_spec" in vars(self)  # the parameter may have changed since then
-        loss = self._learned_loss if started else resolve_loss(self._loss_parameter)
+        # the parameter may have changed since it has begun
+        loss = self._learned_loss if "_spec" in vars(self) else resolve_loss(self._loss_parameter)
         if not loss.probabilistic:
             raise AttributeError(
                 f"probability estimates are not available for loss={getattr(self, 'loss', loss)!r}; use 'log_loss', or "

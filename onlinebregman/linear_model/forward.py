@@ -332,8 +332,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         reach = std.copy()
         if degrees > 0:
             quantile = stdtrit(degrees, (1 + asked) / 2) if degrees >= 0.01 else np.inf  # stdtrit fails below that
-            between = (std > 0) & (std < np.inf)  # where it is 0 or infinite, so is the interval
-            np.multiply(std, quantile, out=reach, where=between)
+            # where it is 0 or infinite, so is the interval
+            np.multiply(std, quantile, out=reach, where=(std > 0) & (std < np.inf))
         return center - reach, center + reach
 
     def _predict_normal(self, X, forward: bool, caller: str) -> tuple[np.ndarray, np.ndarray]:

@@ -206,8 +206,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
             if len(others):
                 search = NearestNeighbors(n_neighbors=min(settings.n_impostors, len(others))).fit(others)
                 nearest = search.kneighbors(mine, return_distance=False)
-                differences = ((mine - others[column]) for column in nearest.T)
-                impostors.append(sum(z.T @ z for z in differences))
+                impostors.append(sum(z.T @ z for z in ((mine - others[column]) for column in nearest.T)))
         identity = np.eye(X.shape[1])
         return np.array(
             [matrix - settings.similar * identity for matrix in _of_mean_one(within)]

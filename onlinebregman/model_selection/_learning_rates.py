@@ -109,8 +109,7 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         score : float
             The score.
         """
-        kind = ClassifierMixin if self._classifies() else RegressorMixin
-        return kind.score(self, X, y, sample_weight)
+        return (ClassifierMixin if self._classifies() else RegressorMixin).score(self, X, y, sample_weight)
 
     def _check_codes(self, call: Call, X, y, sample_weight, classes: ArrayLike | None = None) -> Examples:
         leader: Any = self.estimators_[0]

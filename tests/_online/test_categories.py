@@ -1,5 +1,7 @@
 """Columns of categories as numbers: every container, values that are missing, new categories, errors."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -137,6 +139,10 @@ def test_wrong_columns_are_named(given, message):
         find_categorical(frame_of(pd.Series(EXPECTED)), given)
     with pytest.raises(ValueError, match="no feature names; give numbers"):
         find_categorical(np.ones((2, 2)), ["colour"])
+    with pytest.raises(ValueError, match=r"X\['colour'\] must be numeric; got dtype datetime64"):
+        find_categorical(frame_of(pd.Series([None, datetime.date(2024, 1, 1)])), "from_dtype")
+    with pytest.raises(ValueError, match=r"got dicts. Give pandas.DataFrame\(X\)"):
+        ParameterFreeRegressor(categorical_features=[0]).fit([["red"], ["blue"]], [0, 1]).predict([{"colour": "red"}])
 
 
 def test_a_mask_is_copied():

@@ -118,7 +118,7 @@ def test_pairs_and_their_targets_may_lie_anywhere():
         ((sparse.csr_matrix(D[:1]), 1.0), "Chunk 0 is a single row"),
         (({"a": 1.0}, 1.0), "Chunk 0 has a dict for X.*DictVectorizer"),
         (({"a": 1.0}, [1.0]), "Chunk 0 has a dict for X.*DictVectorizer"),
-        (([{"a": 1.0}], [1.0]), "X must be an array of numbers; got dicts.*DictVectorizer"),
+        (([{"a": 1.0}], [1.0]), "X must be an array of numbers or a data frame; got dicts.*DictVectorizer"),
         ({"a": 1.0}, "Chunk 0 of the iterable must be a tuple .*; got type dict"),
         ((np.ma.array(D, mask=D[2, 3] == D), Y), r"Input X is masked"),
         ((D, np.ma.array(Y, mask=Y == 4)), r"Input y is masked \(row 4\)"),
@@ -147,12 +147,12 @@ def test_steps_that_read_dicts_are_given_them():
 
 
 DAYS = pd.Series(pd.date_range("2024-01-01", periods=5))
-TIMES = [DAYS, DAYS - DAYS[0], DAYS.dt.to_period("D")]
+TIMES = [DAYS, DAYS - DAYS[0], DAYS.dt.date, DAYS.dt.to_period("D")]
 
 
 @pytest.mark.parametrize(
     "column",
-    [*TIMES, pd.Series(pd.interval_range(0, 5)), pl.Series(DAYS), *map(pa.array, [*TIMES[:2], DAYS.dt.date])],
+    [*TIMES, pd.Series(pd.interval_range(0, 5)), pl.Series(DAYS), *map(pa.array, TIMES[:3])],
     ids=lambda column: f"{type(column).__name__}-{getattr(column, 'dtype', '')}",
 )
 def test_a_column_of_times_is_named_with_what_makes_numbers_of_it(column):

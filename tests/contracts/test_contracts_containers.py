@@ -282,7 +282,7 @@ def test_dicts_are_no_rows(estimator, rows, learn, unchanged):
     X, y = rows
     learn(estimator, X, y)
     for row in ({"a": 1.0, "b": 2.0}, [{"a": 1.0, "b": 2.0}]):
-        with unchanged(estimator, "X must be an array of numbers; got dicts.*DictVectorizer"):
+        with unchanged(estimator, r"got dicts. Give pandas.DataFrame\(X\).*DictVectorizer"):
             estimator.partial_fit(row, y[:1])
 
 

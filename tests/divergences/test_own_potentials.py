@@ -156,8 +156,7 @@ def test_an_implicit_step_and_the_proximal_step_are_what_scipy_finds(divergence,
 @updates
 def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned):
     """Division into calls, copies, sparse rows, weight 0, and errors that change nothing."""
-    rng = np.random.default_rng(0)
-    X, y = stream("squared_error", rng, 13, 4, density=0.7)
+    X, y = stream("squared_error", np.random.default_rng(0), 13, 4, density=0.7)
     model = MirrorDescentRegressor(divergence=divergence, penalty=penalty, alpha=0.1, update=update, eta0=0.01)
     whole, cut = clone(model).partial_fit(X, y), clone(model)
     for k in range(0, 13, 3):
@@ -184,8 +183,7 @@ COMPILED = [
 @pytest.mark.parametrize("which", ["divergence", "penalty"])
 @updates
 def test_a_subclass_of_each_gives_its_numbers(divergence, name, which, update):
-    rng = np.random.default_rng(2)
-    X, y = stream("squared_error", rng, 25, 4)
+    X, y = stream("squared_error", np.random.default_rng(2), 25, 4)
     parameters = {"update": update, "eta0": 0.01 if update == "explicit" else 0.3, "track_regret": True}
     parameters |= {"divergence": divergence, "penalty": name, "alpha": 0.1, "l1_ratio": 0.5}
     compiled = MirrorDescentRegressor(**parameters).partial_fit(X, y)

@@ -123,8 +123,7 @@ def test_pairs_and_matrices_have_the_same_optimum(projection):
 @given(seeds, st.sampled_from(["approximate", "exact", "corrective"]))
 def test_optimality_conditions(seed, projection):
     """From the kernel and alpha alone: W = exp(log W_1 - sum alpha C) / tr, feasible, alpha >= 0, complementary."""
-    rng = np.random.default_rng(seed)
-    rows, bounds, senses = feasible(rng)
+    rows, bounds, senses = feasible(np.random.default_rng(seed))
     model = DefiniteBoost(projection=projection, tol=1e-6, max_iter=100_000).fit(rows, bounds, sense=senses)
     matrices = constraint_matrices(rows, bounds, senses)
     kernel, _ = gibbs(-np.tensordot(model.alpha_, matrices, 1))
@@ -244,8 +243,7 @@ def test_most_violated_constraints_alone(seed, projection):
 @laws
 @given(seeds, st.sampled_from(["approximate", "exact", "corrective"]))
 def test_further_constraints_lead_to_the_same_optimum(seed, projection):
-    rng = np.random.default_rng(seed)
-    rows, bounds, senses = feasible(rng)
+    rows, bounds, senses = feasible(np.random.default_rng(seed))
     parameters = {"projection": projection, "tol": 1e-8, "max_iter": 100_000}
     whole = DefiniteBoost(**parameters).fit(rows, bounds, sense=senses)
     parts = DefiniteBoost(**parameters)

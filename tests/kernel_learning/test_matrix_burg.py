@@ -31,8 +31,7 @@ def stream(rng, n, d, reach=1.0):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.floats(0.1, 1.5))
 def test_the_algorithm_with_matrix_inverses(seed, d, reach):
-    rng = np.random.default_rng(seed)
-    rows, targets = stream(rng, 40, d, reach)
+    rows, targets = stream(np.random.default_rng(seed), 40, d, reach)
     model = MatrixBurgRegressor().partial_fit(rows, targets)
     W, rates = algorithm(np.eye(d) * min(1 / d, 0.9), rows, targets)
     assert_allclose(model.kernel_, W, rtol=1e-7, atol=1e-9)
@@ -105,8 +104,7 @@ def test_near_the_bound_there_is_room_left():
 
 
 def test_the_certificate_is_the_sum_of_what_the_steps_were():
-    rng = np.random.default_rng(5)
-    rows, targets = stream(rng, 30, 3, 0.8)
+    rows, targets = stream(np.random.default_rng(5), 30, 3, 0.8)
     model, W, expected = MatrixBurgRegressor(track_regret=True), np.eye(3) / 3, 0.0
     for t in range(30):
         model.partial_fit(rows[t : t + 1], targets[t : t + 1])

@@ -70,8 +70,7 @@ def assert_same_state(one, other):
 @laws
 @given(seeds, st.integers(1, 6), st.floats(0.01, 1.0))
 def test_explicit_equals_replica(seed, d, eta0):
-    rng = np.random.default_rng(seed)
-    rows, y, _ = stream(rng, n=10, d=d)
+    rows, y, _ = stream(np.random.default_rng(seed), n=10, d=d)
     learner = MEGKernelLearner(update="explicit", eta0=eta0, scale_eta=False).partial_fit(rows, y)
     path = replica(outer(rows), y, eta0)
     assert_allclose(learner.kernel_, path[-1], rtol=0, atol=1e-12)
@@ -83,8 +82,7 @@ def test_explicit_equals_replica(seed, d, eta0):
 @laws
 @given(seeds, st.integers(2, 5), st.floats(0.01, 100.0))
 def test_implicit_equals_replica(seed, d, eta0):
-    rng = np.random.default_rng(seed)
-    rows, y, _ = stream(rng, n=5, d=d)
+    rows, y, _ = stream(np.random.default_rng(seed), n=5, d=d)
     learner = MEGKernelLearner(update="implicit", eta0=eta0, scale_eta=False).partial_fit(rows, y)
     assert_allclose(learner.kernel_, replica(outer(rows), y, eta0, "implicit")[-1], rtol=0, atol=1e-10)
 
@@ -186,8 +184,7 @@ def test_many_hard_steps_keep_the_logarithm():
 
 def test_bounds_of_the_theory():
     """The paper's: loss (a - y)^2 <= (r^2 / 2) D for eta = 2 / r^2, so half of both here; and rows of any length."""
-    rng = np.random.default_rng(4)
-    rows, y, kernel = stream(rng, n=300, noise=0.0)
+    rows, y, kernel = stream(np.random.default_rng(4), n=300, noise=0.0)
     for scale_eta, update in ((True, "explicit"), (False, "explicit"), (True, "implicit"), (False, "implicit")):
         spread = (rows**2).sum(axis=1).max()
         learner = MEGKernelLearner(eta0=4.0 if scale_eta else 4 / spread**2, scale_eta=scale_eta, update=update)
@@ -213,8 +210,7 @@ def test_bounds_of_the_theory():
 
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 def test_sample_weight_scales_the_rate(update):
-    rng = np.random.default_rng(7)
-    rows, y, _ = stream(rng)
+    rows, y, _ = stream(np.random.default_rng(7))
     one = MEGKernelLearner(eta0=1.0, update=update).partial_fit(rows, y, np.full(30, 0.25))
     other = MEGKernelLearner(eta0=0.25, update=update).partial_fit(rows, y)
     assert_array_equal(one.kernel_, other.kernel_)
@@ -255,8 +251,7 @@ def test_pairs_are_rows():
 
 
 def test_embedding():
-    rng = np.random.default_rng(11)
-    rows, y, _ = stream(rng)
+    rows, y, _ = stream(np.random.default_rng(11))
     learner = MEGKernelLearner().partial_fit(rows, y)
     embedding = learner.transform(np.eye(5))
     assert_allclose(embedding @ embedding.T, learner.kernel_, atol=1e-15)

@@ -57,8 +57,7 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(name, loss, update, fit_in
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "quantile", "log_loss"])
 @pytest.mark.parametrize("layout", [np.array, sparse.csr_array])
 def test_units_of_features_and_target_change_nothing(name, loss, layout):
-    rng = np.random.default_rng(2)
-    X, y = stream(loss, rng, 300, 8, density=0.8)
+    X, y = stream(loss, np.random.default_rng(2), 300, 8, density=0.8)
     units = 10.0 ** np.array([-6, 6, 0, 3, -3, 5, -1, 2])
     target = 1e6 if OBJECTS[loss].degree else 1.0
     scaled_loss = type(OBJECTS[loss])(epsilon=1.35e6) if loss == "huber" else loss
@@ -163,3 +162,13 @@ def test_sums_overflow_with_an_error():
         model = MirrorDescentRegressor(divergence=name).partial_fit([[1.0], [2.0]], [1.0, 2.0])
         with pytest.raises(ValueError, match=r"row 0 \(target 1e\+200\).*[Ss]cale features and targets"):
             model.partial_fit([[1.0]], [1e200])
+
+
+@pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad"])
+def test_targets_whose_squares_underflow_are_refused(divergence, unchanged):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = MirrorDescentRegressor(divergence=divergence)
+    for scale in (1e-156, 1e-300):
+        with unchanged(model, rf"above 1.5e-154, .* in row {np.abs(X[:, 0]).argmax()}. Scale targets"):
+            model.partial_fit(X, scale * X[:, 0])
+    assert model.partial_fit(X, 1e-150 * X[:, 0]).partial_fit(X[:1], [1e-200]).score(X, 1e-150 * X[:, 0]) > 0.9

@@ -119,8 +119,7 @@ def test_small_and_large_penalties_keep_their_digits(name, penalty, layout, seed
 @penalties
 @layouts
 def test_a_penalty_that_overflows_leaves_zeros(name, penalty, layout):
-    rng = np.random.default_rng(3)
-    X, y = sparse_rows(rng, 50, 6)
+    X, y = sparse_rows(np.random.default_rng(3), 50, 6)
     X[:, 5] = 0.0
     init = np.r_[np.zeros(5), 0.7]
     for alpha in (1e20, 1e200, 1e300):
@@ -145,8 +144,7 @@ def test_a_penalty_that_overflows_leaves_zeros(name, penalty, layout):
     constraint=st.sampled_from([None, UpperBound(0.4), Box(0.05, 0.4), Box(-0.2, np.linspace(0.1, 1.0, 12))]),
 )
 def test_sparse_rows_give_the_numbers_of_dense_ones(name, penalty, seed, density, alpha, average, rate, constraint):
-    rng = np.random.default_rng(seed)
-    X, y = sparse_rows(rng, 300, 12, density)
+    X, y = sparse_rows(np.random.default_rng(seed), 300, 12, density)
     model = MirrorDescentRegressor(
         divergence=name, penalty=penalty, alpha=10.0**alpha, learning_rate=rate, average=average, constraint=constraint,
         track_regret=True,

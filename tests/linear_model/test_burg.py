@@ -119,8 +119,7 @@ def test_it_is_not_frozen_from_the_start_by_weights_at_their_bound(d, parameters
 
 @pytest.mark.parametrize("weight", [0.1, 3.0, 100.0])
 def test_a_weighted_row_stays_inside_the_bound_and_does_not_freeze_it(weight):
-    rng = np.random.default_rng(7)
-    X, _ = positive_rows(rng, 2000, 4)
+    X, _ = positive_rows(np.random.default_rng(7), 2000, 4)
     u = np.array([0.9, 0.1, 0.5, 0.7])
     model = gradient()
     for start in range(0, 2000, 50):

@@ -56,8 +56,7 @@ def test_explicit_steps_of_the_penalty_are_scikit_learns(layout, average, seed, 
 
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 def test_the_intercept_is_the_weight_of_a_feature(update):
-    rng = np.random.default_rng(0)
-    X, y = some_rows(rng, 50, 3)
+    X, y = some_rows(np.random.default_rng(0), 50, 3)
     ours = regressor(update=update, eta0=0.1, intercept_scaling=0.3).partial_fit(X, y)
     wider = regressor(update=update, eta0=0.1, fit_intercept=False).partial_fit(np.c_[X, np.full(50, 0.3)], y)
     assert_allclose(np.r_[ours.coef_, ours.intercept_ / 0.3], wider.coef_, rtol=1e-12)
@@ -86,8 +85,7 @@ def test_what_has_no_certificate_says_so(unchanged):
 
 def test_rows_of_float32_give_a_coef_of_float32():
     """Learning and predictions use float64; the next start decides again; a weight beyond float32 is not rounded."""
-    rng = np.random.default_rng(0)
-    X, y = some_rows(rng, 50, 3)
+    X, y = some_rows(np.random.default_rng(0), 50, 3)
     narrow = X.astype(np.float32)
     model, wide = (regressor().partial_fit(rows, y) for rows in (narrow, narrow.astype(np.float64)))
     assert model.coef_.dtype == np.float32 and model.sparsify().coef_.dtype == np.float32

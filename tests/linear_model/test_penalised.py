@@ -104,8 +104,7 @@ def test_the_numbers_are_those_of_the_definition(divergence, signed, penalty, up
 )
 def test_sparse_rows_give_the_numbers_of_dense_ones(divergence, signed, penalty, seed, density, alpha, average, rate):
     """Weights catch up when a row needs them, or when they are read; the same weights are 0."""
-    rng = np.random.default_rng(seed)
-    X, y = sparse_rows(rng, 300, 12, density)
+    X, y = sparse_rows(np.random.default_rng(seed), 300, 12, density)
     model = regressor(
         divergence=divergence, signed=signed, penalty=penalty, alpha=10.0**alpha, eta0=0.1, learning_rate=rate,
         average=average,
@@ -169,8 +168,7 @@ def test_any_cutting_of_a_stream_gives_the_same_numbers(divergence, signed, pena
 
 def test_the_clock_keeps_its_digits():
     """Thresholds of 0.7 sum to 210 000, so that a weight of 5 could lose its last five digits."""
-    rng = np.random.default_rng(12)
-    X, y = sparse_rows(rng, 300_000, 5)
+    X, y = sparse_rows(np.random.default_rng(12), 300_000, 5)
     model = regressor(penalty="l1", alpha=0.7, eta0=1.0, learning_rate="constant", fit_intercept=False)
     dense, lazy = clone(model).partial_fit(X, 10 * y), clone(model).partial_fit(sparse.csr_array(X), 10 * y)
     assert_allclose(lazy.coef_, dense.coef_, rtol=0, atol=1e-12)
@@ -180,8 +178,7 @@ def test_the_clock_keeps_its_digits():
 @pytest.mark.parametrize("penalty", ["l2", "elasticnet"])
 def test_a_strong_ridge_does_not_overflow_its_scale(penalty, alpha):
     """(1 + eta alpha)^rows is 10^1800 and more: all weights catch up in time, in calls that back up all of them."""
-    rng = np.random.default_rng(3)
-    X, y = sparse_rows(rng, 600, 100, 0.02)
+    X, y = sparse_rows(np.random.default_rng(3), 600, 100, 0.02)
     model = regressor(penalty=penalty, alpha=alpha, l1_ratio=1e-3 / alpha, eta0=1.0, learning_rate="constant", init=1.0)
     dense, lazy = clone(model).partial_fit(X, y), clone(model)
     for k in range(600):
@@ -194,8 +191,7 @@ def test_a_strong_ridge_does_not_overflow_its_scale(penalty, alpha):
 @pytest.mark.parametrize("average", [False, True])
 def test_a_call_that_fails_leaves_weights_and_clocks_as_they_were(divergence, signed, penalty, average, unchanged):
     """After more rows than there are weights, so that all have caught up within the call that is undone."""
-    rng = np.random.default_rng(4)
-    X, y = sparse_rows(rng, 1300, 30, 0.03)
+    X, y = sparse_rows(np.random.default_rng(4), 1300, 30, 0.03)
     X = sparse.csr_array(X)
     model = regressor(
         divergence=divergence, signed=signed, penalty=penalty, alpha=0.01, eta0=0.1, average=average

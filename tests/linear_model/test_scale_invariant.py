@@ -69,8 +69,7 @@ def test_the_kernel_gives_the_numbers_of_the_formulas(loss, fit_intercept, layou
 
 @pytest.mark.parametrize("loss", [loss for loss in BOUNDED if loss != "epsilon_insensitive"])
 def test_units_of_features_and_target_change_nothing(loss):
-    rng = np.random.default_rng(2)
-    X, y = stream(loss, rng, 300, 8, density=0.8)
+    X, y = stream(loss, np.random.default_rng(2), 300, 8, density=0.8)
     units = 10.0 ** np.array([-6, 6, 0, 3, -3, 5, -1, 2])
     target = 1e6 if OBJECTS[loss].degree else 1.0
     scaled_loss = HuberLoss(1.35e6) if loss == "huber" else loss

@@ -267,8 +267,7 @@ CONSTRAINED = [
 @pytest.mark.parametrize(("divergence", "constraint"), CONSTRAINED, ids=str)
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 def test_each_step_is_followed_by_the_projection(divergence, constraint, update):
-    rng = np.random.default_rng(5)
-    X, y = stream("squared_error", rng, 30, 5)
+    X, y = stream("squared_error", np.random.default_rng(5), 30, 5)
     y, eta = 3 * y, 0.1 if update == "explicit" else 0.5
     model = MirrorDescentRegressor(
         divergence=divergence, constraint=constraint, update=update, eta0=eta, learning_rate="constant"
@@ -306,8 +305,7 @@ def test_each_step_is_followed_by_the_projection(divergence, constraint, update)
     average=st.booleans(),
 )
 def test_compiled_constraints_are_those_of_the_numpy_path(divergence, constraint, signed, seed, update, csr, average):
-    rng = np.random.default_rng(seed)
-    X, y = stream("squared_error", rng, 25, 5, density=0.5 if csr else 1.0)
+    X, y = stream("squared_error", np.random.default_rng(seed), 25, 5, density=0.5 if csr else 1.0)
     rows = sparse.csr_array(X) if csr else X
     parameters = {
         "constraint": constraint,

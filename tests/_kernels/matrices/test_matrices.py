@@ -170,8 +170,7 @@ def stream(rng, n, d, width):
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("d", [3, 70, 261])
 def test_blocked_steps_are_the_steps_one_by_one(d, width):
-    rng = np.random.default_rng(d)
-    rows, y = stream(rng, 200, d, width)
+    rows, y = stream(np.random.default_rng(d), 200, d, width)
     plain, blocked = (learner(spd(np.random.default_rng(0), d), 0.3 / d**2, geometry=G) for G in GEOMETRIES)
     for part in (slice(0, 150), slice(150, 200)):
         assert plain.learn(rows[part], y[part]) is None and blocked.learn(rows[part], y[part]) is None
@@ -208,8 +207,7 @@ def test_cutting_and_pickling_a_blocked_stream_changes_no_bit(d, width):
 
 @pytest.mark.parametrize("bad", [0, 10, 63, 64, 150])
 def test_a_bad_row_in_a_blocked_stream_undoes_the_call(bad):
-    rng = np.random.default_rng(6)
-    rows, y = stream(rng, 200, 130, 1)
+    rows, y = stream(np.random.default_rng(6), 200, 130, 1)
     model, other = (learner(np.eye(130), 1e-5, geometry=BlockedLogDetGeometry) for _ in range(2))
     for one in (model, other):
         one.learn(rows[:50], y[:50])
@@ -224,8 +222,7 @@ def test_a_bad_row_in_a_blocked_stream_undoes_the_call(bad):
 
 def test_small_calls_of_a_blocked_stream_are_undone_too():
     """They do not copy W: calls that do not fill a block only append to it."""
-    rng = np.random.default_rng(8)
-    rows, y = stream(rng, 200, 130, 2)
+    rows, y = stream(np.random.default_rng(8), 200, 130, 2)
     model, other = (learner(np.eye(130), 1e-5, geometry=BlockedLogDetGeometry) for _ in range(2))
     for start in range(0, 200, 5):
         spoiled = rows[start : start + 5].copy()

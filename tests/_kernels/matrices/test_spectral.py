@@ -191,8 +191,7 @@ def test_streams_equal_a_replica(trace, update, kind):
 @pytest.mark.parametrize("trace", [None, 1.0])
 def test_any_cutting_gives_the_same_digits(update, trace):
     """Also where the eigendecomposition is recomputed, every 500 steps, and after pickling."""
-    rng = np.random.default_rng(3)
-    rows, y = stream(rng, 1100, 5)
+    rows, y = stream(np.random.default_rng(3), 1100, 5)
     whole = learner(np.zeros((5, 5)), trace, update, 0.5, track_regret=True)
     pieces = learner(np.zeros((5, 5)), trace, update, 0.5, track_regret=True)
     assert whole.learn(rows, y) is None
@@ -233,8 +232,7 @@ def test_no_drift_over_a_long_stream(trace):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
 def test_a_bad_row_undoes_the_block(bad):
-    rng = np.random.default_rng(7)
-    rows, y = stream(rng, 20, 4)
+    rows, y = stream(np.random.default_rng(7), 20, 4)
     machine = learner(np.zeros((4, 4)), None, "explicit", 0.1)
     machine.learn(rows, y)
     before = machine.geometry.get_state()
