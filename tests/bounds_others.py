@@ -210,7 +210,10 @@ def some_matrix(rng, d, trace=None):
 
 
 def next_instance(rng, rows, t, W, U):
-    """A row z, in a direction in which W and U are far apart or as in `Rows`, with a target."""
+    """A row z, in a direction in which W and U are far apart or as in `Rows`, with a target; W may be a model."""
+    if hasattr(W, "get_params"):
+        z, a = next_instance(rng, rows, t, W.kernel_ if t else np.eye(len(U)) / len(U), U)
+        return (z if t or z.any() else np.eye(len(U))[0]), a
     vectors = np.linalg.eigh(W - U)[1]
     z = vectors[:, rng.choice([0, -1])] if rng.uniform() < 0.5 else rows.next(t, vectors[:, 0], vectors[:, -1])
     z = z / (np.linalg.norm(z) or 1.0) * rng.choice([1.0, 1.0, rng.uniform()])
@@ -229,10 +232,7 @@ def matrix_exponentiated_gradient(rng):
     )  # fmt: skip
     Z, y, weights = np.zeros((T, d)), np.zeros(T), some_weights(rng, T, largest)
     for t in range(T):
-        W = model.kernel_ if t else np.eye(d) / d
-        Z[t], y[t] = next_instance(rng, rows, t, W, U)
-        if t == 0 and not Z[t].any():
-            Z[t, 0] = 1.0
+        Z[t], y[t] = next_instance(rng, rows, t, model, U)
         model.partial_fit(Z[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1])
     gap = model.regret_bound()
     for V in (U, some_matrix(rng, d, 1.0), np.diag(np.eye(d)[0])):
@@ -253,10 +253,7 @@ def the_matrix_burg_gradient(rng):
     model = MatrixBurgRegressor(eta0=rng.choice([np.inf, 10 ** rng.uniform(-2, 1)]), track_regret=True)
     Z, y, weights = np.zeros((T, d)), np.zeros(T), some_weights(rng, T, 3.0)
     for t in range(T):
-        W = model.kernel_ if t else np.eye(d) / d
-        Z[t], y[t] = next_instance(rng, rows, t, W, U)
-        if t == 0 and not Z[t].any():
-            Z[t, 0] = 1.0
+        Z[t], y[t] = next_instance(rng, rows, t, model, U)
         y[t] = abs(y[t])
         model.partial_fit(Z[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1])
     for V in (U, some_matrix(rng, d) * (1 - 1e-8), (1 - 1e-8) * np.eye(d)):

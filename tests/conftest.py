@@ -181,6 +181,17 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture
+def no_validation(monkeypatch):
+    """A function after whose call rows of linear models must go straight to the learner."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the slow path was taken")
+
+    modules = "_online.estimator", "_online.labels", "_online.validation", "linear_model._base"
+    return lambda: [monkeypatch.setattr(f"onlinebregman.{module}.check_rows", refuse) for module in modules]
+
+
+@pytest.fixture
 def estimator(request):
     """A fresh, unfitted estimator; with `random_state` set where there is one."""
     fresh = clone(request.param)

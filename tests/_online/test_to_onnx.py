@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from exported import LABELS, RNG, OwnLoss, X, Y
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 
@@ -15,20 +16,9 @@ from onlinebregman import (
     PNormClassifier,
     WinnowClassifier,
 )
-from onlinebregman.losses import LogisticLoss
 
 pytest.importorskip("onnx", reason="which is an extra")
 onnxruntime = pytest.importorskip("onnxruntime", reason="which is needed to run what is exported, for tests only")
-
-
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(100, 4)) + 2.0 * np.eye(3, 4)[np.arange(100) % 3]
-LABELS, Y = np.arange(100) % 3, X @ [1.0, 2.0, 0.0, -1.0]
-
-
-class OwnLoss(LogisticLoss):
-    def link(self, a):
-        return 0.5 + np.arctan(a) / np.pi
 
 
 def outputs(model, X, **options):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from exported import LABELS, OwnLoss, X, Y
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from sklearn.compose import TransformedTargetRegressor
@@ -23,20 +24,11 @@ from onlinebregman import (
     MetricKNeighborsRegressor,
 )
 from onlinebregman._online import to_sklearn
-from onlinebregman.losses import LogisticLoss
 from onlinebregman.pipeline import make_online_pipeline
 
 clips = pytest.mark.skipif(
     parse_version(sklearn.__version__) < parse_version("1.7"), reason="MaxAbsScaler clips since scikit-learn 1.7"
 )
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(100, 4)) + 2.0 * np.eye(3, 4)[np.arange(100) % 3]
-LABELS, Y = np.arange(100) % 3, X @ [1.0, 2.0, 0.0, -1.0]
-
-
-class OwnLoss(LogisticLoss):
-    def link(self, a):
-        return 0.5 + np.arctan(a) / np.pi
 
 
 @clips

@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.base import clone
 
 from onlinebregman import PerceptronClassifier, PNormClassifier, WinnowClassifier
-from onlinebregman._online import labels
 
 CLASSIFIERS = [
     MirrorDescentClassifier(divergence="squared_euclidean"),
@@ -21,19 +20,6 @@ CLASSIFIERS = [
     WinnowClassifier(weights="simplex"),
 ]
 every = pytest.mark.parametrize("model", CLASSIFIERS, ids=repr)
-
-
-@pytest.fixture
-def no_validation(monkeypatch):
-    """Any call of the slow path is an error from now on."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("the slow path was taken")
-
-    def switch_off():
-        monkeypatch.setattr(labels, "check_rows", refuse)
-
-    return switch_off
 
 
 @every

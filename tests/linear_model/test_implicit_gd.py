@@ -6,9 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor
-from onlinebregman._online import estimator
 from onlinebregman.divergences import SquaredEuclidean
-from onlinebregman.linear_model import _base
 
 REGRESSORS = [ImplicitGDRegressor(), BurgRegressor(), EGRegressor()]
 every = pytest.mark.parametrize("model", REGRESSORS, ids=repr)
@@ -44,20 +42,6 @@ def test_init_is_where_it_starts(unchanged):
 
 
 # --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def no_validation(monkeypatch):
-    """Any call of the slow path is an error from now on."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("the slow path was taken")
-
-    def switch_off():
-        monkeypatch.setattr(_base, "check_rows", refuse)
-        monkeypatch.setattr(estimator, "check_rows", refuse)
-
-    return switch_off
 
 
 @every

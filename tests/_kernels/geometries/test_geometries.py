@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from scipy import sparse
+from sparse_rows import LAYOUTS
 
 from onlinebregman import BurgRegressor, EGRegressor, ImplicitGDRegressor, reference
 from onlinebregman.reference import LOSSES, simplex
@@ -68,19 +68,7 @@ def estimator_of(kind, **parameters):
     return EGRegressor(weights=kind, **parameters)
 
 
-LAYOUTS = {
-    "dense": np.ascontiguousarray,
-    "dense float32": lambda X: X.astype(np.float32),
-    "csr": sparse.csr_array,
-    "csr float32": lambda X: sparse.csr_array(X.astype(np.float32)),
-    "csr, 64-bit indices": lambda X: wide_indices(sparse.csr_array(X)),
-}
 kinds = pytest.mark.parametrize("kind", ["euclidean", "positive", "simplex", "signed", "burg"])
-
-
-def wide_indices(X):
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
 
 
 def stream(rng, rows, n, scale, *, density=1.0, noise=0.1, positive=False):

@@ -9,6 +9,7 @@ from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
+from sparse_rows import LAYOUTS
 
 from onlinebregman import reference
 from onlinebregman.divergences import PNorm
@@ -16,12 +17,6 @@ from onlinebregman.schedules import Constant
 
 N = 20
 PS = [2.0, 2.5, 3.0, 4.0, 2 * np.log(N), 30.0]
-LAYOUTS = {
-    "dense": np.ascontiguousarray,
-    "dense float32": lambda X: X.astype(np.float32),
-    "csr": sparse.csr_array,
-    "csr float32": lambda X: sparse.csr_array(X.astype(np.float32)),
-}
 
 
 def weights_of(theta, p):
