@@ -7,7 +7,7 @@ leaving a transaction cannot be interrupted halfway.
 import copy
 import threading
 
-from cpython.dict cimport PyDict_GetItemWithError
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Values
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.pyport cimport PY_SSIZE_T_MAX
@@ -41,7 +41,8 @@ cdef class Validated:
     def __init__(self, estimator=None, tuple names=(), bint named=False):
         self.names, self.named = names, named
         self.values = None if estimator is None else tuple([getattr(estimator, name) for name in names])
-        self.contents = [(now, now.copy()) for value in self.values or () for now in contents(value)]
+        own = {} if estimator is None else estimator.get_params(deep=False)  # no fitted attributes
+        self.contents = [each for name in names if name in own for each in contents(own[name])]
 
     def __reduce__(self):
         return Validated, (None, (), self.named)
@@ -54,13 +55,12 @@ cdef class Validated:
             return False
         for k in range(len(self.names)):
             value = PyDict_GetItemWithError(attributes, self.names[k])
-            if value == NULL:
-                value = <PyObject*> None  # as in the class, for estimators without this parameter
-            if value != <PyObject*> self.values[k]:
+            # None, as in the class, for estimators without this parameter
+            if (<PyObject*> None if value == NULL else value) != <PyObject*> self.values[k]:
                 return False
         try:
             for now, before in self.contents:
-                if now != before:
+                if (PyDict_Values(now) if type(now) is not type(before) else now) != before:
                     return False
         except ValueError:  # arrays have been replaced, whose comparison is no truth value
             return False
@@ -68,14 +68,17 @@ cdef class Validated:
 
 
 def contents(value):
-    """What may change in place in the value of a parameter: dictionaries, components, and lists of these."""
+    """What may change in place in the value of a parameter, with copies: dictionaries, components, and lists of these.
+
+    Of a component the values are compared, in a third of the time that it takes to look up each of its attributes.
+    """
     if isinstance(value, dict):
-        return [value]
+        return [(value, value.copy())]
     if isinstance(value, (list, tuple)):
         found = [each for part in value for each in contents(part)]
-        return found + [value] * (len(found) > 0 and isinstance(value, list))
+        return found + [(value, value[:])] * (len(found) > 0 and isinstance(value, list))
     if hasattr(value, "get_params") and not isinstance(value, type):
-        return [vars(value), *(each for part in value.get_params(deep=False).values() for each in contents(part))]
+        return [(vars(value), [*vars(value).values()]), *contents((*value.get_params(deep=False).values(),))]
     return []
 
 
