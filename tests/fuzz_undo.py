@@ -20,9 +20,9 @@ import random
 import fuzz
 import numpy as np
 from conftest import OUTPUTS, configurations, default_names, rows_for
-from fuzz import REFUSALS, SLOW, Chain, Finding, learned
+from fuzz import REFUSALS, SLOW, Chain, Finding, learned, shortened
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 from sparse_rows import csr
@@ -76,14 +76,9 @@ def out_of_order(X):
 def models():
     """For each configuration: its name and class, a pickled unfitted model, suitable rows, and what it accepts."""
     found = []
-    for model in [*configurations(), *MORE]:
-        model = clone(model)
-        X, y = rows_for(model, 3 if repr(model) in default_names() else 2)
-        given = model.get_params(deep=False)
-        short = {"random_state": 0, "memory_size": 5} | (
-            {"max_iter": 2, "tol": None} if "n_iter_no_change" in given else {}
-        )
-        model.set_params(**{name: value for name, value in short.items() if name in given})
+    for configuration in [*configurations(), *MORE]:
+        model = shortened(configuration)
+        X, y = rows_for(model, 3 if repr(configuration) in default_names() else 2)
         weighted, spread = has_fit_parameter(model, "sample_weight"), get_tags(model).input_tags.sparse
         found.append((" ".join(repr(model).split()), type(model), pickle.dumps(model), X, y, weighted, spread))
     return found
