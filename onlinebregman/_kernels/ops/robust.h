@@ -81,6 +81,9 @@ OB_INLINE void ob_robust_look(ob_robust *s) {
         s->lo = s->mean - OB_FAR * s->deviation, s->hi = s->mean + OB_FAR * s->deviation;
 }
 
+/* max(1 / n, 1 %): most numbers take no division */
+OB_INLINE double ob_rate(double n) { return n < 1.0 / OB_SLOWEST ? fmax(OB_SLOWEST, 1.0 / n) : OB_SLOWEST; }
+
 /* Count a number; returns what is learned of it, a distance from the origin. A new scale is all zeros. */
 static double ob_robust_count(ob_robust *s, double y) {
     const int moved = !(s->votes > 0.0 && y == s->usual);
@@ -100,9 +103,9 @@ static double ob_robust_count(ob_robust *s, double y) {
     }
     ob_robust_look(s);
     const double learned = ob_robust_clip(s, y - s->origin), d = learned - s->mean;
-    s->mean += fmax(OB_SLOWEST, 1.0 / s->n) * d;
+    s->mean += ob_rate(s->n) * d;
     if (moved)
-        s->deviation += fmax(OB_SLOWEST, 1.0 / s->moves) * (fabs(d) - s->deviation);
+        s->deviation += ob_rate(s->moves) * (fabs(d) - s->deviation);
     return learned;
 }
 
