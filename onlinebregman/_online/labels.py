@@ -338,9 +338,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         """The weight of each class, and each new one, according to `class_weight`."""
         n_classes = len(self.classes_) + len(new)
         if self._class_weight != "balanced":
-            if self.handle_unknown == "add" and isinstance(
-                self._class_weight, dict
-            ):  # it may list labels still to come
+            if self.handle_unknown == "add" and isinstance(self._class_weight, dict):  # it may list labels to come
                 weights = np.array([self._class_weight.get(label, 1.0) for label in [*self.classes_.tolist(), *new]])
             else:
                 weights = compute_class_weight(self._class_weight, classes=self.classes_, y=self.classes_)
