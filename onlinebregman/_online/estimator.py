@@ -239,10 +239,10 @@ class LifeCycleMixin(DocumentedMixin):
         """
         own = self.__dict__  # in less time than by `vars`
         learner = own.get(self._fast_learner) if own.get("_first_targets") is None else None
-        if classes is not None and "classes_" in own and learner is not None and type(classes) in (list, np.ndarray):
-            labels = classes if type(classes) is list else classes.tolist()
-            if {*map(type, labels)} <= {int, str} and labels == own["classes_"].tolist():  # as in each call of a stream
-                classes = None
+        if classes is not None and learner is not None and "classes_" in own:
+            known, labels = own["classes_"].tolist(), classes.tolist() if type(classes) is np.ndarray else classes
+            if type(labels) is list and labels == known and type(labels[0]) is type(labels[-1]) is type(known[0]):
+                classes = None  # as in each call of a stream
         if learner is not None and classes is None:
             convert = self._plain_targets
             targets = y if convert is None else convert(y)

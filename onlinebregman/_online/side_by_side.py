@@ -69,8 +69,8 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
         if data.y.ndim == 2 and data.y.shape[1] > 1:
             wanted = "loss should be of one quantile" if np.ndim(y) == 1 else "y should be a 1d array"
             raise ValueError(
-                f"{wanted} for {type(self).__name__}; got {data.y.shape[1]}. Use a model for each, as "
-                "sklearn.multioutput.MultiOutputRegressor does for several outputs."
+                f"{wanted} for {type(self).__name__}; got {data.y.shape[1]}. Use a model for each (and numpy.sort for "
+                "quantiles that do not cross), as sklearn.multioutput.MultiOutputRegressor does for several outputs."
             )
         return replace(data, y=column_or_1d(data.y, warn=True))
 

@@ -128,8 +128,7 @@ def newton(features: Features, scaling: Scaling, start: np.ndarray, tol: float |
 
 def _factorise(hessian: np.ndarray, damping: float) -> np.ndarray:
     """R with R'R = H + damping; H is singular if features are dependent or constant."""
-    ridge = 1e-12 * hessian.diagonal().max() + 1e-15 + damping
-    R, failed = dpotrf(hessian + ridge * np.eye(len(hessian)))
+    R, failed = dpotrf(hessian + (1e-12 * hessian.diagonal().max() + 1e-15 + damping) * np.eye(len(hessian)))
     if failed or not is_finite(R.diagonal()):
         raise LinAlgError("the covariance of the features is not positive definite to float64; scale them")
     return R

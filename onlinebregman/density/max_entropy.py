@@ -326,8 +326,7 @@ class MaxEntDensity(Density, OnlineEstimator):
         if X.ndim == 1:
             return X
         known = self._index  # read once, as other threads may extend the domain
-        index = known[1] if known is not None and known[0] is domain else RowIndex(domain)
-        return index.find(domain, X)
+        return (known[1] if known is not None and known[0] is domain else RowIndex(domain)).find(domain, X)
 
     def _refuse_unknown(self, X: np.ndarray) -> None:
         points = self._points(X, self.domain_)

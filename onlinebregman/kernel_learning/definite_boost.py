@@ -494,8 +494,7 @@ class DefiniteBoost(KernelLearner):
             lowest = -inf
             if r < 0:  # then -C_j is violated
                 r, low, high, sign, bound, side = -r, -high, -low, -sign, -bound, -1.0
-        margin = self.tol * spread / self.n_features_in_
-        step, log_factor = approximate_step(r, low, high, margin, lowest)
+        step, log_factor = approximate_step(r, low, high, self.tol * spread / self.n_features_in_, lowest)
         if self.projection == "exact":
             if r > 0:
                 enough = self._least_log - 1 - solution.log_dual[-1]

@@ -378,8 +378,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        known = isinstance(self.loss, Loss) or self.loss in LOSSES
-        loss = resolve_loss(self.loss) if known else SquaredLoss()
+        loss = resolve_loss(self.loss) if isinstance(self.loss, Loss) or self.loss in LOSSES else SquaredLoss()
         tags.target_tags.multi_output = loss == SquaredLoss()
         tags.target_tags.positive_only = has_positive_targets(self.loss)
         return tags

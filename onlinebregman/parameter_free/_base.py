@@ -274,8 +274,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         rows = np.arange(len(data)) if order is None else order
         learned = np.flatnonzero(np.ones(len(rows)) if data.weights is None else data.weights[rows])
         missing = missing[rows[learned]]
-        before = np.logical_or.accumulate(np.vstack([known, ~missing]))[:-1]
-        first = (missing & before).any(axis=1)
+        first = (missing & np.logical_or.accumulate(np.vstack([known, ~missing]))[:-1]).any(axis=1)
         return int(learned[first.argmax()]) if first.any() else None
 
     def _indicate_missing(self) -> None:

@@ -273,8 +273,7 @@ def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
     """What a map makes of rows, and the column of each of its values."""
     if row_map is None:
         return X, np.arange(X.shape[1])
-    columns = row_map.columns if isinstance(row_map, OneHotMap) else np.arange(X.shape[1])
-    return row_map.transform(X), columns
+    return row_map.transform(X), (row_map.columns if isinstance(row_map, OneHotMap) else np.arange(X.shape[1]))
 
 
 def _bets(learner: Any) -> Array | None:

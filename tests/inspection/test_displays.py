@@ -168,8 +168,7 @@ def test_models_without_rates_and_mixtures_have_a_regret():
 def test_the_regret_of_predictions():
     X, y = stream(n=50)
     display = RegretDisplay.from_predictions(y, np.zeros(50), X[:, 0], loss="absolute_error")
-    expected = np.cumsum(abs(y) - abs(X[:, 0] - y))
-    assert_allclose(drawn(display.line_)[1], expected)
+    assert_allclose(drawn(display.line_)[1], np.cumsum(abs(y) - abs(X[:, 0] - y)))
     assert display.bound_line_ is None and display.ax_.get_legend() is None
 
 

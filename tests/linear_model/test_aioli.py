@@ -142,8 +142,7 @@ def test_two_classes_are_needed(unchanged):
         model.fit(X, y)
     assert get_tags(ForwardClassifier()).classifier_tags.multi_class
     for binary in (model, ExpertMixtureClassifier([("one", model)]), ParameterFreeClassifier(members=[model])):
-        tags = get_tags(binary).classifier_tags
-        assert not tags.multi_class
+        assert not get_tags(binary).classifier_tags.multi_class
         with pytest.raises(ValueError, match=words):
             clone(binary).fit(X, y)
     model = aioli().fit(X, y > 0)

@@ -96,8 +96,7 @@ def test_targets_far_above_the_scale_of_the_weights_are_reached(seed, update, si
 def test_projections_far_away_sum_to_what_they_should():
     for w in ([1e-12], [1e-12] * 3, [1e-12, 3e-13, 1e-200]):
         for total in (1.0, 1e-11, 1e200):
-            projected = Simplex(total).project(Burg(), w)
-            assert_allclose(projected.sum(), total, rtol=1e-14)
+            assert_allclose(Simplex(total).project(Burg(), w).sum(), total, rtol=1e-14)
     for b in (5.0, -5.0):
         w = Burg().project_hyperplane([1e-12, 2e-12], [1.0, -1.0], b)
         assert_allclose(w @ [1.0, -1.0], b, rtol=1e-14)

@@ -18,8 +18,7 @@ def test_the_automatic_p_is_twice_the_logarithm_of_the_number_of_features(n):
     automatic, given_p = PNormRegressor().partial_fit(X, y), PNormRegressor(p=p).partial_fit(X, y)
     assert automatic.divergence_ == PNorm(p)
     assert_array_equal(automatic.coef_, given_p.coef_)
-    labels = (y > 0).astype(int)
-    classifier = PNormClassifier().partial_fit(X, labels, classes=[0, 1])
+    classifier = PNormClassifier().partial_fit(X, (y > 0).astype(int), classes=[0, 1])
     assert classifier.divergence_ == PNorm(p)
 
 

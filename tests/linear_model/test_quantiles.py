@@ -113,6 +113,15 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
         LearningRatePath(regressor(), eta0s=[0.1, 1.0]).fit(X, y)
 
 
+def test_sorted_predictions_of_separate_models_do_not_cross_and_lose_no_more():
+    X, y = rows(150)
+    separate = [ParameterFreeRegressor(loss=QuantileLoss(q), random_features=4) for q in (0.25, 0.5, 0.75)]
+    columns = np.column_stack([model.fit(X[:75], y[:75]).predict(X) for model in separate])
+    pairs = [zip(separate, each.T, strict=True) for each in (columns, np.sort(columns))]
+    losses = [sum(model.loss.value(a, y).sum() for model, a in pair) for pair in pairs]
+    assert (np.diff(columns) < 0).any() and losses[1] < losses[0]
+
+
 STREAMS = {
     "glitch": lambda rng, y: np.concatenate([y[:1000], [-1e4], y[1001:]]),
     "absurd": lambda rng, y: np.concatenate([y[:1000], [1e9], y[1001:]]),

@@ -146,8 +146,7 @@ def test_weights_that_overflow_are_refused(state):
 
 
 def test_what_is_not_finite_stays_so():
-    standardizer = learner_of(None).row_map
-    assert standardizer is None
+    assert learner_of(None).row_map is None
     learner = learner_of(Standardizer(2, True), 2)
     assert learner.learn(np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 0.0]]), np.ones(3)) is None
     for value in (np.nan, np.inf, -np.inf):
