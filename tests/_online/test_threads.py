@@ -56,8 +56,7 @@ def test_small_matrices_have_one_thread():
 @pytest.mark.parametrize("learner", [DefiniteBoostMetricLearner(), LogDetMetricLearner(), MetricKNeighborsClassifier()])
 def test_no_thread_of_blas_works_for_small_matrices(learner):
     """What other threads compute, and how long they wait for more, is time of the process that is not this thread's."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 20))
+    X = np.random.default_rng(0).normal(size=(600, 20))
     with threadpool_limits(1, "openmp"), threadpool_limits(2, "blas"):
         time.sleep(0.2)  # until they wait for more no longer
         before = time.process_time() - time.thread_time()

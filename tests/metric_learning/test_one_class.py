@@ -26,8 +26,9 @@ LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner
 def test_one_class_leaves_rows_where_they_are(learner, pairs, n_components):
     X = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 0.1]
     model = learner(sampling=pairs, n_components=n_components)
-    with pytest.warns(UserWarning, match=r"one class.*two or more classes") as caught:
-        model.fit(X, np.zeros(20, dtype=int))
+    for labels in [np.arange(20)] * (pairs == "neighbors") + [np.zeros(20, dtype=int)]:
+        with pytest.warns(UserWarning, match=r"one class, or each of its own.*two or more classes") as caught:
+            model.fit(X, labels)
     assert caught[0].filename == __file__
     if learner is VonNeumannMetricLearner:
         np.testing.assert_allclose(model.transform(X), X[:, :n_components], rtol=1e-12)
