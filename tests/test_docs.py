@@ -158,14 +158,11 @@ def test_public_methods_are_documented():
     """By docstrings of their own: where a class above has a text in the place of a property, that of str is taken."""
     foreign = {None, *(inspect.getdoc(kind) for kind in (str, tuple, int, float, bool))}
     for value in (each.values[0] for each in public_names() if inspect.isclass(each.values[0])):
-        methods = {
-            name: method
-            for name, method in inspect.getmembers(
-                value, lambda member: inspect.isfunction(member) or isinstance(member, property)
-            )
-            if not name.startswith("_") and "onlinebregman" in (getattr(method, "fget", None) or method).__module__
+        members = inspect.getmembers(value, lambda each: inspect.isfunction(each) or isinstance(each, property))
+        own = {
+            n: m for n, m in members if n[0] != "_" and "onlinebregman" in (getattr(m, "fget", None) or m).__module__
         }
-        assert [name for name, method in methods.items() if inspect.getdoc(method) in foreign] == [], value
+        assert [name for name, member in own.items() if inspect.getdoc(member) in foreign] == [], value
 
 
 def test_an_example_that_does_not_hold_is_noticed():

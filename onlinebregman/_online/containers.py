@@ -16,6 +16,7 @@ import copy
 import sys
 from contextlib import suppress
 from datetime import date
+from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
@@ -276,7 +277,8 @@ class Categories:
             try:
                 known = numbers.get(j, {})
                 if learn is not False:
-                    known = numbers[j] = _grown(known, listed if learn is None else _chosen(listed, learn))
+                    kept = listed if learn is None else [value for value, h in zip(listed, learn, strict=True) if h]
+                    known = numbers[j] = _grown(known, kept)
                 new = len(known)
                 values[:, j] = [
                     np.nan
@@ -408,12 +410,15 @@ def is_from_dtype(categorical_features) -> bool:
 
 
 def _has_categories(column) -> bool:
-    """Whether a column has a dtype of categories; an array of objects: whether it holds text."""
+    """Whether a column has a dtype of categories; of objects: whether it is not of numbers alone; arrays: has text."""
     if isinstance(column, np.ndarray):
         return any(isinstance(value, str) for value in column.tolist())
     name = str(column.dtype).lower()
-    if name == "object" and isinstance(next((value for value in column if not is_missing(value)), None), date):
-        check_kind(np.dtype("M8[s]"), f"X[{column.name!r}]")
+    if name == "object":
+        known = [value for value in column if not is_missing(value)]
+        if known and isinstance(known[0], date):
+            check_kind(np.dtype("M8[s]"), f"X[{column.name!r}]")
+        return not known or not all(isinstance(value, Number) and not isinstance(value, bool) for value in known)
     return name.partition("[")[0].partition("(")[0].partition("<")[0] in _DTYPES
 
 
@@ -453,10 +458,6 @@ def _twin(value) -> Any:
     return float(value) if is_number(value) and _twin(float(value)) == value else None
 
 
-def _chosen(listed: list[Any], chosen: np.ndarray) -> list[Any]:
-    return [value for value, counts in zip(listed, chosen.tolist(), strict=True) if counts]
-
-
 def _grown(known: dict[Any, int], listed: list[Any]) -> dict[Any, int]:
     """The numbers of categories, and of the new ones among these values; the same object if there are none."""
     new = [value for value in dict.fromkeys(listed) if value is not None and value not in known]
@@ -475,7 +476,7 @@ def _numbers(column, name) -> np.ndarray:
     kind = getattr(column.dtype, "kind", "")
     if isinstance(column, np.ndarray) and kind in "biuf":
         return column
-    if not _has_categories(column) and not isinstance(column, np.ndarray):
+    if kind != "O" and not isinstance(column, np.ndarray) and not _has_categories(column):
         return column.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(column, "iloc") else column.to_numpy()
     listed, row = _listed(column), 0
     try:

@@ -74,9 +74,9 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         number of columns.
     categorical_features : array-like of bool, int or str, "from_dtype", or None
         The columns of categories: a mask, numbers, or names of features. "from_dtype": the columns of data frames (of
-        pandas or polars) with a dtype of categories, text, bool or objects, and those of arrays of objects that hold
-        text in the first rows. None: there are none. Categories need not be known in advance, and their order does not
-        matter. Read when learning starts.
+        pandas or polars) with a dtype of categories, text or bool, or of objects that are not all numbers in the first
+        rows, and those of arrays of objects that hold text there. None: there are none. Categories need not be known in
+        advance, and their order does not matter. Read when learning starts.
     n_jobs : int or None
         Threads that learn a block of rows, if that is long enough: models with a matrix learn side by side. -1: one for
         each processor; None: 1, or what a `joblib.parallel_config` says. The numbers do not depend on it.

@@ -1,6 +1,7 @@
 """Columns of categories as numbers: every container, values that are missing, new categories, errors."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -152,11 +153,14 @@ def test_a_mask_is_copied():
     assert chosen.tolist() == [False, True]
 
 
-def test_integers_beyond_the_largest_float_are_infinite():
-    X = pd.DataFrame({"colour": ["red", "blue"], "size": pd.Series([1, 10**400], dtype=object)})
-    assert_array_equal(begun(X, ["colour"]).encode(X)[0]["size"], [1.0, np.inf])
-    with pytest.raises(ValueError, match=r"Input X contains infinity \(row 1, column 1\)"):
-        ParameterFreeRegressor(categorical_features=["colour"]).fit(X, [1.0, 2.0])
+def test_objects_that_are_all_numbers_are_no_categories():
+    """As databases give them, and rows in lists; integers beyond the largest float are infinite."""
+    X = frame_of(pd.Series(list("abba"))).assign(size=np.array([Decimal("1.5"), None, np.float32(2), 10**400]))
+    assert_array_equal(begun(X).encode(X)[0]["size"], [1.5, np.nan, 2.0, np.inf])
+    with pytest.raises(ValueError, match=r"Input X contains infinity \(row 3, column 0\)"):
+        ParameterFreeRegressor().fit(X, X.index)
+    of_others = (pd.Series(other, dtype=object) for other in ([None] * 4, [1, "a", 2, 3], [None, True, 1, 2]))
+    assert all(find_categorical(X.assign(size=each), "from_dtype").all() for each in of_others)
 
 
 def test_text_in_a_column_of_numbers_is_named_with_its_row():
