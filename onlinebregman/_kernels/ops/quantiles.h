@@ -8,7 +8,7 @@
 #include "vector.h"
 
 /* A quantile, corrected by the misses in excess of what `chance` explains */
-static inline double ob_corrected(double q, double excess, double chance, double step) {
+OB_INLINE double ob_corrected(double q, double excess, double chance, double step) {
     const double beyond = excess > chance ? excess - chance : excess < -chance ? excess + chance : 0.0;
     return q + step * beyond;
 }
@@ -25,20 +25,20 @@ static void ob_find_radii(double *restrict radii, const double *restrict q, cons
 }
 
 /* Quantiles move up after a miss and down otherwise, by at most `step`; returns how many missed */
-static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess, const double *restrict radii,
-                                   double error, const double *restrict levels, const double *restrict rates,
-                                   double rate, double step, const double *restrict spread, double root,
-                                   const double *restrict least, ptrdiff_t n) {
+OB_CLONES static ptrdiff_t ob_move_quantiles(double *restrict q, double *restrict excess,
+                                             const double *restrict radii, double error, const double *restrict levels,
+                                             const double *restrict rates, double rate, double step,
+                                             const double *restrict spread, double root, const double *restrict least,
+                                             ptrdiff_t n) {
     ptrdiff_t missed = 0;
     while (missed < n && radii[missed] < error)
         ++missed;
     for (ptrdiff_t j = 0; j < n; ++j) {
         const double eta = rate * rates[j] < step ? rate * rates[j] : step;
-        const double change = levels[j] - (j < missed ? 0.0 : 1.0);
-        if (j < missed || ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step) > least[j])
-            excess[j] += change;
-        const double moved = q[j] + eta * change;
-        q[j] = j < missed || moved > least[j] ? moved : least[j];
+        const double change = levels[j] - (j < missed ? 0.0 : 1.0), moved = q[j] + eta * change;
+        const double corrected = ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step);
+        excess[j] = (j < missed) | (corrected > least[j]) ? excess[j] + change : excess[j];
+        q[j] = (j < missed) | (moved > least[j]) ? moved : least[j];
     }
     return missed;
 }
