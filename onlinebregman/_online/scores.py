@@ -33,13 +33,15 @@ class Thresholds(NamedTuple):
     different: np.ndarray  # of shape (n_features, n_resolutions): how many different values there were
     pairs: np.ndarray
     singles: bool  # whether there are indicators of single columns
+    trees: tuple[np.ndarray, np.ndarray] | None  # the column and the cut of each node, see `trees.pyx`
 
     @classmethod
     def of(cls, row_map: ThresholdMap) -> Self:
         """Those of a map."""
         state = row_map.bins.get_state()
         lower, number = (np.split(state[name], np.cumsum(BINS)[:-1], axis=1) for name in ("lower", "number"))
-        return cls(lower, number, state["different"], row_map.pairs, bool(row_map.singles))
+        trees = row_map.bins.trees.nodes if row_map.grown else None
+        return cls(lower, number, state["different"], row_map.pairs, bool(row_map.singles), trees)
 
 
 class Scores(NamedTuple):

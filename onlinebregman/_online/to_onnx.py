@@ -184,7 +184,25 @@ def _indicators(graph: Graph, thresholds: Thresholds, rows: str) -> str:
         inside = graph.add("Add", graph.add("Mul", left, np.array(size)), right)
         indicators.append(graph.add("Add", inside, start + of_pair * np.arange(len(thresholds.pairs))))
         start += size**2
+    if thresholds.trees is not None and len(thresholds.trees[0]):
+        indicators.append(graph.add("Add", _leaves(graph, *thresholds.trees, rows), np.array(start)))
     return graph.add("Concat", *indicators, axis=1)
+
+
+def _leaves(graph: Graph, columns: np.ndarray, cuts: np.ndarray, rows: str) -> str:
+    """The leaves of rows in trees of so many nodes, numbered over all trees."""
+    n_trees, n_nodes = columns.shape
+    roots = n_nodes * np.arange(n_trees)
+    node: Any = np.zeros((1, n_trees), np.int64)
+    for level in range(n_nodes.bit_length()):
+        at = graph.add("Add", node, roots)
+        x = graph.add("Gather", rows, columns[:, 0], axis=1)
+        if level > 0:
+            x = graph.add("GatherElements", rows, graph.add("Gather", columns.ravel(), at, axis=0), axis=1)
+        less = graph.add("Less", x, graph.add("Gather", cuts.ravel(), at, axis=0))
+        child = graph.add("Where", less, np.array(1), np.array(2))
+        node = graph.add("Add", graph.add("Mul", node, np.array(2)), child)
+    return graph.add("Add", node, (n_nodes + 1) * np.arange(n_trees) - n_nodes)
 
 
 def flat(graph: Graph, column: str) -> str:

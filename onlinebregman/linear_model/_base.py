@@ -22,7 +22,7 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
-from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
+from .._kernels.rows.thresholds import Bins, ThresholdMap, parts_of_pairs
 from .._online.compiled import make_geometry
 from .._online.estimator import Call, Examples, by_parameter
 from .._online.examples import LearnsTargets
@@ -90,6 +90,7 @@ class MapsRows(GrowsFeatures):
     # Of a member of a mixture: a mask of the columns that hold numbers of categories, and how many categories of all of
     # them together get an indicator
     _categorical: tuple[np.ndarray, int] | None = None
+    _n_trees = 0  # and most trees whose leaves get indicators, next to those of bins
     _n_missing = 0  # the same of the columns of numbers: how many of them get an indicator of missing ones
 
     @property
@@ -108,7 +109,9 @@ class MapsRows(GrowsFeatures):
         n, allow_nan = X.shape[1], self._allow_nan
         if isinstance(self._thresholds, str):  # an array would be compared with a name element by element
             pairs = parts_of_pairs(n, PAIRS, 1, 0)[0] if self._thresholds == "pairwise" and n > 1 else ()
-            return ThresholdMap(n, pairs, allow_nan=allow_nan)
+            return ThresholdMap(
+                n, pairs, allow_nan=allow_nan, bins=Bins(n, n_trees=self._n_trees), grown=self._n_trees > 0
+            )
         if self._thresholds is not None:
             return ThresholdMap(n, _checked_pairs(self._thresholds, n), singles=False, allow_nan=allow_nan)
         if self._categorical is None and not self._n_missing:

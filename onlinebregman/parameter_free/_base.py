@@ -72,6 +72,10 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         indicators of bins, for targets that depend on thresholds of columns or of pairs of columns (see `thresholds` of
         `MirrorDescentClassifier`); of pairs if columns times classes are at most 128. Their cost is linear in the
         number of columns.
+    trees : int
+        For the models of single columns among these, if columns times classes are at most 128: most regression trees
+        that are grown from the residuals of the predictions, one after every 1024 rows from row 6144 on. Indicators of
+        their leaves are learned next to those of bins, so that the model grows with the stream. 0: none.
     categorical_features : array-like of bool, int or str, "from_dtype", or None
         The columns of categories: a mask, numbers, or names of features. "from_dtype": the columns of data frames (of
         pandas or polars) with a dtype of categories, text or bool, or of objects that are not all numbers in the first
@@ -113,6 +117,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         "standardize": ["boolean"],
         "random_features": [Interval(Integral, 0, None, closed="left")],
         "thresholds": ["boolean"],
+        "trees": [Interval(Integral, 0, None, closed="left")],
         "categorical_features": ["array-like", StrOptions({FROM_DTYPE}), None],
     }
 
@@ -126,6 +131,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
     standardize: bool
     random_features: int
     thresholds: bool
+    trees: int
     categorical_features: ArrayLike | Literal["from_dtype"] | None
     _categories: Categories | None = None
     _indicates_missing: bool  # whether a row with a missing number has been learned
@@ -170,11 +176,14 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         settings: list[tuple[str, float, Any]] = [("diagonal_newton", 4.0, "no_interactions")]
         settings += [("normalized_adagrad", 3.0, "no_interactions")] if wide or n_scores == 1 else []
         settings += [] if wide or self.n_features_in_ == 1 else self._of_pairs(n_scores)
-        return [
+        members = [
             make(divergence=divergence, eta0=eta, thresholds=thresholds)
             for divergence, eta, thresholds in settings
             if newton or divergence != "diagonal_newton"
         ]
+        if members and not wide:  # the others stay what they are on streams that have no use for trees
+            members[0]._n_trees = self.trees
+        return members
 
     def _of_pairs(self, n_scores: int) -> list[tuple[str, float, Any]]:
         """Settings of models of parts of the pairs of columns."""

@@ -19,7 +19,7 @@ Corrections by a memory (see `memory.pyx`) are steps of the same kinds, from the
 memory says, which is one more term.
 
 Terms are divided by the analysis of variance of functions of independent columns: their mean goes to the bias, what
-remains on average over all other columns to each column, and the rest to pairs and to "random_features".
+remains on average over all other columns to each column, and the rest to pairs, "trees" and "random_features".
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class ExplainedMixin(DocumentedMixin):
 
             terms : ndarray of str of shape (n_terms,)
                 The names of the columns, then of the pairs "x0 x1" whose indicators members learn, then "memory", if
-                the row before is known, "random_features", if there are members with these, for the interactions that
-                they learn, and "bias".
+                the row before is known, "trees", if any have grown, and "random_features", if there are members with
+                these, for the interactions that they learn, and "bias".
 
             pairs : ndarray of int of shape (n_pairs, 2)
                 The columns of the pairs.
@@ -154,7 +154,9 @@ class Terms:
         memory = model._fitted_mixer().memory
         self.has_memory = memory is not None and memory.knows
         self.memory = self.n_features + len(self.pairs)  # the place of its term
-        self.n = self.memory + self.has_memory + self.has_features + 1
+        self.has_trees = any(getattr(each, "grown", False) and len(each.bins.trees.nodes[0]) for each in maps)
+        self.trees = self.memory + self.has_memory
+        self.n = self.trees + self.has_trees + self.has_features + 1
         draw = sampler(model)
         rows = None if draw is None else np.column_stack([draw(j, SAMPLE) for j in range(self.n_features)])
         self._sample: Array | None = rows  # each column in order
@@ -163,7 +165,7 @@ class Terms:
     def names(self, columns: np.ndarray) -> np.ndarray:
         """The names of the terms; pairs as in :class:`~sklearn.preprocessing.PolynomialFeatures`."""
         of_pairs = [f"{columns[first]} {columns[second]}" for first, second in self.pairs]
-        others = ["memory"] * self.has_memory + ["random_features"] * self.has_features
+        others = ["memory"] * self.has_memory + ["trees"] * self.has_trees + ["random_features"] * self.has_features
         return np.array([*columns, *of_pairs, *others, "bias"], dtype=object)
 
     def of_member(self, member: Any, X: Array) -> Array:
@@ -235,6 +237,8 @@ class Terms:
             terms[:, :, :d] = np.moveaxis(weights[:, bins], 0, 1).sum(axis=3) - means
             terms[:, :, -1] = means.sum(axis=1)
         terms[:, :, -1] += learner.intercept
+        if self.has_trees and row_map.grown:
+            self._add_leaves(row_map, weights, n_singles, X, terms)
         if not len(row_map.pairs):
             return
         first, second = row_map.pairs.T
@@ -254,6 +258,36 @@ class Terms:
             _add(terms, second, of_second - mean)
             _add(terms, places, np.moveaxis(table[:, numbers, i, j], 0, 1) - of_first - of_second + mean)
             terms[:, :, -1] += mean.sum(axis=1)
+
+    def _add_leaves(self, row_map: ThresholdMap, weights: Array, n: int, X: Array, terms: Array) -> None:
+        """Indicators of leaves, after n others: products of those of intervals of columns, split like waves."""
+        columns, cuts = row_map.bins.trees.nodes
+        n_trees, n_nodes = cuts.shape
+        tree, leaf = np.ogrid[:n_trees, : n_nodes + 1]
+        low, high = (np.full((n_trees, n_nodes + 1, self.n_features), value) for value in (-np.inf, np.nan))
+        node = leaf + n_nodes
+        while node.max() > 0:
+            parent = (node - 1) // 2
+            at, cut = (tree, leaf, columns[tree, parent]), cuts[tree, parent]
+            low[at] = np.where(node % 2 == 0, np.maximum(low[at], cut), low[at])
+            high[at] = np.where(node % 2 == 1, np.fmin(high[at], cut), high[at])
+            node = parent
+        low, high = low.reshape(-1, self.n_features), high.reshape(-1, self.n_features)
+        weights, leaves = weights[:, n:][:, : len(low)], row_map.transform(X)[:, len(BINS) * self.n_features :] - n
+        X, sample = (np.where(np.isnan(values), np.inf, values) for values in (X, np.asarray(self._sample)))
+        ends = [[np.searchsorted(x, end) for x, end in zip(sample.T, of.T, strict=True)] for of in (low, high)]
+        shares = np.subtract(ends[1], ends[0]) / len(sample)  # of the values in each interval
+        one = np.ones((1, len(low)))
+        before, after = np.cumprod([*one, *shares], axis=0), np.cumprod([*one, *shares[::-1]], axis=0)[::-1]
+        mean = weights @ before[-1]
+        terms[:, :, self.trees] += weights[:, leaves].sum(axis=2).T - mean
+        terms[:, :, -1] += mean
+        for j, share in enumerate(shares):
+            cut = (low[:, j] > -np.inf) | (high[:, j] == high[:, j])  # leaves that depend on the column
+            inside = (X[:, j, np.newaxis] >= low[cut, j]) & ~(X[:, j, np.newaxis] >= high[cut, j])
+            alone = (inside - share[cut]) @ (weights * before[j] * after[j + 1])[:, cut].T
+            terms[:, :, j] += alone
+            terms[:, :, self.trees] -= alone
 
     def _shares_of_bins(self, row_map: ThresholdMap) -> tuple[Array, np.ndarray]:
         """The share of the values in each bin, shape (n_features, n_bins), and where the bins of a resolution start."""

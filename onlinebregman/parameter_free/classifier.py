@@ -40,8 +40,8 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
 
     Parameters
     ----------
-    {members, stacking, memory, share, standardize, random_features, thresholds, categorical_features, class_weight}
-    {handle_unknown, n_jobs, shuffle, random_state, handle_new_features, delayed}
+    {members, stacking, memory, share, standardize, random_features, thresholds, trees, categorical_features}
+    {class_weight, handle_unknown, n_jobs, shuffle, random_state, handle_new_features, delayed}
 
     Attributes
     ----------
@@ -93,6 +93,7 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,
+        trees: int = 64,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         handle_unknown: Literal["error", "add"] = "error",

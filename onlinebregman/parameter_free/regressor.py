@@ -44,7 +44,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     {members}
     loss : {<regression losses>} or Loss
         The loss of the mixture and of the members of the default set.
-    {stacking, memory, share, standardize, random_features, thresholds, categorical_features, n_jobs}
+    {stacking, memory, share, standardize, random_features, thresholds, trees, categorical_features, n_jobs}
     {shuffle, random_state, handle_new_features, delayed}
 
     Attributes
@@ -113,6 +113,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,
+        trees: int = 64,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         n_jobs: int | None = None,
         shuffle: bool = True,

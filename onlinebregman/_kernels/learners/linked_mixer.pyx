@@ -47,6 +47,9 @@ cdef class LinkedMixer(CentredMixer):
         cdef double m, mixed = self.predict_both(scores, self.v, self.work, &m)
         self.error = fabs(y - self.loss.link(mixed)) if self.known.weight > 0 else -1.0
         self.target = ob_robust_limit(&self.scale, y) if self.limited else y
+        if self.watched:
+            self.residuals[0] = -self.loss.derivative(mixed, self.target)
+            self.residuals[1] = -self.loss.derivative(self.known.shift, self.target)
         self.clipped = self.target != y
         for k in range(n):
             self.losses[k] = self.loss.value(self.work[k], y)

@@ -29,6 +29,8 @@ cdef class Mixer(AtomicLearner):
     cdef double* v                      # weights of the experts
     cdef double* losses                 # losses of the experts
     cdef double* costs                  # what is learned instead: linear approximations, if `gradient`, or `clipped`
+    cdef double[::1] residuals          # of a row: minus the slopes of its loss at the prediction, then at a constant
+    cdef bint watched                   # whether they are computed
     cdef double* work                   # 2 `lanes` numbers, and more of a subclass
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1

@@ -35,7 +35,7 @@ cdef class Mixer(AtomicLearner):
         if type(self) is Mixer:
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
         self.n_targets, self.target_ndim, self.traits = 1, 1, DENSE
-        self.undoable = ()
+        self.undoable, self.residuals = (), np.zeros(2)
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
@@ -45,7 +45,7 @@ cdef class Mixer(AtomicLearner):
         for part in self.undoable:
             self.held[self.n_held] = <void*> part
             self.n_held += 1
-        self.buffer = np.zeros(5 * lanes + more)
+        self.buffer, self.residuals = np.zeros(5 * lanes + more), np.zeros(2 * n_scores)
         self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
         self.work = &self.buffer[3 * lanes]
         return 0
@@ -215,8 +215,8 @@ cdef class Mixer(AtomicLearner):
         """The mixture's loss on a row as one of weight 1, with the weights `v`; not finite if it must be refused.
 
         Also computes the losses of the experts, if `gradient` the gradient with respect to the weights, with a
-        `tracker` the error, and if it sets `clipped`, the costs and the `cost` that are learned. Counts, unless in the
-        phase `LEARN`, and learns, unless it is to `JUDGE`, with the `stack`.
+        `tracker` the error, if `watched` the residuals, and if it sets `clipped`, the costs and the `cost` that are
+        learned. Counts, unless in the phase `LEARN`, and learns, unless it is to `JUDGE`, with the `stack`.
         """
         return 0.0
 
@@ -287,7 +287,7 @@ cdef class OutputsMixer(Mixer):
             raise ValueError(f"mixers must be of the same numbers of experts and scores; got {self.mixers}")
         self.n_scores = self.n * self.mixers[0].n_scores
         self.n_features = self.n * self.mixers[0].n_features
-        self.row = np.empty(self.mixers[0].n_features)
+        self.row, self.residuals = np.empty(self.mixers[0].n_features), np.zeros(2 * self.n_scores)
         self.parts = <void**> malloc(self.n * sizeof(void*))
         if self.parts == NULL:
             raise MemoryError()
@@ -343,13 +343,16 @@ cdef class OutputsMixer(Mixer):
             row[j] = scores[j * self.n + output]
 
     cdef int learn_targets(self, const double* scores, const double* y, double weight) noexcept nogil:
-        cdef Py_ssize_t k
+        cdef Py_ssize_t k, j, n = self.n_scores // self.n
         cdef int status
         for k in range(self.n):
             self.gather(scores, k, &self.row[0])
             status = (<Mixer> self.parts[k]).learn_scores(&self.row[0], y[k], weight)
             if status != LEARNED:
                 return status
+            for j in range(n):
+                self.residuals[k * n + j] = (<Mixer> self.parts[k]).residuals[j]
+                self.residuals[self.n_scores + k * n + j] = (<Mixer> self.parts[k]).residuals[n + j]
         return LEARNED
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:

@@ -3,12 +3,14 @@ from onlinebregman._kernels.learners.mixer cimport Mixer
 from onlinebregman._kernels.learners.team cimport Team
 from onlinebregman._kernels.learners.transaction cimport Validated
 from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.trees cimport Trees
 
 
 cdef class MixtureLearner(Team):
     cdef readonly Mixer mixer
     cdef readonly tuple targets_by_class
     cdef readonly tuple links
+    cdef Trees trees          # that grow with the stream, or None
     cdef list experts         # the estimators with these learners, if there are links
     cdef Validated bound      # see `set_experts`
     cdef tuple bound_experts

@@ -20,6 +20,7 @@ from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
+from onlinebregman._kernels.rows.thresholds cimport ThresholdMap
 
 MIN_PARALLEL_ROW = 512        # work of a row whose learners in lockstep are divided
 
@@ -47,6 +48,9 @@ cdef class MixtureLearner(Team):
         cdef Py_ssize_t k
         cdef const double[:, ::1] table
         self.mixer = mixer
+        self.trees = next((each.bins.trees for each in self.maps if isinstance(each, ThresholdMap)), None)
+        for each in (mixer, *mixer.members):
+            (<Mixer> each).watched = self.trees is not None
         self.change((*self.learners, mixer))
         self.output_ndim = 2
         self.links = None if links is None else tuple(links)
@@ -265,11 +269,15 @@ cdef class MixtureLearner(Team):
         return part.targets_by_class + <Py_ssize_t> self.chunk.y[i * self.n_targets] * part.n_targets
 
     cdef int combine(self, Py_ssize_t i) noexcept nogil:
+        cdef int status
         cdef const double* scores = &self.chunk_scores[i * self.width]
         if self.mixer.delayed:
             scores = &self.predicted[self.at]
             self.at += self.width
-        return self.mix_row(scores, self.chunk.y + i * self.n_targets, self.chunk.weight[i])
+        status = self.mix_row(scores, self.chunk.y + i * self.n_targets, self.chunk.weight[i])
+        if status == LEARNED and self.trees is not None:
+            self.trees.tell(&self.mixer.residuals[0], self.mixer.n_scores)
+        return status
 
     cdef int mix_row(self, const double* scores, const double* y, double weight) noexcept nogil:
         """The mixer learns the scores of a row, or the forecasts to which they are linked."""

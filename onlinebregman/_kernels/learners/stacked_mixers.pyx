@@ -238,6 +238,9 @@ cdef class CentredMixer(Mixer):
                 m += self.v[k] * p[k]
                 self.costs[k] = self.cost_of(p[k])
             self.cost = self.cost_of(m)
+        if self.watched:
+            self.residuals[0] = -self.loss.derivative(ob_robust_clip(&self.scale, corrected + shift), self.target)
+            self.residuals[1] = -self.loss.derivative(self.known.shift + shift, self.target)
         if self.phase != JUDGE and follow(&self.stats, &self.scale):
             self.begin_again()
         if self.stack is None:
@@ -525,7 +528,8 @@ cdef class ProbabilityMixer(Mixer):
         """The stack and the memory learn a row on which the mixture had the loss `lost`; False on overflow."""
         cdef Stage at = self.stage_in(buffer)
         cdef bint finite = True
-        if self.stack is not None or self.memory is not None:
+        cdef Py_ssize_t c
+        if self.watched or self.stack is not None or self.memory is not None:
             self.mixed(scores, self.v, at.p, at.more)
         if self.stack is not None:
             self.find_all_logits(scores, at.x)
@@ -538,6 +542,8 @@ cdef class ProbabilityMixer(Mixer):
             self.memory.stack.pass_by(lost, weight, at.u, at.losses)
             finite = isfinite(self.memory.stack.hedge.totals.loss)
         self.error = sqrt(sqrt(max(lost, 0.0)))  # as of `surprises`
+        for c in range(self.n_classes):
+            self.residuals[c], self.residuals[self.n_classes + c] = (c == y) - at.p[c], c == y
         return finite
 
     cdef bint learn_stage(self, Stack stack, const double* scores, Py_ssize_t y, double weight, double* lost,

@@ -22,7 +22,7 @@ from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef enum:
-    MAX_CHUNK_ROWS = 256         # that learners with a matrix learn
+    MAX_CHUNK_ROWS = 256         # that learners with a matrix learn, or that are mapped: see `AHEAD` in `trees`
     MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
     MIN_PARALLEL_WORK = 1 << 20  # smallest such number of a call with threads, which take 50 us to start
 
@@ -70,7 +70,8 @@ cdef class Team(Ensemble):
             self.locksteps = divided(self.together, self.n_groups, length, self.groups)
         if self.n_by_chunks > 0 or self.n_groups > 1:  # otherwise chunks of one row are fastest
             most = min(rows.n_rows, MAX_CHUNK_VALUES // (self.chunk.width + self.width))
-            most = max(1, min(most, MAX_CHUNK_WORK // self.work_per_row, MAX_CHUNK_ROWS if self.n_by_chunks else most))
+            most = min(most, MAX_CHUNK_ROWS) if self.n_by_chunks or self.maps else most
+            most = max(1, min(most, MAX_CHUNK_WORK // self.work_per_row))
         self.chunk.reserve(rows, most, self.n_targets)
         if self.chunk_scores.shape[0] < most * self.width:
             self.chunk_scores = np.empty(most * self.width)

@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t
 
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.rows.rows cimport Row, RowMap
+from onlinebregman._kernels.rows.trees cimport Trees
 
 cimport cython
 
@@ -29,6 +30,7 @@ cdef class Bins(Stateful):
     cdef readonly Py_ssize_t n_features
     cdef object array         # of the columns
     cdef Column[::1] columns  # the same
+    cdef readonly Trees trees  # or None
     cdef int64_t[::1] counted  # values of each column so far
     # What `undo` restores: the columns that the call has changed, of which copies are made when they change
     cdef Column[::1] before
@@ -37,8 +39,8 @@ cdef class Bins(Stateful):
     cdef int64_t call
 
     cdef void find(self, const Row* row, Py_ssize_t* bins) noexcept nogil
-    cdef void learn(self, const Row* row) noexcept nogil
-    cdef void begin(self) noexcept nogil
+    cdef void learn(self, const Row* row, double weight) noexcept nogil
+    cdef int begin(self, Py_ssize_t n_rows) except -1
     cdef Column* to_change(self, Py_ssize_t j) noexcept nogil
     cdef void undo(self) noexcept
 
@@ -51,5 +53,7 @@ cdef class ThresholdMap(RowMap):
     cdef readonly bint allow_nan
     cdef readonly object pairs
     cdef Py_ssize_t[:, ::1] pair
+    cdef readonly bint grown  # whether there are indicators of leaves as well
 
     cdef void apply(self, const Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil
+    cdef Py_ssize_t n_found(self) noexcept nogil

@@ -21,6 +21,7 @@ from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.uniform cimport uniform
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, open_rows
+from onlinebregman._kernels.rows.trees cimport LEAVES, Trees
 
 BINS = (COARSE, MEDIUM, FINE)
 BINS_OF_PAIRS = BINS[:OF_PAIRS]
@@ -77,10 +78,13 @@ cdef class Bins(Stateful):
     Parameters
     ----------
     n_features : int
+    n_trees : int, default=0
+        Most trees that are grown from these rows.
     """
 
-    def __cinit__(self, n_features, dict state=None):
+    def __cinit__(self, n_features, dict state=None, n_trees=0):
         cdef Py_ssize_t d = n_features
+        self.trees = self.given.pop("trees", Trees(d, n_trees) if n_trees else None)
         if state is None:
             columns, counted = np.zeros(d, COLUMN), np.zeros(d, np.int64)
             columns["lower"] = INFINITY
@@ -94,18 +98,23 @@ cdef class Bins(Stateful):
         self.counted, self.counted_before, self.saved_in = counted, counted.copy(), np.zeros(d, np.int64)
 
     def get_state(self):
-        """See `Stateful`: the parts of the columns, see `Column`, and the number of values of each."""
-        return {name: self.array[name].copy() for name in COLUMN.names} | {"counted": np.array(self.counted)}
+        """See `Stateful`: the parts of the columns, see `Column`, the number of values of each, and trees, if any."""
+        state = {name: self.array[name].copy() for name in COLUMN.names} | {"counted": np.array(self.counted)}
+        return state if self.trees is None else state | {"trees": self.trees}
 
     cdef void find(self, const Row* row, Py_ssize_t* bins) noexcept nogil:
-        """The bins of the values of a dense row, at all resolutions of the first column, then of the next."""
+        """The bins of the values of a dense row, at all resolutions of the first column, then of the next; leaves."""
         cdef Py_ssize_t j, k
         for j in range(self.n_features):
             for k in range(RESOLUTIONS):
                 bins[RESOLUTIONS * j + k] = bin_of(&self.columns[j], k, row.x[j])
+        if self.trees is not None:
+            self.trees.find(row.x, bins + RESOLUTIONS * self.n_features)
 
-    cdef void learn(self, const Row* row) noexcept nogil:
+    cdef void learn(self, const Row* row, double weight) noexcept nogil:
         """Count a dense row."""
+        if self.trees is not None:
+            self.trees.learn(row.x, weight)
         cdef Py_ssize_t j, k
         cdef int64_t n
         cdef double x, position
@@ -128,9 +137,10 @@ cdef class Bins(Stateful):
 
     # --- undoing a call ---------------------------------------------------------------------------------------------
 
-    cdef void begin(self) noexcept nogil:
+    cdef int begin(self, Py_ssize_t n_rows) except -1:
         self.call += 1
         memcpy(&self.counted_before[0], &self.counted[0], self.n_features * sizeof(int64_t))
+        return 0 if self.trees is None else self.trees.begin(n_rows)
 
     cdef Column* to_change(self, Py_ssize_t j) noexcept nogil:
         """A column that is going to change: saved, if it was not yet in this call."""
@@ -145,6 +155,8 @@ cdef class Bins(Stateful):
         for j in range(self.n_features):
             if self.saved_in[j] == self.call:
                 self.columns[j] = self.before[j]
+        if self.trees is not None:
+            self.trees.undo()
 
 
 @cython.final
@@ -162,10 +174,12 @@ cdef class ThresholdMap(RowMap):
         Whether dense rows with missing values may be learned.
     bins : Bins, default=None
         Those of the columns; None for new ones.
+    grown : bool, default=False
+        Whether there are indicators of the leaves of their trees, too.
     """
 
     def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, Bins bins=None,
-                  dict state=None):
+                  dict state=None, grown=False):
         cdef Py_ssize_t d = n_features
         self.n_features, self.singles, self.allow_nan = d, singles, allow_nan
         self.bins = self.given.pop("bins", Bins(d) if bins is None else bins)
@@ -175,25 +189,31 @@ cdef class ThresholdMap(RowMap):
         if np.any((self.pairs < 0) | (self.pairs >= d)):
             raise ValueError(f"pairs must be of columns from 0 to {d - 1}; got {pairs}")
         self.pair, self.arguments = self.pairs, (d, self.pairs, bool(singles), bool(allow_nan), None)
+        self.grown = self.given.pop("grown", grown)
         self.n_outputs = d * WIDTH * singles + self.pair.shape[0] * PAIR
         self.widest = d * RESOLUTIONS * singles + self.pair.shape[0] * OF_PAIRS
+        if self.grown and self.bins.trees is None:
+            raise ValueError("bins must have trees, whose leaves have indicators; got none")
+        if self.grown:
+            self.n_outputs += self.bins.trees.most * LEAVES
+            self.widest += self.bins.trees.most
 
     def get_state(self):
         """See `Stateful`."""
-        return {"bins": self.bins}
+        return {"bins": self.bins} | ({"grown": True} if self.grown else {})
 
     def key(self):
-        return type(self), self.n_features, self.pairs.tobytes(), self.singles, self.allow_nan
+        return type(self), self.n_features, self.pairs.tobytes(), self.singles, self.allow_nan, self.grown
 
     def share(self, RowMap other):
         """Share the bins of another map of the same rows, before the first row."""
-        if isinstance(other, ThresholdMap):
+        if isinstance(other, ThresholdMap) and not self.grown:
             self.bins = (<ThresholdMap> other).bins
 
     def transform(self, X):
-        """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, widest)."""
+        """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, n_indicators)."""
         cdef Rows rows = open_rows(X)
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, n = self.widest - (self.bins.trees.most - self.bins.trees.live() if self.grown else 0)
         cdef Py_ssize_t[:, ::1] columns = np.empty((rows.n_rows, self.widest), np.intp)
         cdef Row row
         self.open(rows)
@@ -202,7 +222,7 @@ cdef class ThresholdMap(RowMap):
             rows.fill(&row)
             self.bins.find(&row, rows.indicators)
             self.apply(rows.indicators, &columns[i, 0])
-        return np.asarray(columns)
+        return np.asarray(columns)[:, :n]
 
     def learn_rows(self, X, const double[::1] sample_weight=None):
         """Learn validated rows, dense or CSR; those of weight 0 do not count."""
@@ -215,14 +235,18 @@ cdef class ThresholdMap(RowMap):
             rows.fetch(i, &row)
             rows.fill(&row)
             if sample_weight is None or sample_weight[i] > 0:
-                self.bins.learn(&row)
+                self.bins.learn(&row, 1.0)
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
     cdef int open(self, Rows rows) except -1:
         RowMap.open(self, rows)
         rows.allocate_scratch(True)
-        return rows.allocate_indicators(RESOLUTIONS * self.n_features + self.widest)
+        return rows.allocate_indicators(self.n_found() + self.widest)
+
+    cdef Py_ssize_t n_found(self) noexcept nogil:
+        """Most numbers that `Bins.find` finds."""
+        return RESOLUTIONS * self.n_features + (0 if self.bins.trees is None else 1 + self.bins.trees.most)
 
     cdef Shape shape(self, Rows rows) noexcept nogil:
         return Shape(False, self.widest, rows.n_rows * self.widest)
@@ -232,7 +256,7 @@ cdef class ThresholdMap(RowMap):
 
         The bins of a row that has been fetched are found once, for all maps that share them.
         """
-        cdef Py_ssize_t* columns = rows.indicators + RESOLUTIONS * self.n_features
+        cdef Py_ssize_t* columns = rows.indicators + self.n_found()
         cdef Py_ssize_t j
         rows.fill(row)
         if rows.binned_by != <void*> self.bins:
@@ -244,6 +268,8 @@ cdef class ThresholdMap(RowMap):
                     rows.sound = rows.sound and not isinf(row.x[j])
         self.apply(rows.indicators, columns)
         row.x, row.index, row.n = rows.ones if rows.sound else rows.nans, columns, self.widest
+        if self.grown:
+            row.n += rows.indicators[RESOLUTIONS * self.n_features] - self.bins.trees.most
 
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
         cdef bint first = rows.binned_by != <void*> self.bins
@@ -252,7 +278,7 @@ cdef class ThresholdMap(RowMap):
         given = row[0]
         self.map_row(rows, row)
         if first and weight > 0:
-            self.bins.learn(&given)
+            self.bins.learn(&given, weight)
 
     cdef void apply(self, const Py_ssize_t* bins, Py_ssize_t* columns) noexcept nogil:
         """The columns of the indicators that are 1 for a row with these bins."""
@@ -269,9 +295,12 @@ cdef class ThresholdMap(RowMap):
                 width = SIZE[k] + 1
                 columns[0] = start + left[k] * width + right[k]
                 start, columns = start + width * width, columns + 1
+        bins += RESOLUTIONS * self.n_features
+        for p in range(bins[0] if self.grown else 0):
+            columns[p] = start + p * LEAVES + bins[1 + p]
 
     cdef int begin(self, Rows rows) except -1:
-        self.bins.begin()
+        self.bins.begin(rows.n_rows)
         return 0
 
     cdef void undo(self) noexcept:
