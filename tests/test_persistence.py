@@ -217,7 +217,7 @@ def examples():
         LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), None, True),
         OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]),
         OneHotMap([True, False, False], 5, Standardizer(2, True)),
-        FirstTargets(True),
+        FirstTargets(2, 1),
     ]
     return found | {type(other): other for other in others}
 

@@ -109,7 +109,8 @@ class LifeCycleMixin(DocumentedMixin):
     _matrices: Any = 0  # of as many rows as there are columns, that learning takes at least, with copies
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
     _limits_targets: Any = None  # whether absurd targets are learned as others; None: they change nothing for long
-    _first_targets: tuple[FirstTargets, ...] | None = None  # of each output; None: these are over, or not watched
+    _first_targets: FirstTargets | None = None  # and columns; None: these are over, or not watched
+    _watches_columns: Any = False  # whether absurd values among their first would hide others for long
     _begin_again: Callable[[], None]  # as the first targets were absurd, replaces the learner by a new one
     _before: tuple[Any, ...] = (0, 0.0)  # rows, and losses of each output, before it began again
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
@@ -329,7 +330,8 @@ class LifeCycleMixin(DocumentedMixin):
             (begin or self._begin)(data)
             self._keep_parameters()
             limits, self._before = self._limits_targets, (0, 0.0)
-            self._first_targets = None if limits is None else tuple(FirstTargets(limits) for _ in np.ravel(data.y[0]))
+            n = len(self._watched(data, 0)) if limits is not None or self._watches_columns else 0
+            self._first_targets = FirstTargets(n, np.size(data.y[0]) if limits else 0) if n else None
         else:
             self._go_on(data, call)
         if changed:
@@ -404,11 +406,19 @@ class LifeCycleMixin(DocumentedMixin):
 
         `scores`, if given, receives the scores of each row before it was learned.
         """
+        if self._first_targets is not None and not again:
+            return self._learn_first_targets(data, order, scores)
         # compiled: `AtomicLearner.learn`, which learns all rows or none, as `learn_fast` does
         refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
             self._refuse_row(data, *refused)
         return None
+
+    def _watched(self, data, row: int) -> np.ndarray:
+        """The numbers of a row of which the first ones may be absurd."""
+        targets = () if self._limits_targets is None else np.ravel(data.y[row])
+        columns = data.X[row] if self._watches_columns and isinstance(data.X, np.ndarray) else ()
+        return np.concatenate([targets, columns], dtype=np.float64)
 
     def _learn_first_targets(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float | None:
         """`_learn` while targets are the first ones: it begins again before each that tells of absurd ones."""
@@ -417,12 +427,11 @@ class LifeCycleMixin(DocumentedMixin):
         rows = np.arange(len(data)) if order is None else order
         weights = np.ones(len(data)) if data.weights is None else data.weights
         for place, row in enumerate(rows):
-            if all(each.over for each in targets):
+            if targets.over:
                 targets = None
                 break
-            if weights[row] > 0:
-                absurd = [each.count(y) for each, y in zip(targets, np.ravel(data.y[row]), strict=True)]
-                starts += [place] if any(absurd) else []
+            if weights[row] > 0 and targets.count(self._watched(data, row)):
+                starts.append(place)
         self._first_targets = targets
         if not starts:
             return self._learn(data, order, again=True, scores=scores)

@@ -89,6 +89,10 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
     def _standardizes(self) -> bool:
         return self.standardize is True
 
+    @property
+    def _watches_columns(self) -> bool:
+        return self._centred or self._standardizes
+
     def _standardizer(self) -> Any:
         learner = self._fitted_learner()
         first = getattr(learner, "learners", [learner])[0]

@@ -266,7 +266,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
             self._copy_learner()
             if first > 0 and not self._together:  # of rows that are predicted together none is learned before
                 order = np.arange(len(data)) if order is None else order
-                super()._learn(data, order[:first])
+                super()._learn(data, order[:first], again=True)
                 order = order[first:]
             self._indicate_missing()
         return super()._learn(data, order, again=again, scores=scores)

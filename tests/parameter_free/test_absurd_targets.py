@@ -88,16 +88,21 @@ def test_an_absurd_target_is_forgotten(loss, stacking, rows, value):
 
 
 def first_of(kind, rows=(0, 1)):
-    """A model, and a stream whose first targets are absurd: of some outputs, with rows of weight 0."""
+    """A model, and a stream whose first targets are absurd: of some outputs, or a column, with rows of weight 0."""
     X, _, y, _ = stream(60)
-    y[list(rows)] = FIRST[rows]
+    (X[:, 1] if kind == "column" else y)[list(rows)] = FIRST[rows]
     weights = np.where(np.arange(60) % 7 == 3, 0.0, 1.0)
     if kind == "several":
         y = np.column_stack([y, y[::-1], 2.0 * y])
-    return few("squared_error") if kind != "one" else ScaleInvariantRegressor(), X, y, weights
+    return (
+        {"one": ScaleInvariantRegressor(), "column": ForwardRegressor()}.get(kind, few("squared_error")),
+        X,
+        y,
+        weights,
+    )
 
 
-@pytest.mark.parametrize("kind", ["mixture", "several", "one"])
+@pytest.mark.parametrize("kind", ["mixture", "several", "one", "column"])
 def test_beginning_again_depends_on_no_cut_and_is_undone(kind, learned, tmp_path):
     model, X, y, weights = first_of(kind)
     whole = learned(clone(model).partial_fit(X, y, weights))
@@ -132,6 +137,16 @@ def test_models_whose_steps_are_in_units_of_the_targets_begin_again(make, rows):
     else:
         tracked = make(loss="absolute_error", track_regret=True).partial_fit(X, y)
         assert tracked.regret_bound(COEF, weighted=True) < np.inf  # of all rows
+
+
+@pytest.mark.parametrize("make", [ForwardRegressor, lambda: few("squared_error")])
+@pytest.mark.parametrize("rows", FIRST)
+def test_a_column_whose_first_values_are_absurd_is_not_lost(make, rows):
+    X, true, y, _ = stream()
+    clean = distance(make().partial_fit(X, y), X, true)
+    X[list(rows), 1] = FIRST[rows]
+    model = make().partial_fit(X, y)
+    assert distance(model, X, true) < 1.1 * clean and getattr(model, "regret_", -1.0) <= model.regret_bound_
 
 
 @pytest.mark.parametrize("value, mean", [(9999.0, 0.0), (0.0, 1e6), (-1e300, 0.0)])

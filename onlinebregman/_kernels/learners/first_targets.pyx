@@ -1,48 +1,66 @@
-"""The first targets of a stream, among which nobody knows which are the absurd ones.
+"""The first targets and columns of a stream, of which nobody knows which values are the absurd ones.
 
 As more become known their robust scale, see `ops/robust.h`, may shrink to an interval beyond which some that were
-learned lie. A model then begins again, as what it has learned is about these.
+learned lie. A model then begins again, as what it has learned is about these: of targets at once, of columns, where one
+value rarely spoils all, when OB_FIRST are known, as those of a few rows may be of one of two kinds.
 """
 
-from libc.math cimport INFINITY
+import numpy as np
+
+from libc.math cimport isfinite
 
 from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_known, ob_robust_limit
 from onlinebregman._kernels.ops.state cimport Stateful
 
-cdef double ENOUGH = 64.0     # targets of which most are equal
+cdef struct Watched:
+    ob_robust scale
+    double least, most        # that were learned
+
+cdef double ENOUGH = 64.0     # rows, of values of which most are equal
 
 
 cdef class FirstTargets(Stateful):
-    """Finds targets that were learned and have turned out to be absurd.
+    """Finds values that were learned and have turned out to be absurd.
 
     Parameters
     ----------
-    limited : bool
-        Whether those that are known to be absurd are learned as others.
+    n : int
+        Values of a row, at least 1.
+    n_limited : int
+        The first ones of these, of which those that are known to be absurd are learned as others.
     """
 
-    cdef bint limited
-    cdef ob_robust scale
-    cdef double[2] learned    # the least and the most
+    cdef Py_ssize_t n, n_limited
+    cdef double rows
+    cdef double[::1] memory   # a `Watched` of each
 
-    def __cinit__(self, limited=False, state=None):
-        self.limited, self.learned = limited, [INFINITY, -INFINITY]
-        self.fields.add("scale", &self.scale, sizeof(self.scale))
-        self.fields.add("learned", &self.learned, sizeof(self.learned))
+    def __cinit__(self, n, n_limited, state=None):
+        self.n, self.n_limited = n, n_limited
+        self.memory = np.zeros(n * sizeof(Watched) // sizeof(double))
+        self.fields.add("rows", &self.rows, sizeof(self.rows))
+        self.fields.vector("memory", self.memory)
 
     @property
     def over(self):
-        """Whether these are no longer the first targets."""
-        return self.scale.moves >= OB_FIRST or self.scale.n >= ENOUGH
+        """Whether these are no longer the first ones."""
+        cdef Watched* each = <Watched*> &self.memory[0]
+        return self.rows >= ENOUGH or all([each[k].scale.moves >= OB_FIRST for k in range(self.n)])
 
-    def count(self, double y):
-        """Count the next target; whether the model must begin again before it learns it."""
-        cdef double limit = ob_robust_limit(&self.scale, y), origin = self.scale.origin
-        cdef bint absurd = ob_robust_known(&self.scale) and (
-            self.learned[0] - origin < self.scale.lo or self.learned[1] - origin > self.scale.hi
-        )
-        if absurd:
-            self.learned[0] = self.learned[1] = origin + self.scale.mean
-        y = limit if self.limited else y
-        self.learned[0], self.learned[1] = min(self.learned[0], y), max(self.learned[1], y)
-        return absurd
+    def count(self, const double[::1] values):
+        """Count the values of the next row; whether the model must begin again before it learns them."""
+        cdef Watched* each = <Watched*> &self.memory[0]
+        cdef double value, origin
+        cdef bint due, again = False
+        cdef Py_ssize_t k
+        self.rows += 1.0
+        for k in range(self.n):
+            if isfinite(values[k]):
+                value, origin = ob_robust_limit(&each[k].scale, values[k]), each[k].scale.origin
+                value = value if k < self.n_limited else values[k]
+                due = ob_robust_known(&each[k].scale) and (k < self.n_limited or each[k].scale.moves == OB_FIRST)
+                if due and (each[k].least - origin < each[k].scale.lo or each[k].most - origin > each[k].scale.hi):
+                    each[k].least = each[k].most = origin + each[k].scale.mean
+                    again = True
+                each[k].least = min(each[k].least, value) if each[k].scale.n > 1 else value
+                each[k].most = max(each[k].most, value) if each[k].scale.n > 1 else value
+        return again
