@@ -94,12 +94,8 @@ def first_of(kind, rows=(0, 1)):
     weights = np.where(np.arange(60) % 7 == 3, 0.0, 1.0)
     if kind == "several":
         y = np.column_stack([y, y[::-1], 2.0 * y])
-    return (
-        {"one": ScaleInvariantRegressor(), "column": ForwardRegressor()}.get(kind, few("squared_error")),
-        X,
-        y,
-        weights,
-    )
+    model = {"one": ScaleInvariantRegressor(), "column": ForwardRegressor()}.get(kind, few("squared_error"))
+    return model, X, y, weights
 
 
 @pytest.mark.parametrize("kind", ["mixture", "several", "one", "column"])
