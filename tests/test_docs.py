@@ -140,18 +140,14 @@ def test_parameters_of_public_estimators_are_described_with_their_defaults():
         signature = inspect.signature(value)
         described = doc.split("Parameters\n----------")[1].split("\n----------")[0]
         assert "Examples\n--------" in doc and ">>>" in doc
-        wrong = []
         for name, parameter in signature.parameters.items():
             found = re.search(rf"^[\w, ]*\b{name}\b[\w, ]* : (.*)$", described, re.M)
             assert found, (value, name)
             if "default=" not in (line := found[1]):
                 continue
-            said = line.split("default=")[1].strip()
-            default = parameter.default
+            said, default = line.split("default=")[1].strip(), parameter.default
             same = said == f'"{default}"' if isinstance(default, str) else eval(said, {}) == default
-            if not same:
-                wrong.append((name, said, default))
-        assert wrong == [], value
+            assert same, (value, name, said, default)
 
 
 def test_public_methods_are_documented():

@@ -348,6 +348,7 @@ class LifeCycleMixin(DocumentedMixin):
         """A copy of this model as it was before its first row."""
         model = copy.deepcopy(self)
         model._begin(self._like_first_rows(), **start)
+        model._before, model._first_targets = (0, 0.0), None
         model._keep_parameters()
         model._configure()
         return model

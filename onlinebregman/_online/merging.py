@@ -112,7 +112,9 @@ def merge(models: Sequence[Model], weights: ArrayLike | None = None, *, start: M
     if start is None:
         start = models[0]._untrained()
         start._unbounded = next(filter(None, (model._why_unbounded() for model in models)), None)
-    return start._merged(models, _fractions(start, models, weights))
+    merged = start._merged(models, _fractions(start, models, weights))
+    merged._before = tuple(map(total, start._before, zip(*(model._before for model in models), strict=True)))
+    return merged
 
 
 def _check_alike(named: Sequence[tuple[str, Any]]) -> None:
@@ -304,15 +306,11 @@ def merged_adaptive(start: Learner, parts: Sequence[Learner], fractions: Sequenc
         blocks[2] = reciprocal = np.minimum.reduce([other[2] for other in others])  # 1 / M
         first_sum, *sums = (each[1] * (reciprocal / each[2]) ** 2 for each in (first, *others))
         blocks[1] = np.maximum(total(first_sum, sums), 0.0)
-        targets = [_targets(each) for each in states]
+        targets = [Moments(each["target_weight"], each["target_mean"], each["target_spread"]) for each in states]
         found = pooled(targets[0], targets[1:])
         state.update(target_weight=found.weight, target_mean=found.mean, target_spread=max(found.scatter, 0.0))
     fresh.set_state(state)
     return fresh
-
-
-def _targets(state: dict[str, float]) -> Moments:
-    return Moments(state["target_weight"], state["target_mean"], state["target_spread"])
 
 
 def merged_standardizer(start: Standardizer | None, parts: Sequence[Standardizer]) -> Standardizer | None:

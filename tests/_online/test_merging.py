@@ -1,6 +1,7 @@
 """`merge` of models that learned shards in parallel, for every public estimator, or the error with the reason."""
 
 import copy
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -236,6 +237,18 @@ def test_sums_of_adaptive_geometries_are_those_of_all_rows(divergence, sums):
     for name in start._learner.geometry.row_sums:
         assert mixed[name] == pytest.approx(one[name] + other[name] - first[name])
     assert set(names) == set(start._learner.geometry.row_sums) - {"of_class"}  # a sum of targets may fall
+
+
+def test_rows_before_a_model_began_again_are_counted():
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 3)), np.ones(60)
+    X[0, 0, 1] = 9999.0  # which is learned, and turns out to be absurd
+    again, once = (ForwardRegressor().partial_fit(rows, y * rows[:, 2]) for rows in X)
+    assert again._before[0] > 0
+    for models in ([again, once], [once, again]):
+        merged = pickle.loads(pickle.dumps(merge(models)))
+        assert merged.t_ == 120 and merged.cumulative_loss_ == pytest.approx(
+            again.cumulative_loss_ + once.cumulative_loss_
+        )
 
 
 def test_counters_of_shards_are_those_of_all_rows():
