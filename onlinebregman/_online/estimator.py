@@ -330,8 +330,9 @@ class LifeCycleMixin(DocumentedMixin):
             (begin or self._begin)(data)
             self._keep_parameters()
             limits, self._before = self._limits_targets, (0, 0.0)
-            n = len(self._watched(data, 0)) if limits is not None or self._watches_columns else 0
-            self._first_targets = FirstTargets(n, np.size(data.y[0]) if limits else 0) if n else None
+            n_targets = 0 if limits is None else np.size(data.y[0])
+            n = n_targets + (data.X.shape[1] if self._watches_columns and not issparse(data.X) else 0)
+            self._first_targets = FirstTargets(n, n_targets if limits else 0) if n else None
         else:
             self._go_on(data, call)
         if changed:
@@ -415,11 +416,13 @@ class LifeCycleMixin(DocumentedMixin):
             self._refuse_row(data, *refused)
         return None
 
-    def _watched(self, data, row: int) -> np.ndarray:
-        """The numbers of a row of which the first ones may be absurd."""
-        targets = () if self._limits_targets is None else np.ravel(data.y[row])
-        columns = data.X[row] if self._watches_columns and isinstance(data.X, np.ndarray) else ()
-        return np.concatenate([targets, columns], dtype=np.float64)
+    def _watched(self, data, row: int, n: int) -> np.ndarray:
+        """The first n numbers of a row, its targets if these are watched, then its columns, which may be sparse now."""
+        values = np.zeros(0) if self._limits_targets is None else np.ravel(data.y[row])
+        if len(values) < n:
+            X = data.X[[row]]
+            values = np.concatenate([values, np.ravel(X.toarray() if issparse(X) else X)])
+        return np.asarray(values[:n], dtype=np.float64)
 
     def _learn_first_targets(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float | None:
         """`_learn` while targets are the first ones: it begins again before each that tells of absurd ones."""
@@ -431,7 +434,7 @@ class LifeCycleMixin(DocumentedMixin):
             if targets.over:
                 targets = None
                 break
-            if weights[row] > 0 and targets.count(self._watched(data, row)):
+            if weights[row] > 0 and targets.count(self._watched(data, row, targets.n)):
                 starts.append(place)
         self._first_targets = targets
         if not starts:

@@ -30,7 +30,8 @@ cdef class FirstTargets(Stateful):
         The first ones of these, of which those that are known to be absurd are learned as others.
     """
 
-    cdef Py_ssize_t n, n_limited
+    cdef readonly Py_ssize_t n
+    cdef Py_ssize_t n_limited
     cdef double rows
     cdef double[::1] memory   # a `Watched` of each
 
@@ -52,6 +53,8 @@ cdef class FirstTargets(Stateful):
         cdef double value, origin
         cdef bint due, again = False
         cdef Py_ssize_t k
+        if values.shape[0] != self.n:
+            raise ValueError(f"a row must have {self.n} values; got {values.shape[0]}")
         self.rows += 1.0
         for k in range(self.n):
             if isfinite(values[k]):
