@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def probabilities(file="p.csv"):
-    return pd.read_csv(file).to_numpy()
+    return pd.read_csv(file, float_precision="round_trip").to_numpy()
 
 
 def learned(model, targets=None, rows=X):
