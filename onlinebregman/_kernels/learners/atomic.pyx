@@ -22,7 +22,6 @@ from onlinebregman._kernels.learners.state cimport (
 from onlinebregman._kernels.learners.transaction cimport (
     WORK_BETWEEN_CHECKS, check_idle, parameters_unchanged, signal_raised, under_way, unnamed, work_between_checks
 )
-from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array

@@ -20,9 +20,9 @@ from libc.string cimport memset
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.links cimport (
-    CALIBRATED, SOFTMAX, Calibration, add_softmax, calibrate, largest, link_of, log_sigmoid, log_softmax, sigmoid
+    CALIBRATED, SOFTMAX, Calibration, add_softmax, calibrate, largest, link_of, log_sigmoid, log_softmax
 )
-from onlinebregman._kernels.learners.memory cimport LABEL_FEATURES, TARGET_FEATURES, LabelMemory, TargetMemory, width_of
+from onlinebregman._kernels.learners.memory cimport LABEL_FEATURES, LabelMemory, TargetMemory, width_of
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.learners.stack cimport VOTES, Stack
