@@ -11,6 +11,7 @@ from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, ThresholdMap
 from ..losses import LogisticLoss, Loss, ModifiedHuberLoss, PoissonLoss
 from ..losses._base import ResidualLoss
+from .types import Values
 
 _LINKS = {
     ResidualLoss.link: "identity",
@@ -23,6 +24,17 @@ _LINKS = {
 def link_of(loss: Loss) -> str | None:
     """The name of a loss's link; None for that of your own loss."""
     return _LINKS.get(type(loss).link)
+
+
+def clipped(a: Values, low: Values, high: Values) -> Values:
+    """An array, or a `Tensor`, with values in an interval."""
+    return np.maximum(np.minimum(a, high), low)
+
+
+def forward_divisor(z: Values, n: int, root: np.ndarray) -> Values:
+    """1 + |R (z, 1)|^2, or 1 + |R z|^2, of each row z of n values, as a column."""
+    image = z @ root[:, :n].T + root[:, n:].sum(axis=1)
+    return 1.0 + (image * image).sum(axis=1, keepdims=True)
 
 
 class Thresholds(NamedTuple):
@@ -68,6 +80,33 @@ class Scores(NamedTuple):
     center: np.ndarray | None = None
     base: np.ndarray | None = None
     thresholds: Thresholds | None = None  # z are indicators, and there are no other steps
+
+    def image(self, z: Values) -> Values:
+        """z of rows, an array or a `Tensor`, that are followed by the indicators of missing values."""
+        if self.mean is not None:
+            z = (np.where(np.isnan(z), self.mean, z) if self.allow_nan else z) - self.mean
+        if self.inverse is not None:
+            z = z * self.inverse
+        if self.limit is not None:
+            z = clipped(z, -self.limit, self.limit)
+        if self.rescaled is not None:
+            square, sums = self.rescaled[0] ** 2, self.rescaled[1]
+            z = z if sums.ndim == 1 else np.expand_dims(z, 1)
+            z = z * (square * (1 + sums) / (np.maximum(z * z, square) + square * sums))
+        if self.features is not None:
+            frequencies, phases = self.features
+            z = np.sqrt(2 / len(phases)) * np.cos(z @ frequencies.T + phases)
+        return z if self.center is None else z - self.center
+
+    def of_rows(self, rows: Values) -> Values:
+        """The scores, of shape (n_rows, n_scores)."""
+        z = self.image(rows)
+        of_each = self.rescaled is not None and self.rescaled[1].ndim == 2  # z of each score
+        a = ((z * self.coef).sum(axis=2) if of_each else z @ self.coef.T) + self.intercept
+        if self.root is None:
+            return a
+        a = a / forward_divisor(z, self.coef.shape[1], self.root)
+        return a if self.base is None else a + self.base
 
     @classmethod
     def of(cls, learner: Any, root: np.ndarray | None = None) -> Self:

@@ -24,22 +24,22 @@ remains on average over all other columns to each column, and the rest to pairs,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, ndtri, softmax
+from scipy.special import log_expit, ndtri
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
-from .._kernels.learners.stacked_mixers import CONSTANTS
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
 from .._online.docs import DocumentedMixin
-from .._online.scores import Scores
+from .._online.mixing import VOTE_POWER, VOTES, Combination, MixedClasses, MixedNumbers, Stage, log
+from .._online.scores import Scores, forward_divisor
 from .._online.side_by_side import check_one_output
 from .._online.types import MatrixLike
 from .._online.validation import dense, read_only
@@ -47,7 +47,6 @@ from .._sklearn_compat import check_feature_names_in
 
 Array = NDArray[np.float64]
 
-TINY, FAR, VOTE_POWER, VOTES = CONSTANTS
 _ROWS, _VALUES = 256, 1 << 23  # that are explained together: at most as many rows, and numbers of all members
 _PER_SCORE = 16  # numbers besides the terms
 
@@ -124,7 +123,7 @@ class ExplainedMixin(DocumentedMixin):
         """`explain`, of rows that were read."""
         predicted, terms = self._predict_validated(rows), Terms(self)
         if is_classifier(self):
-            logs = _log(predicted)
+            logs = log(predicted)
             scores = logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs - logs.mean(axis=1, keepdims=True)
         else:
             scores = predicted[:, 0]
@@ -182,22 +181,28 @@ class Terms:
         n = 0
         for each, scores in zip([learner] if several is None else several, parts, strict=True):
             bets = _bets(each)
-            z, divisor = _learned_values(scores, image, bets)
+            z, sampled = image, sample
+            if bets is not None:
+                z, sampled = (_smaller_bets(each, scores.coef[0] != 0, bets) for each in (image, sample))
+            z = scores.image(z)
+            divisor = np.ones((1, 1))
+            if scores.root is not None:
+                divisor = forward_divisor(z, z.shape[1], scores.root)
             part = terms[:, n : n + len(scores.coef)]
             n += len(scores.coef)
-            part[:, :, -1] = scores.intercept / divisor[..., 0] + (0.0 if scores.base is None else scores.base)
+            part[:, :, -1] = scores.intercept / divisor + (0.0 if scores.base is None else scores.base)
             if scores.features is None:
-                means = _learned_values(scores, sample, bets)[0].mean(axis=0)
-                _add(part, columns, (z - means)[:, np.newaxis] * scores.coef / divisor)
-                part[:, :, -1] += means @ scores.coef.T / divisor[..., 0]
+                means = scores.image(sampled).mean(axis=0)
+                _add(part, columns, (z - means)[:, np.newaxis] * scores.coef / divisor[:, np.newaxis])
+                part[:, :, -1] += means @ scores.coef.T / divisor
                 continue
-            part[:, :, -2] = z @ scores.coef.T / divisor[..., 0]
+            part[:, :, -2] = z @ scores.coef.T / divisor
             if scores.center is not None:  # waves are split as they are
-                shift = scores.center @ scores.coef.T / divisor[..., 0]
+                shift = scores.center @ scores.coef.T / divisor
                 part[:, :, -2] += shift
                 part[:, :, -1] -= shift
             if self._sample is not None:
-                self._split_waves(scores, image, sample, columns, part, divisor[..., 0])
+                self._split_waves(scores, image, sample, columns, part, divisor)
         return terms
 
     def _split_waves(
@@ -318,39 +323,17 @@ def _bets(learner: Any) -> Array | None:
     return geometry.bets[:3, :-1]
 
 
-def _learned_values(scores: Scores, z: Array, bets: Array | None) -> tuple[Array, Array]:
-    """The values that weights are multiplied with, and the divisor of each row's score, of shape (n_rows, 1, 1)."""
-    if scores.mean is not None:
-        z = np.where(np.isnan(z), 0.0, z - scores.mean) if scores.allow_nan else z - scores.mean
-    if bets is not None:  # smaller ones on values beyond the largest
-        used = scores.coef[0] != 0
-        pull, squares, largest = bets[:, used]
+def _smaller_bets(z: Array, used: Array, bets: Array) -> Array:
+    """The values of used columns, times what is left of the bets on those that are larger than all before."""
+    pull, squares, largest = bets[:, used]
 
-        def bet(m: Array) -> Array:
-            root = np.hypot(np.sqrt(squares), m)
-            return np.minimum(np.abs(pull) / root, 1.0) / root
+    def bet(m: Array) -> Array:
+        root = np.hypot(np.sqrt(squares), m)
+        return np.minimum(np.abs(pull) / root, 1.0) / root
 
-        z = z.copy()
-        z[:, used] *= bet(np.maximum(np.abs(z[:, used]), largest)) / bet(largest)
-    if scores.limit is not None:
-        z = np.clip(z, -scores.limit, scores.limit)
-    if scores.rescaled is not None:
-        square, sums = scores.rescaled[0] ** 2, scores.rescaled[1]
-        z = z * (square * (1 + sums) / (np.maximum(z**2, square) + square * sums))
-    if scores.features is not None:
-        frequencies, phases = scores.features
-        z = np.sqrt(2 / len(phases)) * np.cos(z @ frequencies.T + phases)
-    z = z if scores.center is None else z - scores.center
-    divisor = np.ones(len(z))
-    if scores.root is not None:
-        divisor += _squares(z, scores.root)
-    return z, divisor[:, np.newaxis, np.newaxis]
-
-
-def _squares(z: Array, root: Array) -> Array:
-    """|R (z, 1)|^2 for each row z, or |R z|^2."""
-    n = z.shape[1]
-    return ((z @ root[:, :n].T + root[:, n:].sum(axis=1)) ** 2).sum(axis=1)
+    z = z.copy()
+    z[:, used] *= bet(np.maximum(np.abs(z[:, used]), largest)) / bet(largest)
+    return z
 
 
 def contributions(model: Any, terms: Terms, X: Array) -> Array:
@@ -392,38 +375,24 @@ def _slope(image: Array, a: Array, at_0: float | Array) -> Array:
 
 def _weights_of_scores(model: Any, s: Array) -> tuple[Array, float, Array]:
     """W, of the shape of the members' scores, the bias, and what the memory adds to each row."""
-    mixer, v, u = model._fitted_mixer(), model.weights_, model.stacking_weights_
-    stats, unit = mixer.target_stats, mixer.units[0]
-    shift, lo, hi = stats["shift"], stats["lo"], stats["hi"]
-    if not stats["weight"] > 0:
-        return np.zeros(s.shape), 0.0, np.zeros(len(s))
-    p = np.clip(s + shift, lo, hi)
-    inside = _slope(p - shift, s, 1.0)
-    m = (p @ v)[:, np.newaxis]
-    weights = np.broadcast_to(v, s.shape)
-    if unit > 0:
-        x = (p - m) / unit
-        for weight, coef, root in zip(u[1:], model.stacking_coef_, mixer.stack.inverse_roots(), strict=True):
-            shrunk = 1 / (1 + _squares(x, root))[:, np.newaxis]
-            step = unit * (x @ coef)[:, np.newaxis] * shrunk
-            shrunk = shrunk * _slope(np.clip(m + step, lo, hi) - m, step, 1.0)
-            weights = weights + weight * shrunk * (coef - coef.sum() * v)
-    weights, (kept, added) = weights * inside, _remembered(mixer, shift + (weights * inside * s).sum(axis=1))
-    return weights * kept[:, np.newaxis], stats["origin"] + shift, added
+    mixer, v = model._fitted_mixer(), model.weights_
+    weights, added = np.broadcast_to(v, s.shape), np.zeros((len(s), 1))
+    if not mixer.target_stats["weight"] > 0:
+        return 0 * weights, 0.0, added[:, 0]
+    mixed = MixedNumbers(mixer, v, s)
+    for each, shrunk in _shrunk(mixed.combinations, mixed.m):
+        weights = weights + shrunk * (each.coef - each.coef.sum() * v)
+    weights = weights * _slope(mixed.p - mixed.shift, s, 1.0)
+    for each, shrunk in _shrunk(mixed.corrections, mixed.remembered):
+        weights = weights * (1 + shrunk * (mixed.of_forecast @ each.coef))
+        added = shrunk * ((mixed.constant + mixed.shift * mixed.of_forecast) @ each.coef)
+    return weights, mixed.origin + mixed.shift, added[:, 0]
 
 
-def _remembered(mixer: Any, p: Array) -> tuple[Array, Array]:
-    """By what the memory multiplies the forecasts' distances from the mean of the targets, and what it adds."""
-    memory, stats = mixer.memory, mixer.target_stats
-    if memory is None or not memory.knows or mixer.units[1] == 0:
-        return np.ones(len(p)), np.zeros(len(p))
-    constant, of_p = memory.features(stats["origin"])
-    (coef,), (root,), weight = memory.stack.coef, memory.stack.inverse_roots(), memory.stack.hedge.weights[1]
-    x = (constant + p[:, np.newaxis] * of_p) / mixer.units[1]
-    shrunk = 1 / (1 + _squares(x, root))
-    step = mixer.units[1] * (x @ coef) * shrunk
-    weight = weight * shrunk * _slope(np.clip(p + step, stats["lo"], stats["hi"]) - p, step, 1.0)
-    return 1 + weight * (of_p @ coef), weight * ((constant + stats["shift"] * of_p) @ coef)
+def _shrunk(combinations: list[Combination], forecast: Array) -> Iterator[tuple[Combination, Array]]:
+    """Combinations, and how much of each one's step from the forecast is in the mixture, of shape (n_rows, 1)."""
+    for each in combinations:
+        yield each, each.weight / each.divisor * _slope(each.forecast - forecast, each.step, 1.0)
 
 
 # --- classes ----------------------------------------------------------------------------------------------------------
@@ -436,17 +405,16 @@ def _add_classes(model: Any, terms: Terms, of_members: Array, out: Array) -> Non
     of_members *= slopes[:, np.newaxis, np.newaxis]
     of_members[..., -1] += offsets[:, np.newaxis]
     a = of_members.sum(axis=3)
+    mixed = MixedClasses(mixer, model.weights_, a)
     if mixer.of_two:
-        mixed = _Mixed(model, np.concatenate([np.zeros_like(a), a], axis=2))
-        out += _weighted(_pair_weights(mixed, 1, slice(1)), _with_memory(mixer, terms, of_members))
+        out += _weighted(_pair_weights(mixed, model.weights_, 1, slice(1)), _with_memory(mixer, terms, of_members))
         return
     logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
-    log_p = np.where(logistic, log_expit(a), a)
     of_members *= np.where(logistic, _slope(log_expit(a) + np.log(2), a, 0.5), 1.0)[..., np.newaxis]
-    mixed, of_members = _Mixed(model, log_p), _with_memory(mixer, terms, of_members)
+    of_members = _with_memory(mixer, terms, of_members)
     totals = np.zeros(of_members.shape[:3])
     for c in range(1, n_classes):
-        weights = _pair_weights(mixed, c, slice(c)) / n_classes
+        weights = _pair_weights(mixed, model.weights_, c, slice(c)) / n_classes
         totals[:, :, c] += weights.sum(axis=2)
         totals[:, :, :c] += weights
         out[:, c] -= np.einsum("nkd,nkdt->nt", weights, of_members[:, :, :c])
@@ -464,67 +432,24 @@ def _with_memory(mixer: Any, terms: Terms, of_members: Array) -> Array:
     return np.concatenate([of_members, np.broadcast_to(more, (len(of_members), *more.shape))], axis=1)
 
 
-class _Stage:
-    """Combinations (of logits `a` and coefficients `coef`) of a forecast, whose logits are the first of `logits`.
-
-    Also the probabilities q of the forecast and the combinations, and the logarithms of their mixture, `prediction`.
-    """
-
-    def __init__(self, of_two: bool, forecast: Array, a: Array, u: Array, coef: Array) -> None:
-        self.a, self.u, self.coef = a, u, coef
-        if of_two:
-            self.x = np.stack([np.zeros(a.shape[:2]), np.clip(np.diff(a)[..., 0] - np.diff(forecast), -FAR, FAR)], 2)
-        else:
-            forecast = forecast - forecast.max(axis=1, keepdims=True)
-            self.x = np.clip(a - a.max(axis=2, keepdims=True) - forecast[:, np.newaxis], -FAR, FAR)
-        self.votes = softmax(VOTE_POWER * a, axis=2)
-        parts = [
-            forecast[:, np.newaxis],
-            forecast[:, np.newaxis] + np.einsum("jk,nkc->njc", coef[:VOTES], self.x),
-            np.einsum("jk,nkc->njc", coef[VOTES:], self.votes),
-        ]
-        self.logits = np.concatenate(parts, axis=1)
-        self.q = softmax(self.logits, axis=2)
-        self.prediction = _log(np.einsum("j,njc->nc", u, self.q))
-
-
-class _Mixed:
-    """Probabilities p of members and the logarithms of their mixture, and the stages that follow: stack and memory."""
-
-    def __init__(self, model: Any, a: Array) -> None:
-        mixer = model._fitted_mixer()
-        self.v, self.a, self.p = model.weights_, a, softmax(a, axis=2)
-        self.logits = _log(np.einsum("k,nkc->nc", self.v, self.p))
-        of_two = mixer.of_two
-        self.stack = _Stage(of_two, self.logits, a, model.stacking_weights_, model.stacking_coef_)
-        self.memory: _Stage | None = None
-        if mixer.memory is not None and mixer.memory.knows:
-            a = mixer.memory.features()[0]
-            a = np.broadcast_to(np.c_[0 * a, a] if of_two else a, (len(self.p), len(a), self.p.shape[2]))
-            u, coef = mixer.memory.stack.hedge.weights, mixer.memory.stack.coef
-            self.memory = _Stage(of_two, self.stack.prediction, a, u, coef)
-
-
-def _log(p: Array) -> Array:
-    return np.log(np.maximum(p, TINY))
-
-
-def _pair_weights(mixed: _Mixed, c: int, others: slice) -> Array:
+def _pair_weights(mixed: MixedClasses, v: Array, c: int, others: slice) -> Array:
     """Weights of the members' log odds of class c to each of the others, whose sum is that of the mixture.
 
     The shape is (n_rows, n_members, n_others); if there is a memory, its forecasts follow the members.
     """
     p = mixed.p[..., c : c + 1] + mixed.p[..., others]
-    a, logits = (each[..., c : c + 1] - each[..., others] for each in (mixed.a, mixed.logits))
-    kept, weights = _stage_weights(mixed.stack, c, others)
-    weights = kept * _odds_weights(mixed.v[:, np.newaxis] * p, a, logits) + weights
+    a, forecast = (each[..., c : c + 1] - each[..., others] for each in (mixed.logits, log(mixed.forecast)))
+    weights = _odds_weights(v[:, np.newaxis] * p, a, forecast)
+    if mixed.stack is not None:
+        kept, of_members = _stage_weights(mixed.stack, c, others)
+        weights = kept * weights + of_members
     if mixed.memory is None:
         return weights
     kept, of_memory = _stage_weights(mixed.memory, c, others)
     return np.concatenate([kept * weights, of_memory], axis=1)
 
 
-def _stage_weights(stage: _Stage, c: int, others: slice) -> tuple[Array, Array]:
+def _stage_weights(stage: Stage, c: int, others: slice) -> tuple[Array, Array]:
     """Weights of the log odds of the forecast, shape (n_rows, 1, n_others), and of those of what is combined."""
 
     def between(logits: Array) -> Array:
@@ -532,7 +457,7 @@ def _stage_weights(stage: _Stage, c: int, others: slice) -> tuple[Array, Array]:
 
     a, logits, x = between(stage.a), between(stage.logits), between(stage.x)
     both = stage.q[..., c : c + 1] + stage.q[..., others]
-    in_combinations = _odds_weights(stage.u[:, np.newaxis] * both, logits, between(stage.prediction))
+    in_combinations = _odds_weights(stage.u[:, np.newaxis] * both, logits, between(log(stage.prediction)))
     of_votes = stage.coef[VOTES:].T @ in_combinations[:, 1 + VOTES :]
     of_votes = of_votes * _slope(between(stage.votes), a, VOTE_POWER * stage.votes[..., c : c + 1])
     in_combinations = in_combinations[:, : 1 + VOTES]
@@ -545,7 +470,7 @@ def _stage_weights(stage: _Stage, c: int, others: slice) -> tuple[Array, Array]:
 def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:
     """Weights of experts' log odds a that sum to `mixed`, those of the mean of probabilities with the given weights."""
     total = weights.sum(axis=1, keepdims=True)
-    slopes = _slope(np.tanh(a / 2), a, 0.5) / _slope(np.tanh(mixed / 2), mixed, 0.5)[:, np.newaxis]
+    slopes = _slope(np.tanh(a / 2), a, 0.5) / _slope(np.tanh(mixed / 2), mixed, 0.5)
     return np.divide(weights, total, out=np.full(weights.shape, 1 / weights.shape[1]), where=total > 0) * slopes
 
 
