@@ -160,8 +160,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     def get_state(self):
         """See `AtomicLearner`: the pending step, which rows in one call would not have left, is made."""
         check_idle(self.busy)
-        if self.state.pending == OB_LAG:
-            self.subtract_vectors()
+        self.subtract_vectors()
         return {**AtomicLearner.get_state(self), "memory": self.updated_memory()}
 
     def with_features(self, n_features, row_map):
@@ -352,6 +351,9 @@ cdef class SecondOrderLearner(AtomicLearner):
         return 1.0 / min(self.alpha, self.intercept_alpha if self.fit_intercept else self.alpha)
 
     cdef void subtract_vectors(self) noexcept nogil:
+        """Subtract their squares from P, if there are as many as are subtracted together."""
+        if self.state.pending < OB_LAG:
+            return
         ob_subtract_squares(&self.memory[self.vectors()], self.vector(0), self.state.scale, self.padded)
         memset(self.vector(0), 0, OB_LAG * self.padded * sizeof(double))
         self.state.pending, self.state.scale = 0.0, 1.0
@@ -507,8 +509,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         cdef Py_ssize_t changing = self.vectors() if self.features is None else self.m * self.d
         self.backed_up = complete or rows.n_rows > 1
         self.passed, self.size = False, 0.0
-        if self.state.pending == OB_LAG:
-            self.subtract_vectors()
+        self.subtract_vectors()
         self.fields.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else changing)
         return AtomicLearner.begin(self, rows, complete)
 
@@ -567,8 +568,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.score(row, a)
         self.passed = True
         if self.features is not None:
-            if self.state.pending == OB_LAG:
-                self.subtract_vectors()
+            self.subtract_vectors()
             v = self.vector(<Py_ssize_t> self.state.pending)
             q = self.state.scale * self.find_product(row.x, v)
         else:

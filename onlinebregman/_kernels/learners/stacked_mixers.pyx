@@ -542,7 +542,7 @@ cdef class ProbabilityMixer(Mixer):
             self.memory.stack.pass_by(lost, weight, at.u, at.losses)
             finite = isfinite(self.memory.stack.hedge.totals.loss)
         self.error = sqrt(sqrt(max(lost, 0.0)))  # as of `surprises`
-        for c in range(self.n_classes):
+        for c in range(self.n_classes if self.watched else 0):
             self.residuals[c], self.residuals[self.n_classes + c] = (c == y) - at.p[c], c == y
         return finite
 
