@@ -34,6 +34,7 @@ WITH_VARIANTS = False
 OTHERS = {
     "bounds": (0.5, 2.0),
     "categorical_features": [0],
+    "class_weight": {1: 5.0},
     "constraint": L2Ball(0.7),
     "data_bounds": {"y": (-50.0, 50.0)},
     "domain": np.eye(4),
@@ -50,6 +51,7 @@ OTHERS = {
     "prior_mean": 0.25,
     "verbose": 0,
 }
+TAKING_EFFECT = {"average", "class_weight", "eta0", "fit_intercept", "learning_rate", "update"}
 NAMES = sorted({name for cls in public_estimators() for name in cls._get_param_names()})
 
 
@@ -110,16 +112,22 @@ def test_fit_begins_anew_with_other_parameters(estimator, rows):
         model.fit(X, y)
 
 
-def test_other_parameters_may_change_in_mid_stream(estimator, rows, learn):
+def test_the_very_next_row_takes_up_other_parameters_on_every_path(estimator, rows, learn, learned):
     X, y = rows
-    for name in set(estimator.get_params(deep=False)) - {*kept_parameters(estimator), *OTHERS}:
-        model = learn(clone(estimator), X[:20], y[:20])
-        if name == "random_state":
-            continue
-        try:
-            learn(model.set_params(**{name: another(estimator, name)}), X[20:], y[20:])
-        except ValueError as error:  # a value that does not suit the others
-            assert "mid-stream" not in str(error)
+    for name in set(estimator.get_params(deep=False)) - {*kept_parameters(estimator), "penalty", "random_state"}:
+        fast, slow, same = (learn(learn(clone(estimator), X[:10], y[:10]), X[10:20], y[10:20]) for _ in range(3))
+        for model in (fast, slow):
+            model.set_params(**{name: another(estimator, name)})
+        for part in (slice(20, 21), slice(21, None)):
+            try:
+                slow.partial_fit(X[part].tolist(), y[part].tolist())
+            except ValueError as error:  # a value that does not suit the others
+                assert "mid-stream" not in str(error)
+                break
+            fast.partial_fit(X[part], y[part])
+            same.partial_fit(X[part], y[part])
+        assert learned(fast) == learned(slow)
+        assert name not in TAKING_EFFECT or learned(fast) != learned(same)
 
 
 def test_nothing_but_parameters_changes_a_model(estimator, rows, learn, learned, output):

@@ -1,9 +1,12 @@
 """The linear classifiers: shapes, warm start, class weights, one against the rest, regret."""
 
+import copy
+
 import numpy as np
 import pytest
 from classifiers import every, some_rows
 from numpy.testing import assert_allclose, assert_array_equal
+from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
@@ -101,6 +104,17 @@ def test_balanced_class_weights(model, n_classes, learned, unchanged):
     for fitted in (clone(balanced), balanced):
         with unchanged(fitted, "class_weight 'balanced' is not supported for partial_fit"):
             fitted.partial_fit(X, y, classes=range(n_classes))
+
+
+def test_a_weight_of_a_class_may_be_changed_in_its_dict():
+    X, y = some_rows(n_classes=2)
+    weights = {0: 1.0, 1: 1.0}
+    model = MirrorDescentClassifier(divergence="squared_euclidean", class_weight=weights).partial_fit(
+        X, y, classes=[0, 1]
+    )
+    other = copy.deepcopy(model)
+    weights[1] = 50.0
+    assert model.partial_fit(X, y).predict(X).sum() > other.partial_fit(X, y).predict(X).sum()
 
 
 @every

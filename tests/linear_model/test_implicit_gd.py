@@ -1,4 +1,4 @@
-"""ImplicitGDRegressor: what it finds, and the fast path of every linear model. Its step: `test_reference.py`."""
+"""ImplicitGDRegressor: where it starts, and rows that overflow. Its step: `test_reference.py`."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ def some_rows(n=40, d=4, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, X @ np.linspace(0.1, 0.4, d) + 0.01 * rng.normal(size=n)
-
-
-# --- learning -------------------------------------------------------------------------------------------------------
 
 
 def test_init_is_where_it_starts(unchanged):
@@ -39,50 +36,6 @@ def test_init_is_where_it_starts(unchanged):
         with unchanged(wrong := ImplicitGDRegressor(init=bad), match):
             wrong.partial_fit(X, y)
     assert SquaredEuclidean() == model.divergence_
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------
-
-
-@every
-def test_plain_arrays_go_straight_to_the_kernel(model, no_validation, learned):
-    X, y = some_rows()
-    reference = clone(model).partial_fit(X.tolist(), y.tolist()).partial_fit(X.tolist(), y.tolist())
-    predictions = reference.predict(X.tolist())
-    fast = clone(model).partial_fit(X, y)
-    no_validation()
-    for i in range(len(y)):
-        fast.partial_fit(X[i : i + 1], y[i : i + 1])
-    assert learned(fast) == learned(reference)
-    assert_array_equal(fast.predict(X), predictions)
-    fast.predict(X.astype(np.float32))
-    fast.partial_fit(X.astype(np.float32), y)
-    fast.partial_fit(np.asfortranarray(X), y.tolist()).partial_fit(X.astype(int), y.astype(np.float32))
-    fast.partial_fit(X, y, np.ones(len(y)))
-
-
-@every
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"eta0": 0.01},
-        {"learning_rate": "strongly_convex"},
-        {"update": "explicit"},
-        {"fit_intercept": False},
-        {"average": 3},
-    ],
-    ids=str,
-)
-def test_a_changed_parameter_is_taken_up_by_the_very_next_row(model, change, learned, no_validation):
-    X, y = some_rows()
-    X, y = 0.1 * X, 0.1 * y
-    fast, slow, same = (clone(model).partial_fit(X, y).partial_fit(X, y) for _ in range(3))
-    fast.set_params(**change).partial_fit(X[:1], y[:1]).partial_fit(X[1:], y[1:])
-    slow.set_params(**change).partial_fit(X.tolist(), y.tolist())
-    assert learned(fast) == learned(slow)
-    assert learned(same.partial_fit(X, y)) != learned(fast)
-    no_validation()
-    fast.partial_fit(X, y)  # and the fast path is used again
 
 
 @every
