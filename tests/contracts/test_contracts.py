@@ -400,44 +400,6 @@ def test_a_rate_set_in_mid_stream_takes_effect_on_every_path(estimator, rows, le
     assert learned(fast) != learned(same)
 
 
-def test_unknown_options_are_refused(estimator, rows, unchanged):
-    X, y = rows
-    options = [
-        name
-        for name, constraints in type(estimator)._parameter_constraints.items()
-        if any("StrOptions" in type(constraint).__name__ for constraint in constraints)
-    ]
-    fresh = state_of_nothing = clone(estimator)
-    for name in options:
-        good = getattr(fresh, name)
-        for bad in ("no such option", 17.5j):
-            fresh.set_params(**{name: bad})
-            for method in (fresh.fit, fresh.partial_fit):
-                with unchanged(fresh, f"'{name}' parameter of {type(fresh).__name__} must be"):
-                    method(X, y)
-        fresh.set_params(**{name: good})
-    assert vars(fresh).keys() == vars(clone(state_of_nothing)).keys()
-
-
-@pytest.mark.only(where=has_rate)
-@pytest.mark.parametrize("bad", [0, 0.0, -1.0, np.nan, "0.1", None])
-def test_a_rate_that_is_not_positive_is_refused_first_and_in_mid_stream(estimator, rows, learn, bad, unchanged):
-    X, y = rows
-    good = estimator.eta0
-    if bad is None and None in estimator._parameter_constraints["eta0"]:  # None: the default rate of the divergence
-        return
-    for X_now, y_now in ((X, y), (X.tolist(), y.tolist())):
-        fresh = clone(estimator).set_params(eta0=bad)
-        with unchanged(fresh, "eta0"):
-            learn(fresh, X_now, y_now)
-        stream = learn(clone(estimator), X, y).set_params(eta0=bad)
-        with unchanged(stream, "eta0"):
-            stream.partial_fit(X_now, y_now)
-        with unchanged(stream, "eta0"):
-            stream.fit(X_now, y_now)
-        stream.set_params(eta0=good).partial_fit(X_now, y_now)
-
-
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 

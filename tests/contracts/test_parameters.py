@@ -51,6 +51,31 @@ OTHERS = {
     "prior_mean": 0.25,
     "verbose": 0,
 }
+# Values outside of the intervals of parameters, or of other types
+BREAKING = {
+    "alpha": [-0.1, np.nan],
+    "eta0": [0, 0.0, -1.0, np.nan, "0.1"],
+    "forgetting": [0.0, 1.5],
+    "history": [-1],
+    "horizon": [0],
+    "max_iter": [0],
+    "memory_size": [0, 2**70],
+    "n_jobs": [0],
+    "n_neighbors": [0],
+    "p": [1.9, 1, -3.0, np.nan, None, [2.0]],
+    "pairs_per_row": [2**70],
+    "radius": [0.0],
+    "share": [1.0, -0.1],
+    "sum_bound": [0, -1.0, np.nan, np.inf, "1"],
+    "signed": ["yes"],
+    "tol": [-1.0],
+    "total": [0.0, -1.0, np.nan, "1"],
+    "trace": [0.0, -1.0, "one"],
+    "track_regret": ["yes"],
+    "upper_bound": [0, -1.0, np.nan, "1"],
+    "variance": [0.0],
+    "window_size": [0, 2.5],
+}
 TAKING_EFFECT = {"average", "class_weight", "eta0", "fit_intercept", "learning_rate", "update"}
 NAMES = sorted({name for cls in public_estimators() for name in cls._get_param_names()})
 
@@ -128,6 +153,31 @@ def test_the_very_next_row_takes_up_other_parameters_on_every_path(estimator, ro
             same.partial_fit(X[part], y[part])
         assert learned(fast) == learned(slow)
         assert name not in TAKING_EFFECT or learned(fast) != learned(same)
+
+
+def test_values_that_break_a_rule_are_refused_by_name_first_and_in_mid_stream(estimator, rows, learn, unchanged):
+    X, y = rows
+    stream = learn(clone(estimator), X, y)
+    for name, rules in type(estimator)._parameter_constraints.items():
+        breaking = [*BREAKING.get(name, ())]
+        if any(isinstance(rule, StrOptions) for rule in rules):
+            breaking += ["no such option", 17.5j]
+        if any(isinstance(rule, Interval) for rule in rules) and None not in rules:
+            breaking.append(None)
+        for bad in breaking:
+            said = f"'{name}' parameter of {type(estimator).__name__} must be"
+            fresh = clone(estimator).set_params(**{name: bad})
+            for method in (fresh.fit, lambda X, y, fresh=fresh: learn(fresh, X, y)):
+                with unchanged(fresh, said):
+                    method(X, y)
+            good = getattr(stream, name)
+            stream.set_params(**{name: bad})
+            for rows_now in (X, X.tolist()) if name not in OF_FIT else ():
+                with unchanged(stream, said):
+                    stream.partial_fit(rows_now, y)
+            with unchanged(stream, said):
+                stream.fit(X, y)
+            learn(stream.set_params(**{name: good}), X, y)
 
 
 def test_nothing_but_parameters_changes_a_model(estimator, rows, learn, learned, output):

@@ -86,18 +86,6 @@ def test_what_is_read_at_each_call_does_not_depend_on_the_container(model, kind,
         model.partial_fit(kind(X), y)
 
 
-@pytest.mark.parametrize(
-    ("cls", "name"),
-    [
-        (LogDetMetricLearner, "memory_size"),
-        (LogDetMetricLearner, "pairs_per_row"),
-        (DefiniteBoostMetricLearner, "memory_size"),
-    ],
-)
-def test_numbers_beyond_those_of_the_kernels(cls, name, unchanged):
-    refused(unchanged, cls(**{name: 2**70}), f"The '{name}' parameter of", LABELS)
-
-
 @pytest.mark.parametrize("wrong", ["zzz", 3, LogDetMetricLearner])
 def test_neighbours_in_what_is_no_metric(wrong, unchanged):
     model = MetricKNeighborsClassifier(metric_learner=wrong)

@@ -373,10 +373,8 @@ def test_observations_that_are_not_in_the_domain(X, match, unchanged):
     [
         ({"domain": [[0.0, np.inf]]}, "Input domain contains infinity"),
         ({"domain": [1.0, 2.0]}, "Expected 2D array"),
-        ({"domain": [[0.0, 1.0], [1e308, 0.0], [-1e308, 0.0]]}, "Feature 0 runs from -1e\\+308 to 1e\\+308"),
-        ({"alpha": -0.1}, "'alpha' parameter"),
         ({"tol": 0.0}, "'tol' parameter"),
-        ({"solver": "simplex"}, "'solver' parameter"),
+        ({"domain": [[0.0, 1.0], [1e308, 0.0], [-1e308, 0.0]]}, "Feature 0 runs from -1e\\+308 to 1e\\+308"),
     ],
 )
 def test_bad_parameters(parameters, match, unchanged):

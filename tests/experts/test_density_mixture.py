@@ -277,8 +277,6 @@ def test_losses_that_add_up_to_infinity_are_refused(largest, share, unchanged):
         (DensityMixture([("a", OnlineGaussian()), ("a", OnlineGaussian())]), "not unique"),
         (DensityMixture([("k", KernelDensity())]), r"Expert 'k' \(KernelDensity\) has no partial_fit"),
         (DensityMixture([("gd", ImplicitGDRegressor())]), "Expert 'gd' must have the method score_samples"),
-        (DensityMixture(share=1.0), "'share' parameter"),
-        (DensityMixture(history=-1), "'history' parameter"),
         (DensityMixture(prior=[1.0, 2.0, 3.0]), "one positive number for each of the 2 experts"),
         (DensityMixture(prior=[1.0, 0.0]), "one positive number"),
     ],

@@ -166,8 +166,6 @@ def test_when_an_expert_fails_all_are_as_they_were(what, match, unchanged):
             ExpertMixtureRegressor(strategy="average", share=0.1),
             "learning_rate must be a number or 'theory' with share = 0.1",
         ),
-        (ExpertMixtureRegressor(strategy="average", share=1.0), "'share' parameter"),
-        (ExpertMixtureRegressor(history=-1), "'history' parameter"),
         (ExpertMixtureRegressor(strategy="average", learning_rate="theory"), "needs data_bounds with y"),
         (
             ExpertMixtureRegressor(

@@ -123,8 +123,6 @@ def test_the_functions_of_parallel_runs_add_up():
     "parameters, match",
     [
         ({"handle_unknown": "add"}, "handle_unknown must be 'error' with update='aioli'"),
-        ({"radius": 0.0}, "'radius' parameter"),
-        ({"update": "explicit"}, "'update' parameter"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(parameters, match, unchanged):

@@ -58,14 +58,6 @@ def test_a_start_that_cannot_be_is_refused(weights, init, match, unchanged):
         model.fit(X, y)
 
 
-@kinds
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, "1"])
-def test_a_total_that_cannot_be_is_refused(weights, bad, unchanged):
-    X, y = some_rows()
-    with unchanged(model := EGRegressor(weights=weights, total=bad), "total"):
-        model.fit(X, y)
-
-
 def far_rows(seed, n=100, d=5):
     """Rows that move the logarithms of weights by thousands."""
     rng = np.random.default_rng(seed)

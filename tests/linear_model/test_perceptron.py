@@ -5,12 +5,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
 
 from onlinebregman import PerceptronClassifier
-from onlinebregman.divergences import SquaredEuclidean
 from onlinebregman.reference import perceptron_step
 
 seeds = st.integers(0, 2**32 - 1)
@@ -74,23 +72,6 @@ def test_it_is_the_perceptron(seed, d, eta0, fit_intercept, weighted, started, l
     assert_allclose(np.r_[model.coef_[0], model.intercept_], theirs.both, rtol=1e-12, atol=1e-12)
     mean = np.mean(theirs.path, axis=0) if theirs.path else theirs.both
     assert_allclose(np.r_[averaged.coef_[0], averaged.intercept_], mean, rtol=1e-10, atol=1e-12)
-
-
-def test_it_is_explicit_mirror_descent_on_the_perceptron_loss():
-    X, y = labelled_rows(np.random.default_rng(1), 200, 6, noise=0.1)
-    named = PerceptronClassifier(random_state=0, max_iter=3, tol=None).fit(X, y)
-    general = MirrorDescentClassifier(
-        divergence="squared_euclidean",
-        loss="perceptron",
-        update="explicit",
-        learning_rate="constant",
-        random_state=0,
-        max_iter=3,
-        tol=None,
-    ).fit(X, y)
-    assert_array_equal(named.coef_, general.coef_)
-    assert named.loss_curve_ == general.loss_curve_
-    assert named.divergence_ == SquaredEuclidean()
 
 
 # --- mistakes and their bound -----------------------------------------------------------------------------------------

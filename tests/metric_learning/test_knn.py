@@ -291,31 +291,6 @@ def test_a_metric_that_cannot_do_it_is_refused(metric, unchanged):
             model.fit(X, LABELS)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"n_neighbors": 0},
-        {"metric_learner": "identity"},
-        {"metric_learner": LogDetMetricLearner},
-        {"window_size": 0},
-        {"window_size": 2.5},
-        {"n_jobs": "all"},
-        {"n_jobs": 0},
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_refused_first_and_in_mid_stream(parameters, unchanged):
-    (name,) = parameters
-    fresh = MetricKNeighborsClassifier(**parameters)
-    with unchanged(fresh, f"'{name}' parameter"):
-        fresh.partial_fit(X, LABELS, classes=CLASSES)
-    with unchanged(fresh, f"'{name}' parameter"):
-        fresh.fit(X, LABELS)
-    model = MetricKNeighborsClassifier().partial_fit(X, LABELS, classes=CLASSES).set_params(**parameters)
-    with unchanged(model, f"'{name}' parameter"):
-        model.partial_fit(X, LABELS)
-
-
 # --- scikit-learn -----------------------------------------------------------------------------------------------------
 
 

@@ -221,9 +221,6 @@ def test_bad_pairs(pairs, targets, message):
         ({"prior": np.ones((2, 3))}, "square"),
         ({"prior": "covariances"}, "prior"),
         ({"bounds": (2.0, 1.0)}, "bounds"),
-        ({"eta0": 0.0}, "eta0"),
-        ({"learning_rate": "fast"}, "learning_rate"),
-        ({"memory_size": 0}, "memory_size"),
     ],
 )
 def test_bad_parameters(parameters, message):

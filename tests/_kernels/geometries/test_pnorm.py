@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
+from replica import Replica
 from scipy import sparse
 from sparse_rows import LAYOUTS
 
@@ -24,27 +25,12 @@ def weights_of(theta, p):
     return reference.p_norm(p).inverse(theta)
 
 
-class Replica(reference.MirrorDescent):
-    """From given theta, with averages."""
-
-    def __init__(self, theta, p, *, eta, update, fit_intercept=False, average_from=np.inf):
-        mirror, loss = reference.p_norm(p), reference.LOSSES["squared_error"]
-        super().__init__(mirror, loss, np.zeros(len(theta)), update, fit_intercept)
-        self.theta, self.eta, self.average_from = np.array(theta, dtype=np.float64), eta, average_from
-        self.t, self.steps = 0, []
-
-    def learn(self, x, y, weight=1.0):
-        if weight == 0:
-            return
-        self.t += 1
-        super().learn(x, y, weight * self.eta)
-        if self.t >= self.average_from:
-            self.steps.append((self.w, self.b))
-
-    @property
-    def averaged(self):
-        steps = self.steps or [(self.w, self.b)]
-        return np.mean([w for w, _ in steps], axis=0), np.mean([b for _, b in steps])
+def replica_of(theta, p, *, eta, fit_intercept=False, **settings):
+    """A replica that starts from theta."""
+    settings |= {"w": np.zeros(len(theta)), "eta0": eta, "fit_intercept": fit_intercept}
+    made = Replica(reference.p_norm(p), "squared_error", **settings)
+    made.theta = np.array(theta, dtype=np.float64)
+    return made
 
 
 def learner_of(geometry, *, eta, update="implicit", **settings):
@@ -79,10 +65,9 @@ def rate_of(update, p, n, scale=1.0):
 
 def agree(learner, replica, rtol=1e-10, size=1.0):
     """The same weights and intercept, up to `rtol` of the largest one or of predictions of so much."""
-    w, b = replica.averaged
     assert_allclose(weights_in(learner), replica.w, rtol=rtol, atol=rtol * np.abs(replica.w).max())
-    assert_allclose(learner.coef, w, rtol=rtol, atol=rtol * np.abs(w).max())
-    assert_allclose(learner.intercept, b, rtol=rtol, atol=rtol * size)
+    assert_allclose(learner.coef, replica.coef, rtol=rtol, atol=rtol * np.abs(replica.coef).max())
+    assert_allclose(learner.intercept, replica.intercept, rtol=rtol, atol=rtol * size)
 
 
 # --- steps equal the replica's ----------------------------------------------------------------------------------------
@@ -112,7 +97,7 @@ def test_a_few_steps_equal_the_replica(
     weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=8) if weighted else None
     settings = {"eta": rate_of(update, p, n, scale), "update": update, "fit_intercept": fit_intercept and scale == 1}
     learner = learner_of(PNormGeometry(theta, p, True), average=average, **settings)
-    replica = Replica(theta, p, average_from=int(average) or np.inf, **settings)
+    replica = replica_of(theta, p, average=average, **settings)
     assert learner.learn(LAYOUTS[layout](X), y, weights) is None
     for i in range(8):
         replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
@@ -192,7 +177,7 @@ def test_a_sparse_row_takes_the_dominating_coordinate_away(p, left, size):
     learner = learner_of(PNormGeometry(theta, p, True), **settings)
     c = theta[2] - left * size
     learner.learn(sparse.csr_array(([1.0], ([0], [2])), shape=(1, 6)), weights_of(theta, p)[2:3] - c)
-    replica = Replica(theta_of(learner), p, **settings)
+    replica = replica_of(theta_of(learner), p, **settings)
     agree(learner, replica, rtol=1e-12)
     X, y = stream(5, 20, 6, density=0.4)
     for x, target in zip(X, size * y, strict=True):  # and the stream goes on from there
@@ -206,7 +191,7 @@ def test_an_implicit_step_across_the_dominating_coordinate(p):
     theta = np.array([1.0, -0.5, 1e6, 0.0, 2.0])
     x, y = np.array([0.0, 0.0, 1.0, 0.0, -0.5]), -3.0
     settings = {"eta": 1e7, "update": "implicit"}
-    replica, learner = Replica(theta, p, **settings), learner_of(PNormGeometry(theta, p, True), **settings)
+    replica, learner = replica_of(theta, p, **settings), learner_of(PNormGeometry(theta, p, True), **settings)
     assert learner.learn(sparse.csr_array(x[None]), np.array([y])) is None
     replica.learn(x, y)
     agree(learner, replica, rtol=1e-10)
@@ -224,7 +209,7 @@ def test_weights_go_through_zero(layout, update):
     learner.configure(update=update, schedule=Constant(1.0))
     learner.learn(LAYOUTS[layout](X), np.array([0.0, 5.0, 0.0]))
     assert (weights_in(learner) == 0).all()
-    replica = Replica(np.zeros(3), 6.0, eta=1.0, update=update)
+    replica = replica_of(np.zeros(3), 6.0, eta=1.0, update=update)
     learner.learn(LAYOUTS[layout](X), np.array([0.5, 1.0, -0.2]))
     for x, target in zip(X, [0.5, 1.0, -0.2], strict=True):
         replica.learn(x, target)

@@ -10,8 +10,10 @@ from replica import LOSSES, POSITIVE, Replica, agree, geometries, learn, model_o
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
+from sparse_rows import LAYOUTS
 
 from onlinebregman import ParameterFreeClassifier
+from onlinebregman.divergences import SimplexEntropy
 from onlinebregman.losses import (
     AbsoluteLoss,
     BoundLoss,
@@ -32,31 +34,43 @@ from onlinebregman.losses import (
 # --- steps equal their replica ----------------------------------------------------------------------------------------
 
 
+POWERS = {"constant": 0.0, "sqrt": 0.5, "strongly_convex": 1.0, "invscaling": 0.3}
+
+
 @geometries
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=5)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    n=st.integers(1, 9),
+    n=st.integers(1, 20),
     rate=st.floats(-2.0, 1.0),
+    learning_rate=st.sampled_from(list(POWERS)),
     update=st.sampled_from(["explicit", "implicit"]),
     fit_intercept=st.booleans(),
+    average=st.sampled_from([False, True, 3]),
     weighted=st.booleans(),
-    csr=st.booleans(),
+    layout=st.sampled_from(list(LAYOUTS)),
+    total=st.sampled_from([1.0, 0.3, 12.0]),
 )
-def test_a_few_steps_equal_the_replica(divergence, signed, loss, seed, n, rate, update, fit_intercept, weighted, csr):
+def test_a_few_steps_equal_the_replica(
+    divergence, signed, loss, seed, n, rate, learning_rate, update, fit_intercept, average, weighted, layout, total
+):
     rng = np.random.default_rng(seed)
     if (divergence, loss) == ("p_norm", "perceptron"):
-        csr = False  # a row of one feature brings its weight to 0, where theta = f(w) has lost half its digits
-    X, y = stream(loss, rng, 5, n, density=0.6 if csr else 1.0)
-    eta0 = 10**rate * (1.0 if update == "implicit" else 0.01 / n)  # explicit steps stay in the domain
-    weights = rng.choice([0.5, 1.0, 2.0], size=5) if weighted else None
-    start = start_of(divergence, rng, n, signed)
-    steps = {"update": update, "eta0": eta0, "signed": signed, "fit_intercept": fit_intercept}
-    model = model_of(divergence, loss, learning_rate="sqrt", init=start, **steps)
-    learn(model, sparse.csr_array(X) if csr else X, y, weights)
-    replica = Replica(divergence, loss, w=start, power=0.5, **steps)
-    for i in range(5):
+        layout = "dense"  # a row of one feature brings its weight to 0, where theta = f(w) has lost half its digits
+    X, y = stream(loss, rng, 6, n, density=0.6 if "csr" in layout else 1.0)
+    X = X.astype(np.float32).astype(np.float64)  # exact in both kinds of floats
+    start, made = start_of(divergence, rng, n, signed), divergence
+    if divergence == "simplex_entropy" and not signed:
+        start, made = total * start, SimplexEntropy(total)
+    # explicit steps stay in the domain
+    eta0 = 10**rate * (1.0 if update == "implicit" else 0.01 / (n * max(total, 1.0)))
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=6) if weighted else None
+    steps = {"update": update, "eta0": eta0, "signed": signed, "fit_intercept": fit_intercept, "average": average}
+    model = model_of(made, loss, learning_rate=learning_rate, power_t=0.3, init=start, **steps)
+    learn(model, LAYOUTS[layout](X), y, weights)
+    replica = Replica(divergence, loss, w=start, power=POWERS[learning_rate], **steps)
+    for i in range(6):
         replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
     lowest = replica.theta.min() - replica.theta.max() if divergence.endswith("entropy") else 0.0
     if lowest > -600:  # below, the weights stay at the smallest float
