@@ -3,19 +3,11 @@
 import numpy as np
 import pytest
 from raw import MirrorDescentRegressor
-from replica import Cosh
+from replica import Cosh, own
 
 from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
 from onlinebregman.losses import resolve_loss
 from onlinebregman.schedules import Schedule
-
-
-class OwnBurg(Burg):
-    """The same numbers, computed by NumPy methods."""
-
-
-class OwnSimplex(SimplexEntropy):
-    pass
 
 
 class Rising(Schedule):
@@ -37,8 +29,8 @@ GEOMETRIES = {
     "p_norm": (PNorm(3.0), False),
     "signed relative_entropy": (RelativeEntropy(), True),
     "signed simplex_entropy": (SimplexEntropy(1.5), True),
-    "own burg": (OwnBurg(), False),
-    "own signed simplex": (OwnSimplex(1.5), True),
+    "own burg": (own(Burg)(), False),
+    "own signed simplex": (own(SimplexEntropy)(1.5), True),
     "own cosh": (Cosh(), False),
 }
 MARGIN_LOSSES = ("hinge", "squared_hinge", "modified_huber")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
+from replica import own
 from scipy import sparse
 
 from onlinebregman import BurgRegressor
@@ -151,19 +152,7 @@ def test_burgs_upper_bound_is_a_constraint():
 # --- weights that are kept off the edge of their domain ---------------------------------------------------------------
 
 
-class OwnEntropy(RelativeEntropy):
-    """The same numbers by the NumPy path, whose weights stay at the smallest normal float."""
-
-
-class OwnSimplex(SimplexEntropy):
-    pass
-
-
-class OwnBinary(BinaryEntropy):
-    pass
-
-
-@pytest.mark.parametrize("divergence", [OwnEntropy(), OwnSimplex(), OwnBinary()], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("divergence", [RelativeEntropy, SimplexEntropy, BinaryEntropy])
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 @settings(max_examples=10)
 @given(seed=st.integers(0, 2**32 - 1), csr=st.booleans())
@@ -173,7 +162,12 @@ def test_the_certificate_holds_for_weights_at_the_floor(divergence, update, seed
     X = np.abs(rng.normal(size=(8, 3))) * 10 ** rng.uniform(0, 3, size=(8, 1))
     y = -np.abs(rng.normal(size=8)) * 10 ** rng.uniform(0, 3)
     model = MirrorDescentRegressor(
-        divergence=divergence, update=update, eta0=1.0, learning_rate="constant", fit_intercept=False, track_regret=True
+        divergence=own(divergence)(),
+        update=update,
+        eta0=1.0,
+        learning_rate="constant",
+        fit_intercept=False,
+        track_regret=True,
     )
     model.partial_fit(sparse.csr_matrix(X) if csr else X, y)
     losses = model.weighted_loss_

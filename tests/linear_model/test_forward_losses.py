@@ -7,40 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from replica import LogCosh
 from scipy import sparse
 from scipy.special import expit
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
 from onlinebregman import ForwardRegressor
-from onlinebregman.losses import HuberLoss, LogisticLoss, Loss, PoissonLoss
+from onlinebregman.losses import HuberLoss, LogisticLoss, PoissonLoss
 from onlinebregman.reference import LOSSES as FORMULAS
 from onlinebregman.reference import ForwardNewton, odds_step
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
 LOSSES = {"poisson": PoissonLoss(), "log_loss": LogisticLoss()}
-
-
-class LogCoshLoss(Loss):
-    """ln cosh(a - y): smooth, not of a matching link, and slow."""
-
-    translation_invariant = True
-
-    def link(self, a):
-        return np.asarray(a, dtype=np.float64)
-
-    def link_derivative(self, a):
-        return np.ones_like(a)
-
-    def value(self, a, y):
-        return np.logaddexp(a - y, y - a) - np.log(2)
-
-    def derivative(self, a, y):
-        return np.tanh(np.subtract(a, y))
-
-    def curvature(self, a, y):
-        return 1 - np.tanh(np.subtract(a, y)) ** 2
 
 
 def some_rows(n=60, d=4, seed=0, loss="poisson"):
@@ -113,10 +93,10 @@ def test_it_is_the_algorithm_by_its_formulas(seed, d, loss, alpha, gamma, fit_in
 
 def test_a_smooth_loss_of_ones_own():
     X, y = some_rows(30, 3)
-    replica = Replica(4, LogCoshLoss(), 1.0, 1.0)
+    replica = Replica(4, LogCosh(), 1.0, 1.0)
     for x, target in zip(np.c_[X, np.ones(30)], y, strict=True):
         replica.learn(x, target)
-    model = ForwardRegressor(standardize=False, loss=LogCoshLoss()).fit(X, y)
+    model = ForwardRegressor(standardize=False, loss=LogCosh()).fit(X, y)
     assert_allclose(np.r_[model.coef_, model.intercept_], replica.w, rtol=1e-8)
     assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-12)
 

@@ -6,28 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentRegressor
+from replica import own
 from scipy import sparse
 
 from onlinebregman import EGRegressor
 from onlinebregman.divergences import RelativeEntropy, SimplexEntropy
-
-
-class OwnSimplex(SimplexEntropy):
-    """A subclass, which uses its NumPy methods."""
-
-
-class OwnPositive(RelativeEntropy):
-    """Another one."""
-
 
 SETTINGS = {"learning_rate": "constant", "fit_intercept": False}
 MODELS = {
     "simplex": lambda **kw: EGRegressor(weights="simplex", **SETTINGS, **kw),
     "signed": lambda **kw: EGRegressor(weights="signed", **SETTINGS, **kw),
     "positive": lambda **kw: EGRegressor(weights="positive", **SETTINGS, **kw),
-    "generic simplex": lambda **kw: MirrorDescentRegressor(divergence=OwnSimplex(), **SETTINGS, **kw),
-    "generic signed": lambda **kw: MirrorDescentRegressor(divergence=OwnSimplex(), signed=True, **SETTINGS, **kw),
-    "generic positive": lambda **kw: MirrorDescentRegressor(divergence=OwnPositive(), **SETTINGS, **kw),
+    "generic simplex": lambda **kw: MirrorDescentRegressor(divergence=own(SimplexEntropy)(), **SETTINGS, **kw),
+    "generic signed": lambda **kw: MirrorDescentRegressor(
+        divergence=own(SimplexEntropy)(), signed=True, **SETTINGS, **kw
+    ),
+    "generic positive": lambda **kw: MirrorDescentRegressor(divergence=own(RelativeEntropy)(), **SETTINGS, **kw),
 }
 LAYOUTS = {"dense": np.ascontiguousarray, "csr": sparse.csr_array}
 layouts = pytest.mark.parametrize("layout", LAYOUTS)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
+from replica import own
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
@@ -231,11 +232,9 @@ def test_parameters_that_cannot_be_are_refused(parameters, match, unchanged):
         model.fit(X, y)
 
 
-class OwnBinary(BinaryEntropy):
-    """Uses its NumPy methods."""
-
-
-@pytest.mark.parametrize("divergence", ["relative_entropy", "simplex_entropy", "burg", "binary_entropy", OwnBinary()])
+@pytest.mark.parametrize(
+    "divergence", ["relative_entropy", "simplex_entropy", "burg", "binary_entropy", own(BinaryEntropy)()]
+)
 @pytest.mark.parametrize("update", ["explicit", "implicit", "importance"])
 @pytest.mark.parametrize("n", [1, 7, 20])
 def test_signed_weights_score_exactly_0_before_the_first_row(divergence, update, n):

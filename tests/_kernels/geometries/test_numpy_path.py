@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentRegressor
-from replica import LOSSES, Cosh, Replica, geometries, learn, model_of, start_of, stream
+from replica import LOSSES, Cosh, LogCosh, Replica, geometries, learn, model_of, own, start_of, stream
 from scipy import sparse
 from scipy.stats import norm
 
@@ -22,38 +22,13 @@ from onlinebregman.divergences import (
 )
 from onlinebregman.losses import Loss, resolve_loss
 
-
-class MySquaredEuclidean(SquaredEuclidean):
-    pass
-
-
-class MyRelativeEntropy(RelativeEntropy):
-    pass
-
-
-class MySimplexEntropy(SimplexEntropy):
-    pass
-
-
-class MyBurg(Burg):
-    pass
-
-
-class MyBinaryEntropy(BinaryEntropy):
-    pass
-
-
-class MyPNorm(PNorm):
-    pass
-
-
 MINE = {
-    "squared_euclidean": MySquaredEuclidean,
-    "relative_entropy": MyRelativeEntropy,
-    "simplex_entropy": MySimplexEntropy,
-    "burg": MyBurg,
-    "binary_entropy": MyBinaryEntropy,
-    "p_norm": lambda: MyPNorm(2 * np.log(5)),
+    "squared_euclidean": own(SquaredEuclidean),
+    "relative_entropy": own(RelativeEntropy),
+    "simplex_entropy": own(SimplexEntropy),
+    "burg": own(Burg),
+    "binary_entropy": own(BinaryEntropy),
+    "p_norm": lambda: own(PNorm)(2 * np.log(5)),
 }
 
 
@@ -76,25 +51,6 @@ class Probit(Loss):
 
     def _admits(self, y):
         return (y >= 0) & (y <= 1)
-
-
-class LogCosh(Loss):
-    """ln cosh(a - y): smooth, but not a matching loss."""
-
-    def link(self, a):
-        return np.asarray(a, dtype=float)
-
-    def link_derivative(self, a):
-        return np.ones_like(np.asarray(a, dtype=float))
-
-    def value(self, a, y):
-        return np.logaddexp(a - y, y - a) - np.log(2)
-
-    def derivative(self, a, y):
-        return np.tanh(np.asarray(a) - y)
-
-    def curvature(self, a, y):
-        return 1 / np.cosh(np.asarray(a) - y) ** 2
 
 
 @geometries
