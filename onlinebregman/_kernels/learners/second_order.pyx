@@ -547,9 +547,23 @@ cdef class SecondOrderLearner(AtomicLearner):
                      double* h) noexcept nogil:
         """Replace the scores a of a row by g, the slopes of its loss after the step; set h, the curvature there.
 
-        The loss is added to the state. q is x'A^-1 x; the working vectors from the fourth on are free.
+        The loss is added to the state. q is x'A^-1 x; the working vectors from the fourth on are free. This is the step
+        of a single score, on `loss`, in the metric A / slope.
         """
-        return LEARNED
+        cdef double c, z
+        if not self.loss.admits(y[0]):
+            return BAD_TARGET
+        self.state.loss += weight * self.loss.value(a[0], y[0])
+        if not isfinite(self.state.loss):
+            return LOSS_OVERFLOWED
+        q *= self.slope
+        if not weight * q < INFINITY:
+            return OVERFLOWED
+        c = line_step(self.loss, a[0], q, weight, y[0])
+        z = a[0] - c * q
+        h[0] = max(self.slope * self.loss.curvature(z, y[0]), LEAST_CURVATURE)
+        a[0] = self.slope * c / weight
+        return LEARNED if isfinite(c) and h[0] < INFINITY else OVERFLOWED
 
     cdef int learn_row(self, const Row* row, Workspace* work, const double* y, double weight,
                        double* scores) noexcept nogil:
@@ -680,21 +694,3 @@ cdef class MatchingLearner(SecondOrderLearner):
     @property
     def intercept(self):
         return float(self.intercepts()[0])
-
-    # --- a row --------------------------------------------------------------------------------------------------
-
-    cdef int respond(self, double* a, const double* y, double weight, double q, Workspace* work,
-                     double* h) noexcept nogil:
-        cdef double c, z
-        if not self.loss.admits(y[0]):
-            return BAD_TARGET
-        self.state.loss += weight * self.loss.value(a[0], y[0])
-        if not isfinite(self.state.loss):
-            return LOSS_OVERFLOWED
-        if not q < INFINITY:
-            return OVERFLOWED
-        c = line_step(self.loss, a[0], q, weight, y[0])
-        z = a[0] - c * q
-        h[0] = max(self.loss.curvature(z, y[0]), LEAST_CURVATURE)
-        a[0] = c / weight
-        return LEARNED if isfinite(c) and h[0] < INFINITY else OVERFLOWED

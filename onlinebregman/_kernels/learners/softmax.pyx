@@ -17,6 +17,7 @@ from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace, scratc
 from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
 from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
+from onlinebregman._kernels.losses.loss import LogisticLoss
 from onlinebregman._kernels.ops.softmax cimport (
     OB_NO_CLASS, ob_softmax, ob_softmax_curvature, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of,
     ob_softmax_probabilities, ob_softmax_slopes
@@ -65,6 +66,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
             n_classes if plain else 0, flags[1] is True, flags[2] is True,
         )
         self.slope, self.output_ndim = 2.0 if self.halved else 1.0, 2
+        self.loss = LogisticLoss() if self.halved else None
         self.traits |= LINKS
 
     def with_classes(self, n_classes, numbers):
@@ -109,8 +111,9 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         cdef ob_softmax p
         if not 0 <= y[0] < self.n_classes:
             return BAD_TARGET
-        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, <Py_ssize_t> y[0], a + self.n_lanes
-        self.open_row(&p, a)
+        if self.halved:
+            return SecondOrderLearner.respond(self, a, y, weight, q, work, h)
+        self.open_row(&p, a, <Py_ssize_t> y[0])
         self.state.loss += weight * ob_softmax_loss(&p, a)
         if not isfinite(self.state.loss):
             return LOSS_OVERFLOWED
@@ -120,13 +123,12 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         ob_softmax_implicit(&p, a, q, scratch(work, 3))
         ob_softmax_slopes(&p, a)
         h[0] = max(ob_softmax_curvature(&p), LEAST_CURVATURE) if p.classes > 1 else LEAST_CURVATURE
-        if self.halved:
-            a[0] = a[1] - a[0]
         return LEARNED
 
-    cdef void open_row(self, ob_softmax* p, double* a) noexcept nogil:
-        """Set up the softmax of the scores a; for two classes they are -a/2 and a/2, a being the stored score."""
+    cdef void open_row(self, ob_softmax* p, double* a, Py_ssize_t y) noexcept nogil:
+        """Set up the softmax of the scores a for a class; of two they are -a/2 and a/2, a being the stored score."""
         cdef Py_ssize_t c
+        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, y, a + self.n_lanes
         for c in range(p.classes, p.n):
             a[c] = OB_NO_CLASS
         if self.halved:
@@ -138,8 +140,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     cdef void link_row(self, double* scores, double* out) noexcept nogil:
         cdef ob_softmax p
-        p.classes, p.n, p.y, p.e = self.n_classes, self.n_lanes, 0, scores + self.n_lanes
-        self.open_row(&p, scores)
+        self.open_row(&p, scores, 0)
         ob_softmax_probabilities(&p, p.e)
         memcpy(out, p.e, self.n_classes * sizeof(double))
 
