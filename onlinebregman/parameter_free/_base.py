@@ -74,8 +74,9 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         number of columns.
     trees : int
         For the models of single columns among these, if columns times classes are at most 128: most regression trees
-        that are grown from the residuals of the predictions, one after every 1024 rows from row 6144 on. Indicators of
-        their leaves are learned next to those of bins, so that the model grows with the stream. 0: none.
+        that are grown from the residuals of the predictions, one after every 1024 rows from row 6144 on, later less
+        often: 128 are reached after 2.8 million rows. Indicators of their leaves are learned next to those of bins, so
+        that the model grows with the stream. 0: none.
     categorical_features : array-like of bool, int or str, "from_dtype", or None
         The columns of categories: a mask, numbers, or names of features. "from_dtype": the columns of data frames (of
         pandas or polars) with a dtype of categories, text or bool, or of objects that are not all numbers in the first

@@ -93,7 +93,7 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,
-        trees: int = 64,
+        trees: int = 128,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         handle_unknown: Literal["error", "add"] = "error",

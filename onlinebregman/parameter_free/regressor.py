@@ -113,7 +113,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         standardize: bool = True,
         random_features: int = 128,
         thresholds: bool = True,
-        trees: int = 64,
+        trees: int = 128,
         categorical_features: ArrayLike | Literal["from_dtype"] | None = "from_dtype",
         n_jobs: int | None = None,
         shuffle: bool = True,

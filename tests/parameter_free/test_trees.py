@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import repeat
 
 import numpy as np
 import pytest
@@ -48,11 +49,6 @@ def learned(name, n, sizes, change=lambda model: model):
     return model
 
 
-def at_once():
-    while True:
-        yield len(X)
-
-
 def in_pieces():
     rng = np.random.default_rng(1)
     while True:
@@ -65,9 +61,15 @@ def predictions(model, X):
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_it_makes_no_difference_how_a_stream_is_cut(name):
-    whole, pieces = learned(name, 8500, at_once()), learned(name, 8500, in_pieces())
+    whole, pieces = learned(name, 8500, repeat(len(X))), learned(name, 8500, in_pieces())
     assert len(trees_of(whole).nodes[0]) == 1 + (8500 - FIRST) // PERIOD
     assert_array_equal(predictions(whole, X), predictions(pieces, X))
+
+
+def test_trees_become_rarer_but_grow_on():
+    """Every 1024th row, from row 32,768 on every 2048th one, from row 65,536 on every 4096th one."""
+    model = ParameterFreeRegressor(stacking=False, **SMALL).partial_fit(np.zeros((70_000, 1)), np.zeros(70_000))
+    assert len(trees_of(model).nodes[0]) == 26 + 16 + 2
 
 
 def test_copies_and_calls_that_are_undone_leave_what_was_learned():
@@ -78,14 +80,14 @@ def test_copies_and_calls_that_are_undone_leave_what_was_learned():
             model.partial_fit(wrong, LABELS[-len(wrong) :])
         return pickle.loads(pickle.dumps(model))
 
-    whole, changed = learned("labels", 8500, at_once()), learned("labels", 8500, in_pieces(), change)
+    whole, changed = learned("labels", 8500, repeat(len(X))), learned("labels", 8500, in_pieces(), change)
     assert_array_equal(predictions(whole, X), predictions(changed, X))
 
 
 @pytest.mark.parametrize("name", ["labels", "numbers"])
 def test_boxes_are_found_and_shorter_streams_are_learned_as_without(name):
     errors = {}
-    for n_trees in (0, 64):
+    for n_trees in (0, 128):
         model, y, _ = STREAMS[name]
         model = copy.deepcopy(model).set_params(trees=n_trees)
         model.partial_fit(X[: FIRST - 1], y[: FIRST - 1], **({"classes": range(3)} if name == "labels" else {}))
@@ -93,8 +95,8 @@ def test_boxes_are_found_and_shorter_streams_are_learned_as_without(name):
         said = [model.partial_fit(X[i - 50 : i], y[i - 50 : i]).predict(X[i : i + 50]) for i in range(7000, 9000, 50)]
         right = y[7000:9000].reshape(-1, 50)
         errors[n_trees] = early, np.mean((np.array(said) != right) if name == "labels" else (said - right) ** 2)
-    assert_array_equal(errors[0][0], errors[64][0])
-    assert errors[64][1] < (0.95 if name == "labels" else 0.8) * errors[0][1]
+    assert_array_equal(errors[0][0], errors[128][0])
+    assert errors[128][1] < (0.95 if name == "labels" else 0.8) * errors[0][1]
 
 
 def replica(rows, residuals, weights, n_levels):
@@ -127,7 +129,7 @@ def replica(rows, residuals, weights, n_levels):
 def test_trees_are_those_of_a_replica(name, number):
     """Just after it has grown, in turn from targets and from the residuals of predictions."""
     end = FIRST - AHEAD + number * PERIOD
-    state = trees_of(learned(name, end, at_once())).get_state()
+    state = trees_of(learned(name, end, repeat(len(X)))).get_state()
     assert_array_equal(state["rows"], X[end - WINDOW : end])
     residuals = state["residuals"][:, 1 - number]
     expected = replica(state["rows"], residuals, state["weights"], 3)
@@ -136,12 +138,11 @@ def test_trees_are_those_of_a_replica(name, number):
 
 
 def test_residuals_are_targets_and_those_of_predictions():
-    model, y, _ = STREAMS["labels"]
-    model = copy.deepcopy(model).partial_fit(X[:100], y[:100], classes=range(3))
+    model = learned("labels", 100, repeat(100))
     p = model.predict_proba(X[100:101])
-    model.partial_fit(X[100:101], y[100:101])
+    model.partial_fit(X[100:101], LABELS[100:101])
     last = trees_of(model).get_state()["residuals"][-1]
-    assert_allclose(last, [np.eye(3)[y[100]] - p[0], np.eye(3)[y[100]]], atol=1e-12)
+    assert_allclose(last, [np.eye(3)[LABELS[100]] - p[0], np.eye(3)[LABELS[100]]], atol=1e-12)
 
 
 def test_labels_that_come_late_have_the_residuals_of_the_predictions_that_were_made():
@@ -153,7 +154,7 @@ def test_labels_that_come_late_have_the_residuals_of_the_predictions_that_were_m
 
 @pytest.mark.parametrize("name", ["labels", "numbers"])
 def test_explanations_add_up_and_columns_contribute_by_their_own_values(name):
-    model = learned(name, 8500, at_once())
+    model = learned(name, 8500, repeat(len(X)))
     explanation = model.explain(X[:50])
     assert_allclose(explanation.contributions.sum(axis=1), explanation.scores, atol=1e-9)
     terms, member = Terms(model), next(each for each in model.estimators_ if each._n_trees)
@@ -170,7 +171,7 @@ def test_explanations_add_up_and_columns_contribute_by_their_own_values(name):
 def test_trees_are_exported():
     pytest.importorskip("onnx", reason="which is an extra")
     onnxruntime = pytest.importorskip("onnxruntime", reason="which is needed to run what is exported")
-    model = learned("labels", 8500, at_once())
+    model = learned("labels", 8500, repeat(len(X)))
     session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
     assert_allclose(session.run(["probabilities"], {"X": X})[0], model.predict_proba(X), rtol=1e-9, atol=1e-12)
 
@@ -180,7 +181,7 @@ def test_trees_are_exported():
     [("column", 4), ("column", -1), ("cut", np.nan), ("cut", np.zeros(64)), ("rows", np.zeros((3, 4))), ("seen", -1)],
 )
 def test_damaged_states_are_refused(name, wrong):
-    state = trees_of(learned("labels", 6000, at_once())).get_state()
+    state = trees_of(learned("labels", 6000, repeat(len(X)))).get_state()
     assert Trees(4, 64, state).get_state().keys() == state.keys()
     if np.ndim(wrong) == 0 and name != "seen":
         state[name][5] = wrong

@@ -7,7 +7,8 @@ cdef enum:
     LEAVES = 1 << DEPTH      # of a tree
     NODES = LEAVES - 1       # that divide rows; the children of node i are 2 i + 1 and 2 i + 2
     FIRST = 6 << 10          # rows before the first tree
-    PERIOD = 1 << 10         # rows from one tree to the next
+    PERIOD = 1 << 10         # rows from one tree to the next, at first
+    SLOWER = 32              # periods in the rows so far from which on the period is doubled
     WINDOW = 1 << 11         # rows that a tree is grown from
     AHEAD = 256              # how many rows may be mapped before the residual of the first of them is known
     KEPT = WINDOW + PERIOD   # rows, so that those of a tree are still there after a call of PERIOD rows was undone
