@@ -6,7 +6,7 @@
 Streams of `generators.py` that do not drift, in one pass, each row predicted before it is learned, one row a call, with
 default parameters; river's regressors follow its `StandardScaler`. Errors in %, or mean squared errors of targets of
 mean 0 and variance 1 over the first 10^5 rows, are of all rows so far. A learner stops after so many minutes of the
-processor, and one of river's at 10^5 rows.
+processor, and the forest at 10^5 rows. `--seed` is added to the seeds of the streams.
 
 --results is a file of results: those in it are not measured again.
 """
@@ -31,7 +31,7 @@ STREAMS = {"RandomTree": 3, "Agrawal": 2, "RandomRBF": 4, "Mv": 0}  # name -> nu
 AT = np.unique(np.round(np.geomspace(1e3, 1e6, 25)).astype(int))
 SHOWN = (1000, 10_000, 12_000, 60_000, 100_000, 1_000_000)
 KEPT = {*AT.tolist(), *SHOWN}  # rows after which errors are kept
-PEERS_END = 100_000
+FOREST_ENDS = 100_000
 PIECE = 100_000  # rows that are made at a time
 
 CLASSIFIERS = {
@@ -56,9 +56,9 @@ class Pieces:
         return islice(self.rows, n)
 
 
-def rows_of(name, n, arrays):
+def rows_of(name, n, seed, arrays):
     """Rows of a stream, as arrays of one row or as dictionaries, and their targets."""
-    stream, shift, size = Pieces({**LABELS, **NUMBERS}[name](0, n)), 0.0, 1.0
+    stream, shift, size = Pieces({**LABELS, **NUMBERS}[name](seed, n)), 0.0, 1.0
     for start in range(0, n, PIECE):
         X, dictionaries, y = table_of(stream, min(PIECE, n))
         if name in NUMBERS:
@@ -68,13 +68,13 @@ def rows_of(name, n, arrays):
         yield from zip(X[:, np.newaxis] if arrays else dictionaries, y[:, np.newaxis], strict=True)
 
 
-def measured(name, n, learner, minutes):
+def measured(name, n, seed, learner, minutes):
     """Errors over the first rows, up to each number of `AT` that was reached, and the microseconds of a row."""
     n_classes = STREAMS[name]
     model = (CLASSIFIERS if n_classes else REGRESSORS)[learner]()
     given, total, spent = {"classes": np.arange(n_classes)} if n_classes else {}, 0.0, 0.0
     errors = []
-    for i, (row, y) in enumerate(rows_of(name, n, learner == OURS)):
+    for i, (row, y) in enumerate(rows_of(name, n, seed, learner == OURS)):
         start = time.thread_time()
         said = model.predict(row)[0] if i > 0 else None
         model.partial_fit(row, y, **(given if i == 0 else {}))
@@ -108,6 +108,7 @@ def draw(path, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[""], help="how the names of the streams begin")
     parser.add_argument("--learners", nargs="*", default=[""], help="how the names of the learners begin")
     parser.add_argument("--minutes", type=float, default=20.0)
@@ -119,11 +120,11 @@ def main():
     known, found = Results(options.results), {}
     for name in STREAMS:
         for learner in CLASSIFIERS:
-            n = options.rows if learner == OURS else min(options.rows, PEERS_END)
-            key = f"{name}; {learner}; {n} rows"
+            n = min(options.rows, FOREST_ENDS) if learner == "ARF" else options.rows
+            key = f"{name}; {learner}; {n} rows; seed {options.seed}"
             wanted = name.startswith(tuple(options.only)) and learner.startswith(tuple(options.learners))
             if wanted and key not in known:
-                known.keep(key, measured(name, n, learner, options.minutes))
+                known.keep(key, measured(name, n, options.seed, learner, options.minutes))
             if key in known:
                 found.setdefault(name, {})[learner] = known[key]
     tables.head("errors in %, or squared errors / variance, of the first rows", *(f"{n:,}" for n in SHOWN), "us a row")
