@@ -9,6 +9,11 @@
  * other one takes 1 from it as long as e > 0 (Page's cumulative sums): if more than a quarter of the values are far,
  * the column has moved, and once e is OB_MOVED, its values so far are forgotten.
  *
+ * They are forgotten as well if its values draw together, as they do in a larger unit: if for more than OB_RUN blocks
+ * of OB_BLOCK rows all are within OB_CLOSE deviations of each other, and for twice as long as they ever were before,
+ * so that it happens a few times only to columns that are quiet by nature. A block at whose end there is the least or
+ * the greatest of these values does not count: most values of a column may equal one of them.
+ *
  * At the start nobody knows which value is the absurd one. While there are only two values, -s is stored, and in place
  * of e the share of the larger one. If the third is nearer to one of these than OB_NEAR of what lies between them, the
  * other one is forgotten. */
@@ -24,6 +29,9 @@
 #define OB_BEYOND 2.0         /* limits */
 #define OB_MOVED 24.0      /* eight far values in a row */
 #define OB_NEAR 0.005
+#define OB_CLOSE 0.05      /* deviations */
+#define OB_RUN 6.0         /* blocks */
+#define OB_BLOCK 8.0       /* rows */
 #define OB_LOST 1e-12      /* a value this small against the deviation of two is lost in it */
 #define OB_ROUNDED 1e-14   /* what rounding makes of two values */
 #define OB_SMALLEST 1e-300 /* a deviation below this is 0: its inverse would overflow */
@@ -160,6 +168,29 @@ static void ob_count(const double *x, double *mean, double *deviation, double *i
     for (ptrdiff_t i = 0; !ordinary && i < n; ++i)
         if (!(deviation[i] > 0.0) && x[i] == x[i])
             ob_count_first(x[i], mean + i, deviation + i, inverse + i, weights + i, moved + i, limit, h, enough, least);
+}
+
+OB_CLONES static void ob_widen(const double *restrict x, double *restrict low, double *restrict high, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        low[i] = x[i] < low[i] ? x[i] : low[i];
+        high[i] = x[i] > high[i] ? x[i] : high[i];
+    }
+}
+
+/* Whether columns have drawn together, at the end of a block: in [low, high] for `run` blocks, after `longest` ones */
+static void ob_count_close(const double *x, double *deviation, double *inverse, double *weights, double *moved,
+                           double *low, double *high, double *run, double *longest, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const int close = high[i] - low[i] <= OB_CLOSE * deviation[i];
+        run[i] += close && low[i] < x[i] && x[i] < high[i];
+        if (close && run[i] <= OB_RUN + 2.0 * longest[i])
+            continue;
+        if (close)
+            weights[i] = deviation[i] = inverse[i] = moved[i] = 0.0;
+        longest[i] = run[i] > longest[i] ? run[i] : longest[i];
+        run[i] = 0.0;
+        low[i] = high[i] = x[i] == x[i] ? x[i] : high[i];
+    }
 }
 
 /* Columns that are not centred, of a row that may be sparse (`index`, or NULL): s is the root mean square of the values

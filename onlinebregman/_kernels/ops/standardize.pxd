@@ -1,5 +1,5 @@
 cdef extern from "ops/standardize.h":
-    const double OB_LIMIT, OB_ENOUGH, OB_LEAST
+    const double OB_LIMIT, OB_ENOUGH, OB_LEAST, OB_BLOCK
     void ob_standardize(double* z, const double* x, const double* mean, const double* inverse, double limit,
                         double missing, Py_ssize_t n) noexcept nogil
     void ob_limit(double* z, const double* x, const double* mean, const double* deviation, double limit,
@@ -8,6 +8,9 @@ cdef extern from "ops/standardize.h":
                              Py_ssize_t n) noexcept nogil
     void ob_count(const double* x, double* mean, double* deviation, double* inverse, double* weights, double* moved,
                   double limit, double h, double enough, double least, Py_ssize_t n) noexcept nogil
+    void ob_widen(const double* x, double* low, double* high, Py_ssize_t n) noexcept nogil
+    void ob_count_close(const double* x, double* deviation, double* inverse, double* weights, double* moved,
+                        double* low, double* high, double* run, double* longest, Py_ssize_t n) noexcept nogil
     void ob_sparse_standardize(double* z, const double* x, const Py_ssize_t* index, const double* root, double unit,
                                double limit, Py_ssize_t n) noexcept nogil
     void ob_sparse_count(const double* x, const Py_ssize_t* index, double* deviation, double* root, double* weights,

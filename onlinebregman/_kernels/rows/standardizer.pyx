@@ -23,14 +23,15 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.standardize cimport (
-    OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_limit, ob_root_of, ob_sparse_count,
-    ob_sparse_standardize, ob_standardize
+    OB_BLOCK, OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_count_close, ob_limit, ob_root_of,
+    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_widen
 )
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
-STATISTICS = ("deviation", "inverse", "mean", "weights", "moved")  # of each column; the last: evidence that it has
+# Of each column: `moved`, evidence that it has; only if it is `rescaled`, where its recent values are, and since when
+STATISTICS = ("deviation", "inverse", "mean", "weights", "moved", "low", "high", "run", "longest")
 
 
 @cython.final
@@ -61,10 +62,13 @@ cdef class Standardizer(RowMap):
         self.centred, self.clipped, self.scaled = centred, clipped, scaled or not centred
         self.allow_nan, self.strict = allow_nan and self.centred, strict
         self.arguments = n_features, centred, bool(self.allow_nan), clipped, bool(self.scaled), strict
-        self.state = np.zeros(len(STATISTICS) * self.n_features)
+        self.rescaled = centred and clipped and scaled
+        names = STATISTICS if self.rescaled else STATISTICS[:5]
+        self.state = np.zeros(len(names) * self.n_features)
         self.fields.add("weight", &self.weight, sizeof(self.weight))
+        self.fields.add("block", &self.block, sizeof(self.block))
         self.fields.add("strict", &self.strict, sizeof(self.strict))
-        for k, name in enumerate(STATISTICS if self.n_features else ()):
+        for k, name in enumerate(names if self.n_features else ()):
             self.fields.vector(name, self.state[k * self.n_features:(k + 1) * self.n_features])
 
     def __dealloc__(self):
@@ -194,6 +198,7 @@ cdef class Standardizer(RowMap):
         cdef double* mean = inverse + self.n_features
         cdef double* weights = mean + self.n_features
         cdef double* moved = weights + self.n_features
+        cdef double* low
         cdef double limit = OB_LIMIT if self.clipped else INFINITY
         cdef Py_ssize_t k
         self.standardize(row, z)
@@ -206,6 +211,13 @@ cdef class Standardizer(RowMap):
         if self.centred:
             ob_count(row.x, mean, deviation, inverse, weights, moved, limit, weight,
                      OB_ENOUGH if self.scaled else INFINITY, OB_LEAST, row.n)
+            if self.rescaled:
+                low = moved + row.n
+                ob_widen(row.x, low, low + row.n, row.n)
+                self.block = (self.block + 1.0) % OB_BLOCK
+                if self.block == 0:
+                    ob_count_close(row.x, deviation, inverse, weights, moved, low, low + row.n, low + 2 * row.n,
+                                   low + 3 * row.n, row.n)
             return
         if not self.complete:
             for k in range(row.n):

@@ -72,6 +72,14 @@ def test_every_layout_gives_the_same_digits(layout, centred):
     assert_allclose(expected.coef, found.coef, rtol=1e-10, atol=1e-13)
 
 
+def assert_scores_in_units_of_data(standardizer, X):
+    coef, intercept = standardizer.in_units_of_data(np.arange(D), 1.0)
+    Z = standardizer.transform(X)
+    near = abs(Z).max(axis=1) < 5
+    assert near.any()
+    assert_allclose((X @ coef + intercept)[near], (Z @ np.arange(D) + 1.0)[near], rtol=1e-9, atol=1e-9)
+
+
 def test_the_statistics_are_those_of_the_rows():
     X, y = stream()
     h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
@@ -86,11 +94,7 @@ def test_the_statistics_are_those_of_the_rows():
         assert_allclose(learner.row_map.scale, replica.scale, rtol=1e-12)
     assert not about_zero.row_map.mean.any()
     assert centred.row_map.n_samples_seen == about_zero.row_map.n_samples_seen == h.sum()
-    coef, intercept = centred.row_map.in_units_of_data(np.arange(D), 1.0)
-    near = abs(centred.row_map.transform(X)).max(axis=1) < 5
-    scores = centred.row_map.transform(X) @ np.arange(D) + 1.0
-    assert near.any() and not near.all()
-    assert_allclose((X @ coef + intercept)[near], scores[near], rtol=1e-10, atol=1e-10)
+    assert_scores_in_units_of_data(centred.row_map, X)
 
 
 @pytest.mark.parametrize("rows", [2, 40])  # a log of changes, or a full copy
@@ -157,17 +161,10 @@ def test_what_is_not_finite_stays_so():
 # --- missing values ---------------------------------------------------------------------------------------------------
 
 
-def with_gaps(share=0.3, **options):
-    """A stream with values missing at random from row 5 on, at first in column 1, always in column 2, never in 4."""
-    X, y = stream(density=1.0, **options)
-    X[5:][np.random.default_rng(7).uniform(size=X[5:].shape) < share] = np.nan
-    X[:30, 1], X[:, 2] = np.nan, np.nan
-    X[:, 4] = np.arange(len(X))
-    return X, y
-
-
 def test_a_missing_value_is_zero_and_does_not_count():
-    X, y = with_gaps()
+    X, y = stream(density=1.0)
+    X[5:][np.random.default_rng(7).uniform(size=X[5:].shape) < 0.3] = np.nan
+    X[:30, 1], X[:, 2], X[:, 4] = np.nan, np.nan, np.arange(len(X))  # missing at first, always, never
     h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
     learner = learner_of(Standardizer(D, True, allow_nan=True))
     replica = Replica(D)
@@ -178,12 +175,7 @@ def test_a_missing_value_is_zero_and_does_not_count():
     standardizer = learner.row_map
     assert_allclose(standardizer.mean, replica.mean, rtol=1e-11)
     assert standardizer.mean[2] == 0 and standardizer.scale[2] == 1  # always missing
-    coef, intercept = standardizer.in_units_of_data(np.arange(D), 1.0)
-    full = np.where(np.isnan(X), standardizer.mean, X)
-    near = abs(standardizer.transform(X)).max(axis=1) < 5
-    scores = standardizer.transform(X) @ np.arange(D) + 1.0
-    assert near.any()
-    assert_allclose((full @ coef + intercept)[near], scores[near], rtol=1e-9, atol=1e-9)
+    assert_scores_in_units_of_data(standardizer, np.where(np.isnan(X), standardizer.mean, X))
 
 
 # --- absurd values, and columns that move -----------------------------------------------------------------------------
@@ -237,6 +229,15 @@ def test_columns_that_do_not_move_have_the_mean_and_deviation_of_all_rows(kind, 
     expected = np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     close = np.isclose(found.mean, X.mean(axis=0), atol=1e-12) & np.isclose(found.scale, expected, rtol=1e-12)
     assert close.mean() > 0.9  # in others the third value was much nearer to one of the first two, by chance
+
+
+def test_columns_whose_unit_grows_are_learned_anew():
+    X, unit = np.random.default_rng(2).normal(size=(800, 64)), np.where(np.arange(800) < 400, 1.0, 1e-3)[:, np.newaxis]
+    assert (learned_from(unit * X).scale < 1.2e-3).all()
+    quiet_at_times = np.roll(np.tile(unit, (10, 1))[::10], 35, axis=0)
+    rarely_not_zero = (unit == 1) | (X > 2)
+    for each in (quiet_at_times * X, rarely_not_zero * unit * X, np.cumsum(X, axis=0), np.sort(X, axis=0)):
+        assert_array_equal(learned_from(each).mean, learned_from(each, scaled=False).mean)
 
 
 def test_columns_that_are_only_limited_stay_in_units_of_the_data():
