@@ -65,7 +65,8 @@ def to_onnx(self: Any, dtype: Literal["float64", "float32"] = "float64") -> Mode
     ValueError
         If the model has a link that ONNX does not know, or predicts with update="aioli".
     """
-    from . import mixture_to_onnx, to_onnx
+    from . import to_onnx
 
     check_is_fitted(self)
-    return {"linear": to_onnx.linear, "mixture": mixture_to_onnx.mixture}[self._onnx_form](self, dtype)
+    convert = {"linear": to_onnx.linear, "mixture": to_onnx.mixture}
+    return convert[self._onnx_form](self, dtype)

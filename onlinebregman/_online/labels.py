@@ -176,7 +176,9 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
             indicators of several labels, those whose scores are positive, as indicators.
         """
         scores = self._class_scores(X)
-        return (scores > 0).astype(np.int64) if self._multilabel else self.classes_.take(self._largest(scores))
+        if self._multilabel:
+            return (scores > 0).astype(np.int64)
+        return self.classes_.take(self._largest(scores))
 
     def _largest(self, scores: np.ndarray) -> np.ndarray:
         """The number of the class with the largest score of each row."""

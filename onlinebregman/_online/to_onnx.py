@@ -11,7 +11,9 @@ from sklearn.base import is_classifier, is_outlier_detector
 
 from ..losses import Loss
 from .graph import Graph, Output
+from .mixing import MixedClasses, MixedNumbers
 from .scores import Scores, Thresholds, clipped, link_of
+from .side_by_side import check_one_output
 from .types import Values
 
 
@@ -23,15 +25,32 @@ def linear(model: Any, dtype: str) -> Any:
         of_two = len(form.coef) < len(model.classes_)  # one score for two classes
         return _classified(graph, model, scores, of_two, _probabilities(graph, model, scores, of_two))
     if is_outlier_detector(model):
-        scores = flat(scores)
+        scores = np.squeeze(scores, axis=1)
         inside = np.where(scores >= 0.0, np.array(1), np.array(-1))
         outputs: dict[str, Output] = {"label": (inside, np.int64, []), "scores": (scores, graph.dtype, [])}
         return graph.model(model.n_features_in_, **outputs)
     prediction = linked(model._learned_loss, scores)
     if np.ndim(model.intercept_) == 0:
-        prediction = flat(prediction)
+        prediction = np.squeeze(prediction, axis=1)
     outputs = {"prediction": (prediction, graph.dtype, [len(form.coef)] * np.ndim(model.intercept_))}
     return graph.model(model.n_features_in_, **outputs)
+
+
+def mixture(model: Any, dtype: str) -> Any:
+    """A parameter-free mixture."""
+    check_one_output(model, ValueError)
+    graph, mixer, v = Graph(dtype), model._fitted_mixer(), model.weights_
+    members = [scores_of(graph, each._scores()) for each in model.estimators_]
+    if is_classifier(model):
+        scores = np.concatenate([np.expand_dims(each, 1) for each in members], axis=1)
+        slopes, offsets = mixer.scaling[..., np.newaxis]
+        p = np.squeeze(MixedClasses(mixer, v, scores * slopes + offsets).prediction, axis=1)
+        number = graph.add("ArgMax", p, axis=1, keepdims=0)
+        outputs = {"label": label(graph, model, number), "probabilities": (p, graph.dtype, [len(model.classes_)])}
+        return graph.model(model.n_features_in_, **outputs)
+    mixed = MixedNumbers(mixer, v, np.concatenate(members, axis=1))
+    prediction = np.squeeze(linked(model._learned_loss, mixed.prediction + mixed.origin), axis=1)
+    return graph.model(model.n_features_in_, prediction=(prediction, graph.dtype, []))
 
 
 def linked(loss: Loss, scores: Values) -> Values:
@@ -97,10 +116,6 @@ def _leaves(graph: Graph, columns: np.ndarray, cuts: np.ndarray) -> Values:
     return node + ((n_nodes + 1) * np.arange(n_trees) - n_nodes)
 
 
-def flat(column: Values) -> Values:
-    return np.squeeze(column, axis=1)
-
-
 def _probabilities(graph: Graph, model: Any, scores: Values, of_two: bool) -> Values | None:
     """Probabilities of the classes, by a score for each or by one for two; None of losses without."""
     softmax, several = model._link == "softmax", model._multilabel
@@ -131,7 +146,7 @@ def _classified(graph: Graph, model: Any, scores: Values, of_two: bool, probabil
     n_classes, several = len(model.classes_), model._multilabel
     if n_classes == 2 and not of_two and not several:
         scores, of_two = scores @ np.array([[-1.0], [1.0]]), True
-    scores = flat(scores) if of_two else scores
+    scores = np.squeeze(scores, axis=1) if of_two else scores
     above = (scores > 0.0).astype(np.int64)
     if several:
         found = above, np.int64, [n_classes]

@@ -327,7 +327,9 @@ def check_rows(
         X = in_order(X)
     if finite:
         check_finite(X, allow_nan=estimator._allow_nan)
-    return X if y is _NO_Y else (X, np.require(y, np.float64, ["C", "A"]) if numeric else y)
+    if y is _NO_Y:
+        return X
+    return X, np.require(y, np.float64, ["C", "A"]) if numeric else y
 
 
 def check_output_shape(y: np.ndarray, shape: tuple[int, ...]) -> None:

@@ -71,7 +71,9 @@ class RegretBoundsMixin(OnlineLinearModel):
             for argument in arguments
         ]
         bounds = [bound(*each) for each in zip(parts, range(n), *of_each, strict=True)]
-        return bounds[0] if parts[0] is self._learner else np.array([sum(bounds)] if self._joint else bounds)
+        if parts[0] is self._learner:
+            return bounds[0]
+        return np.array([sum(bounds)] if self._joint else bounds)
 
     @read_only
     def weighted_loss_(self) -> Any:
