@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from onlinebregman._kernels.learners.learner import Learner
-from onlinebregman._kernels.losses.loss import SquaredLoss
-from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
 from raw import MirrorDescentRegressor
 
 import onlinebregman
@@ -28,7 +25,6 @@ from onlinebregman import (
     reference,
 )
 from onlinebregman.losses import LOSSES
-from onlinebregman.schedules import Constant
 
 DOCS = Path(__file__).parents[1] / "docs"
 PUBLIC = {
@@ -252,27 +248,11 @@ def test_maximum_entropy(seed, rounds):
 def test_winnow(weights):
     X, y = rows(0)
     y, n = np.where(y > 0, 1, -1), 8 if weights == "signed" else 4
-    model, total = WinnowClassifier(weights=weights, eta0=0.3), None
-    if weights != "positive":
-        total = 2.0
-        model.set_params(total=total)
-    w, b = np.full(n, (total or 1.0) / n), 0.0
+    model, total = WinnowClassifier(weights=weights, eta0=0.3), None if weights == "positive" else 1.0
+    w, b = np.full(n, 1 / n), 0.0
     for x, label in zip(X, y, strict=True):
         model.partial_fit(x[np.newaxis], [label], classes=[-1, 1])
         w, b = reference.winnow_step(w, b, x, label, 0.3, total, weights == "signed")
         assert_allclose(model.coef_[0], np.subtract(*np.split(w, 2)) if weights == "signed" else w, **near)
         assert_allclose(model.intercept_, [b], **near)
     assert model.n_mistakes_[0] > 2
-
-
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-def test_frobenius_steps(update):
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(4, 3))
-    W, eta = A @ A.T, 0.1
-    learner = Learner(FrobeniusGeometry(W), SquaredLoss())
-    learner.configure(update=update, schedule=Constant(eta))
-    for z, y in zip(rng.normal(size=(9, 4)), rng.uniform(0.0, 20.0, size=9), strict=True):
-        learner.learn(z[np.newaxis], np.array([y]))
-        W = reference.frobenius_step(W, z, y, eta, update)
-        assert_allclose(learner.coef, W, rtol=1e-9, atol=1e-12 * np.abs(W).max())

@@ -20,12 +20,6 @@ def sparse_target(rng, n, d, relevant=3, margin=0.3):
 # --- the algorithm ----------------------------------------------------------------------------------------------------
 
 
-def test_a_start_that_cannot_be_is_refused(unchanged):
-    X, y, _ = sparse_target(np.random.default_rng(0), 20, 4)
-    with unchanged(model := WinnowClassifier(init=7.0), "values of init must sum"):
-        model.fit(X, y)
-
-
 # --- mistakes and their bound -----------------------------------------------------------------------------------------
 
 
