@@ -36,17 +36,10 @@ class Certificate:
     @np.errstate(over="ignore", invalid="ignore")
     def weighted(self, u: np.ndarray, intercept: float = 0.0) -> float:
         """D(u, w_1) - D(u, w_{T+1}) + S, the divergence of the intercept included."""
-        learner, intercept = self.learner, np.float64(intercept)
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        if learner.geometry.adaptive:
-            constant, g, slope = learner.geometry.nearer_by_terms
-            nearer_by = constant + g @ u + slope * intercept
-        else:
-            nearer_by = self.nearer_by(u, start, end)
+        learner = self.learner
+        nearer_by = self.nearer_by(u, np.float64(intercept))
         if self.penalty is not None:
             nearer_by += learner.run["rate_sum"] * self.penalty.value(u)
-        if not learner.geometry.adaptive:
-            nearer_by += ((intercept - start_intercept) ** 2 - (intercept - end_intercept) ** 2) / 2
         return a_number(float(nearer_by + learner.run["slack"]))
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # rates may underflow, too
@@ -56,29 +49,25 @@ class Certificate:
         As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
         D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
         """
-        learner, weighted, intercept = self.learner, self.weighted(u, intercept), np.float64(intercept)
+        learner, intercept = self.learner, np.float64(intercept)
         first, last = map(np.float64, learner.tracked_rates[:2])
         if first == 0:
             return 0.0
         self.check_rates()
         slack, rows = learner.run["plain_slack"], learner.run["plain_rows"]
-        if learner.geometry.adaptive:
-            return a_number(float((weighted - learner.run["slack"]) / first + slack))
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        before = self.divergence.divergence(u, start) + (intercept - start_intercept) ** 2 / 2
-        after = self.divergence.divergence(u, end) + (intercept - end_intercept) ** 2 / 2
-        bound = before / first - after / last + slack
+        bound = self.nearer_by(u, intercept) / first + slack
         if self.penalty is not None:
             bound += rows * self.penalty.value(u)
         if first == last:
             return a_number(float(bound))
+        before, after = (self.distance(u, intercept, *each) for each in (learner.origin, learner.position))
         if largest is None or not max(before, after) <= largest < np.inf:
             raise ValueError(
                 "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
                 f"{max(before, after):g} for this comparator; got {largest}. Within an L2Ball of radius r the squared "
                 "Euclidean divergence is at most (norm_2(coef) + r)^2 / 2."
             )
-        return a_number(float(bound + largest * (1 / last - 1 / first)))
+        return a_number(float(bound + (largest - after) * (1 / last - 1 / first)))
 
     def to_the_best(
         self,
@@ -135,9 +124,24 @@ class Certificate:
             bound += largest_divergence * (1 / last - 1 / first)
         return a_number(float(bound))
 
-    def nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-        """D(u, start) - D(u, end) for two positions of the learner."""
-        return self.divergence.divergence(u, start) - self.divergence.divergence(u, end)
+    def distance(self, u: np.ndarray, intercept: np.float64, w: np.ndarray, w_intercept: float) -> float:
+        """D(u, w), the divergence of the intercept included."""
+        return self.divergence.divergence(u, w) + (intercept - w_intercept) ** 2 / 2
+
+    def nearer_by(self, u: np.ndarray, intercept: np.float64) -> float:
+        """D(u, w_1) - D(u, w_{T+1}) = D(w_{T+1}, w_1) + <u - w_{T+1}, g>, see `nearer_by_terms`.
+
+        The second form where the first one has lost half of its digits, as for steps that are tiny or u far away.
+        """
+        (start, b), (end, b_end) = self.learner.origin, self.learner.position
+        if self.learner.geometry.adaptive:
+            constant, g, slope = self.learner.geometry.nearer_by_terms
+            return constant + g @ u + slope * intercept
+        before, after = (self.distance(u, intercept, *each) for each in ((start, b), (end, b_end)))
+        if not abs(before - after) < 1e-8 * before:
+            return before - after
+        _, g = self.nearer_by_terms(start, end)
+        return self.distance(end, b_end, start, b) + float(np.vdot(u - end, g)) + (intercept - b_end) * (b_end - b)
 
     def nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
         """The constant and the g of D(u, start) - D(u, end) = constant + <u, g>, with g = f(end) - f(start)."""
