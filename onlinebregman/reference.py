@@ -485,12 +485,13 @@ class AdaHedge:
     """v_k ~ e^(-eta c_k) of the costs c so far at eta = ln K / gap (de Rooij et al. 2014), or at a fixed rate.
 
     gap is the loss of the mixture beyond its mix losses -ln(sum v_k e^(-eta l_k)) / eta. So models that learn at
-    several rates are mixed, and the members of a parameter-free model.
+    several rates are mixed, and the members of a parameter-free model. With a share, a gap that is larger than what the
+    last 1 / share rows cost becomes their mean cost, at the same weights.
     """
 
     def __init__(self, n: int, share: float = 0.0, rate: float | None = None, prior: Array | None = None) -> None:
         self.costs, self.losses = np.zeros(n) if prior is None else -np.log(prior), np.zeros(n)
-        self.share, self.fixed, self.gap, self.loss = share, rate, 0.0, 0.0
+        self.share, self.fixed, self.gap, self.loss, self.recent = share, rate, 0.0, 0.0, []
 
     @property
     def rate(self) -> float:
@@ -512,11 +513,19 @@ class AdaHedge:
         """Count the losses of the experts, and that of the mixture."""
         eta, costs = self.rate, self.costs + losses
         mix_loss = self.potential(costs) - self.potential(self.costs)
-        if self.share and eta < np.inf and (self.fixed or self.gap > 1e-12 * self.loss):
+        shared = self.share and eta < np.inf and (self.fixed or self.gap > 1e-12 * self.loss)
+        if shared:
             v = (1 - self.share) * softmax(-eta * costs) + self.share / len(costs)
             costs = self.potential(costs) - np.log(len(costs) * v) / eta
         self.costs, self.losses, self.loss = costs, self.losses + losses, self.loss + loss
         self.gap += max(loss - mix_loss, 0.0)
+        if shared and not self.fixed:
+            self.recent.append(loss)
+            if len(self.recent) >= 1 / self.share:
+                if 0 < sum(self.recent) < self.gap:
+                    self.costs *= np.mean(self.recent) / self.gap
+                    self.gap = np.mean(self.recent)
+                self.recent = []
 
 
 def stacked(m: Array, p: Array, b: Array) -> Array:

@@ -19,7 +19,7 @@ from onlinebregman import (
 )
 from onlinebregman._online.compiled import make_loss
 from onlinebregman.losses import resolve_loss
-from onlinebregman.reference import share_update
+from onlinebregman.reference import AdaHedge, share_update
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -123,6 +123,25 @@ def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed,
     assert_allclose(mixer.cumulative_loss, compiled.cumulative_loss_, rtol=1e-9)
     assert_allclose(mixer.hedge.weights, compiled.weights_, rtol=1e-7, atol=1e-12)
     assert_allclose(mixer.regret_bound(), compiled.regret_bound_, rtol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.03, 0.1, 0.5]), n_switches=st.integers(0, 5))
+def test_a_rate_that_follows_from_larger_losses_is_raised(seed, share, n_switches):
+    rng = np.random.default_rng(seed)
+    losses = rng.uniform(size=(200, 3)) * 10.0 ** np.repeat(rng.integers(-3, 4, size=4), 50)[:, np.newaxis]
+    losses[np.arange(200), np.repeat(rng.integers(3, size=4), 50)] *= 0.1
+    compiled, plain, regret = Hedge(3, None, share), AdaHedge(3, share), 0.0
+    best = np.full((n_switches + 1, 3), np.inf)  # losses of the best sequences of experts that end with one of them
+    best[0] = 0.0
+    for each in losses:
+        assert_allclose(compiled.weights, plain.v, rtol=1e-6, atol=1e-9)
+        regret += plain.v @ each
+        best[1:] = np.minimum(best[1:], best[:-1].min(axis=1, keepdims=True))
+        best += each
+        loss = compiled.weights @ each
+        compiled.learn(each, loss)
+        plain.learn(each, loss)
+    assert regret - best.min() <= compiled.regret_bound(n_switches) * (1 + 1e-9)
 
 
 def test_without_share_a_sequence_has_no_bound():

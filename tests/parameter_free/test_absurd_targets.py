@@ -154,11 +154,12 @@ def test_sentinels_are_learned_as_the_ends_of_the_scale(value, mean):
     assert distance(few(loss).partial_fit(X, y), X, true + mean) < 0.5
 
 
-def test_lasting_changes_are_followed():
-    X, true, y, _ = stream(1500)
-    y[500:] += 50.0
+@pytest.mark.parametrize("shift, unit", [(50.0, 1.0), (1e3, 1.0), (0.0, 0.01)])
+def test_lasting_changes_are_followed(shift, unit):
+    X, true, y, _ = stream(3000)
+    y[1000:] = unit * y[1000:] + shift
     model = ParameterFreeRegressor(random_features=0, thresholds=False).partial_fit(X, y)
-    assert distance(model, X, true + 50.0) < 1.0
+    assert distance(model, X, unit * true + shift) < unit
 
 
 def test_each_output_has_its_own_scale():

@@ -19,6 +19,9 @@ cdef struct Totals:
     double rows               # their number
     double cost               # of the mixture: what of its loss is learned
     double unlearned          # the most that the mixture lost to an expert by what is not learned
+    double recent_rows        # of a window, in which costs are compared with the rate
+    double recent_cost        # of the mixture there
+    double dropped            # what 1 / rate has lost whenever the rate was raised
 
 
 cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
@@ -50,6 +53,7 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
     cdef void count(self, const double* losses, double loss, double* weights, const double* costs,
                     double cost) noexcept nogil
     cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil
+    cdef void raise_rate(self, double cost, Py_ssize_t n_rows) noexcept nogil
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil
     cdef void begin_again(self) noexcept nogil
     cdef bint finite(self) noexcept nogil

@@ -131,6 +131,12 @@ cdef class Hedge(Undoable):
     with the logarithm of the prior weight of the sequence. A mixer may multiply the share by an `evenness` of at most
     1, with which only the bound against a single expert holds.
 
+    Weights then remember 1 / share rows. If a window of as many costs less than the gap, this is of other times, as
+    before a jump of the targets was learned, and the rate that follows from it would hardly move the weights: the gap
+    becomes the mean cost of a row. The weights stay as they are, so that the potential -ln(sum prior_k exp(-rate c_k))
+    / rate and the costs c_k, from their least, are multiplied by the same factor: their difference, at most -ln(prior_k)
+    / rate, loses `dropped` times this information, which the bound has beside the gap that is forgotten.
+
     Rows that were predicted together are one round: the costs of them all, at the weights with which all of them were
     predicted, and as many shares as there are rows.
 
@@ -229,7 +235,8 @@ cdef class Hedge(Undoable):
         stays = -log1p(-self.share * (1 - self.least_prior)) * max(self.n_rows - 1 - n_switches, 0)
         switches = n_switches * (self.neg_log_least - log(self.share)) if n_switches else 0.0
         information = stays + switches - log(self.least_prior if prior is None else prior)
-        return information / self.current_rate() + self.totals.gap + self.totals.unlearned
+        gap = self.totals.gap + self.neg_log_least * self.totals.dropped
+        return information * (1 / self.current_rate() + self.totals.dropped) + gap + self.totals.unlearned
 
     cdef int set_history(self, History history) except -1:
         if history.rows.shape[1] != self.n_experts:
@@ -336,6 +343,26 @@ cdef class Hedge(Undoable):
         if self.share > 0 and known:  # raise small weights, and lower the others: the sum does not change
             ob_costs(&self.costs[0], weights, &self.ratio[0], &self.neg_log_ratio[0], keep,
                      part * total / self.n_experts, rate, best + rise, self.n_experts)
+            if isnan(self.fixed_rate):
+                self.raise_rate(cost, n_rows)
+
+    cdef void raise_rate(self, double cost, Py_ssize_t n_rows) noexcept nogil:
+        """Count a round, and raise the rate if the gap is larger than what a window costs."""
+        cdef Py_ssize_t k
+        cdef Totals* totals = &self.totals
+        cdef double part
+        totals.recent_rows += n_rows
+        totals.recent_cost += cost
+        if totals.recent_rows * self.share < 1.0:
+            return
+        if 0.0 < totals.recent_cost < totals.gap:
+            part = totals.recent_cost / totals.recent_rows / totals.gap
+            totals.dropped += (1.0 - part) / self.current_rate()
+            totals.gap *= part
+            totals.cost *= part
+            for k in range(self.n_experts):
+                self.costs[k] *= part
+        totals.recent_rows = totals.recent_cost = 0.0
 
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil:
         """Count, for the bound, what of the losses of a row are not costs."""
@@ -348,7 +375,7 @@ cdef class Hedge(Undoable):
     cdef void begin_again(self) noexcept nogil:
         """Forget the costs, of equal priors: for the bound, all losses so far are left out."""
         cdef Py_ssize_t k
-        self.totals.unlearned = self.totals.gap = self.totals.cost = self.held_cost = 0.0
+        self.totals.unlearned = self.totals.gap = self.totals.cost = self.totals.dropped = self.held_cost = 0.0
         for k in range(self.n_experts):
             self.totals.unlearned = max(self.totals.unlearned, self.totals.loss - self.losses[k])
             self.costs[k] = self.held_costs[k] = 0.0
