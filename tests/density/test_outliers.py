@@ -97,6 +97,8 @@ STREAMS = {
     "absurd": lambda rng, X: np.concatenate([X[:1000], X[1000:1001] * 1e9, X[1001:]]),
     "shift": lambda rng, X: X + 20.0 * (np.arange(len(X)) >= 1000)[:, np.newaxis],
     "scale": lambda rng, X: X * np.where(np.arange(len(X)) < 1000, 1.0, 50.0)[:, np.newaxis],
+    "far shift": lambda rng, X: X + 100.0 * (np.arange(len(X)) >= 1000)[:, np.newaxis],
+    "small scale": lambda rng, X: X * np.where(np.arange(len(X)) < 1000, 1.0, 0.001)[:, np.newaxis],
     "cauchy": lambda rng, X: rng.standard_cauchy(X.shape),
     "lognormal": lambda rng, X: np.exp(2 * X),
 }
