@@ -356,7 +356,7 @@ cdef class Hedge(Undoable):
         if totals.recent_rows * self.share < 1.0:
             return
         if 0.0 < totals.recent_cost < totals.gap:
-            part = totals.recent_cost / totals.recent_rows / totals.gap
+            part = totals.recent_cost / totals.recent_rows * n_rows / totals.gap
             totals.dropped += (1.0 - part) / self.current_rate()
             totals.gap *= part
             totals.cost *= part
