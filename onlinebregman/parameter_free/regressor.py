@@ -71,11 +71,13 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
     targets while few are known: the first prediction is the link of 0.
 
     Targets more than ten mean deviations from the mean are learned as the nearest within: a single absurd one does not
-    spoil the model, and a lasting change is followed within some rows. If some of the first targets, or values of a
-    column, turn out to be absurd once more are known, members and weights begin again. Losses are those of the true
-    targets, and `regret_bound_` includes what clipping has changed. To the predictions of a quantile an offset is added
-    that moves with each target below and above, further if too many were on one side lately, so that their shares
-    become right; members and weights are learned without it, and `regret_bound_` includes what it has changed.
+    spoil the model, and a lasting change is followed within some rows. After a change of level or unit by which losses
+    have become much smaller, weights learn at the rate that suits these once 1 / `share` rows are known. If some of the
+    first targets, or values of a column, turn out to be absurd once more are known, members and weights begin again.
+    Losses are those of the true targets, and `regret_bound_` includes what clipping and other rates have changed. To
+    the predictions of a quantile an offset is added that moves with each target below and above, further if too many
+    were on one side lately, so that their shares become right; members and weights are learned without it, and
+    `regret_bound_` includes what it has changed.
 
     Several outputs, y of shape (n_samples, n_outputs), are learned by members with one learner for each, or one matrix
     for all, and each has a mixture of its own: attributes about weights, losses and combinations of members then have a
