@@ -134,8 +134,8 @@ cdef class Hedge(Undoable):
     Weights then remember 1 / share rows. If a window of as many costs less than the gap, this is of other times, as
     before a jump of the targets was learned, and the rate that follows from it would hardly move the weights: the gap
     becomes the mean cost of a row. The weights stay as they are, so that the potential -ln(sum prior_k exp(-rate c_k))
-    / rate and the costs c_k, from their least, are multiplied by the same factor: their difference, at most -ln(prior_k)
-    / rate, loses `dropped` times this information, which the bound has beside the gap that is forgotten.
+    / rate and the costs c_k, from their least, are multiplied by the same factor: their difference, at most
+    -ln(prior_k) / rate, loses `dropped` times this information, which the bound has beside the gap that is forgotten.
 
     Rows that were predicted together are one round: the costs of them all, at the weights with which all of them were
     predicted, and as many shares as there are rows.

@@ -4,8 +4,9 @@ The threshold is the nu-quantile of the scores, by steps on the pinball loss in 
 root of the number of scores. While there were more outliers lately, or fewer, than chance explains, steps are larger,
 in proportion to the excess, and the threshold follows the mean of the scores: the excess is counted as for intervals
 (`quantile_tracker`), so that the share of outliers is about nu on any stream, if less soon the smaller nu is. Numbers
-of mean deviation d have their nu-quantile between d / (2 nu) below their mean and d / (2 (1 - nu)) above. Of scores that
-rise or fall for long, as after all columns have moved, the mean lags behind: the end where the excess leads is open.
+of mean deviation d have their nu-quantile between d / (2 nu) below their mean and d / (2 (1 - nu)) above. Of scores
+that rise or fall for long, as after all columns have moved, the mean lags behind: the end where the excess leads is
+open.
 
 Densities of real numbers learn the values of each column limited to its robust scale, so that an absurd row moves them
 no further than the edge of what was seen. If rows are standardised, they are scored as the statistics of the rows
