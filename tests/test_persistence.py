@@ -18,7 +18,7 @@ from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.density import ExponentialFamilyLearner, FullGaussianLearner
-from onlinebregman._kernels.learners.first_targets import FirstTargets
+from onlinebregman._kernels.learners.first_rows import FirstRows
 from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.learner import Learner
@@ -217,7 +217,7 @@ def examples():
         LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), None, True),
         OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]),
         OneHotMap([True, False, False], 5, Standardizer(2, True)),
-        FirstTargets(2, 1),
+        FirstRows(2, np.ones((2, 3)), np.ones((2, 1))),
     ]
     return found | {type(other): other for other in others}
 

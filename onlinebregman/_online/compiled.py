@@ -165,7 +165,8 @@ def _make_adaptive(
 
 def make_loss(loss: Loss) -> compiled.Loss:
     """The compiled counterpart of `loss`, or one that calls its methods."""
-    if len(loss.parts) > 1:
+    kind, *names = _LOSSES.get(type(loss), (None,))
+    parameters = [getattr(loss, name) for name in names]
+    if any(map(np.ndim, parameters)):  # of several quantiles
         raise ValueError(f"The loss must be one of a single output here; got {loss!r}. Use MirrorDescentRegressor.")
-    kind, *parameters = _LOSSES.get(type(loss), (None,))
-    return NumPyLoss(loss) if kind is None else kind(*[getattr(loss, name) for name in parameters])
+    return NumPyLoss(loss) if kind is None else kind(*parameters)

@@ -29,7 +29,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state
 
-from .._kernels.learners.first_targets import FirstTargets
+from .._kernels.learners.first_rows import FirstRows
 from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameter_constraints
 from . import validation
@@ -108,10 +108,9 @@ class LifeCycleMixin(DocumentedMixin):
     _threads: Any = nullcontext  # a context in which BLAS has no more threads than learning takes
     _matrices: Any = 0  # of as many rows as there are columns, that learning takes at least, with copies
     _fast_learner = "_learner"  # the attribute with the learner of rows that need no validation; None if there is none
-    _limits_targets: Any = None  # whether absurd targets are learned as others; None: they change nothing for long
-    _first_targets: FirstTargets | None = None  # and columns; None: these are over, or not watched
-    _watches_columns: Any = False  # whether absurd values among their first would hide others for long
-    _begin_again: Callable[[], None]  # as the first targets were absurd, replaces the learner by a new one
+    _watches: Any = False  # whether it begins again if its first rows turn out to have absurd values
+    _first_rows: FirstRows | None = None  # None: these are over, or not watched
+    _begin_again: Callable[[], None]  # replaces the learner by a new one
     _before: tuple[Any, ...] = (0, 0.0)  # rows, and losses of each output, before it began again
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
@@ -239,7 +238,7 @@ class LifeCycleMixin(DocumentedMixin):
         `scores`, if given, receives the scores of each row before it was learned.
         """
         own = self.__dict__  # in less time than by `vars`
-        learner = own.get(self._fast_learner) if own.get("_first_targets") is None else None
+        learner, first = own.get(self._fast_learner), own.get("_first_rows")
         if classes is not None and learner is not None and "classes_" in own:
             known, labels = own["classes_"].tolist(), classes.tolist() if type(classes) is np.ndarray else classes
             if type(labels) is list and labels == known and type(labels[0]) is type(labels[-1]) is type(known[0]):
@@ -248,7 +247,12 @@ class LifeCycleMixin(DocumentedMixin):
             convert = self._plain_targets
             targets = y if convert is None else convert(y)
             # compiled: `AtomicLearner.learn_fast`, then `learn_block`, `loop` and, for each row, `learn_row`
-            if learner.learn_fast(own, self._plain_rows(X), targets, sample_weight, scores):
+            rows = self._plain_rows(X)
+            if (first is None or first.before_look(rows)) and learner.learn_fast(
+                own, rows, targets, sample_weight, scores
+            ):
+                if first is not None:
+                    self._first_rows, _ = first.after(rows, None if "classes_" in own else targets)
                 return self
         arguments = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
         learn: Any = self._learn
@@ -329,10 +333,7 @@ class LifeCycleMixin(DocumentedMixin):
             validation.check_memory(self, vars(self).get("n_features_in_", 0), n_scores)
             (begin or self._begin)(data)
             self._keep_parameters()
-            limits, self._before = self._limits_targets, (0, 0.0)
-            n_targets = 0 if limits is None else np.size(data.y[0])
-            n = n_targets + (data.X.shape[1] if self._watches_columns and not issparse(data.X) else 0)
-            self._first_targets = FirstTargets(n, n_targets if limits else 0) if n else None
+            self._before, self._first_rows = (0, 0.0), FirstRows() if self._watches else None
         else:
             self._go_on(data, call)
         if changed:
@@ -349,7 +350,7 @@ class LifeCycleMixin(DocumentedMixin):
         """A copy of this model as it was before its first row."""
         model = copy.deepcopy(self)
         model._begin(self._like_first_rows(), **start)
-        model._before, model._first_targets = (0, 0.0), None
+        model._before, model._first_rows = (0, 0.0), None
         model._keep_parameters()
         model._configure()
         return model
@@ -372,6 +373,11 @@ class LifeCycleMixin(DocumentedMixin):
         self._fitted_learner()
         if (why := self._why_unbounded()) is not None:
             raise NoBound(why)
+
+    @property
+    def _lost(self) -> float:
+        """The loss before it began again, of all outputs."""
+        return float(np.sum(self._before[1]))
 
     def _learning_in_place(self, data) -> Iterable:
         """Further estimators that a call changes in place, depending on the data."""
@@ -403,46 +409,42 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _learn(
         self, data, order: np.ndarray | None = None, *, again: bool = False, scores: np.ndarray | None = None
-    ) -> float | None:
-        """Learn the data once, in the given order; `again`: whether this call has learned them before.
+    ) -> float:
+        """Learn the data once, in the given order; `again`: whether this call has looked at them before.
 
-        `scores`, if given, receives the scores of each row before it was learned.
+        Returns the weighted mean loss of the rows before each was learned. `scores`, if given, receives their scores.
         """
-        if self._first_targets is not None and not again:
-            return self._learn_first_targets(data, order, scores)
+        if self._first_rows is not None and not again:
+            return self._learn_first(data, order, scores)
+        weights = data.weights if data.weights is None or order is None else data.weights[order]
+        total = (data.X.shape[0] if order is None else len(order)) if weights is None else weights.sum()
+        if total == 0:
+            return 0.0
+        learner, before = self._learner, self._learner.cumulative_loss
         # compiled: `AtomicLearner.learn`, which learns all rows or none, as `learn_fast` does
-        refused = self._learner.learn(data.X, data.y, data.weights, order, scores)
+        refused = learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
             self._refuse_row(data, *refused)
-        return None
+        return (learner.cumulative_loss - before) / total
 
-    def _watched(self, data, row: int, n: int) -> np.ndarray:
-        """The first n numbers of a row, its targets if these are watched, then its columns, which may be sparse now."""
-        values = np.zeros(0) if self._limits_targets is None else np.ravel(data.y[row])
-        if len(values) < n:
-            X = data.X[[row]]
-            values = np.concatenate([values, np.ravel(X.toarray() if issparse(X) else X)])
-        return np.asarray(values[:n], dtype=np.float64)
-
-    def _learn_first_targets(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float | None:
-        """`_learn` while targets are the first ones: it begins again before each that tells of absurd ones."""
-        targets: Any = copy.deepcopy(self._first_targets)
-        starts, total = list[int](), 0.0
-        rows = np.arange(len(data)) if order is None else order
-        weights = np.ones(len(data)) if data.weights is None else data.weights
-        for place, row in enumerate(rows):
-            if targets.over:
-                targets = None
-                break
-            if weights[row] > 0 and targets.count(self._watched(data, row, targets.n)):
-                starts.append(place)
-        self._first_targets = targets
+    def _learn_first(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float:
+        """`_learn` of first rows: the model begins again after those that show that it has learned absurd values."""
+        first: FirstRows | None = self._first_rows
+        rows = np.arange(data.X.shape[0]) if order is None else order
+        weights = np.ones(data.X.shape[0]) if data.weights is None else data.weights
+        places, starts, total = np.flatnonzero(weights[rows] > 0), list[int](), 0.0
+        while first is not None and len(places):
+            looked, places = places[: first.until_look], places[first.until_look :]
+            some = rows[looked]
+            first, begins = first.after(data.X[some], data.y[some] if data.classes is None else None)
+            starts += [looked[-1] + 1] * begins
+        self._first_rows = first
         if not starts:
             return self._learn(data, order, again=True, scores=scores)
         for number, part in enumerate(np.split(rows, starts)):
             if number:
                 self._begin_again()
-            total += weights[part].sum() * (self._learn(data, part, again=True, scores=scores) or 0.0)
+            total += weights[part].sum() * self._learn(data, part, again=True, scores=scores)
         return float(total / weights[rows].sum())
 
     def _refuse_row(self, data, reason: str, row: int) -> None:

@@ -406,25 +406,6 @@ class MirrorEstimator(OnlineEstimator):
     def _rate(self) -> Rate:
         return Rate(self.learning_rate, self.eta0)
 
-    def _learn(
-        self, data: Examples, order: np.ndarray | None = None, *, again: bool = False, scores: np.ndarray | None = None
-    ) -> float:
-        """One pass over rows; returns the weighted mean loss before each was learned, and fills in their `scores`."""
-        if self._first_targets is not None and not again:
-            return self._learn_first_targets(data, order, scores) or 0.0
-        n, weights = len(data.y), data.weights
-        if order is not None and len(order) < n:  # others are held out
-            n, weights = len(order), None if weights is None else weights[order]
-        total = n if weights is None else weights.sum()
-        if total == 0:
-            return 0.0
-        learner = self._learner
-        before = learner.cumulative_loss
-        refused = learner.learn(data.X, data.y, data.weights, order, scores)
-        if refused is not None:
-            self._refuse_row(data, *refused)
-        return (learner.cumulative_loss - before) / total
-
     def _refuse(self, reason: str, row: int, data: Examples, name: str | None = None) -> None:
         """Raise the error for a row, called `name` in the message, that the learner refused, with a remedy."""
         name = name or f"row {row}"

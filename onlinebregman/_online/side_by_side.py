@@ -137,11 +137,6 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
         self.n_features_in_ = m
         self._change_all(lambda estimator: estimator._add_features(m))
 
-    def _begin_again(self) -> None:
-        """All models do, and the weights of all outputs."""
-        self._change_all(lambda estimator: estimator._begin_again())
-        self._of_outputs(lambda mixer: mixer.forget())
-
     def _with_classes(self, numbers: list[int]) -> MixtureLearner:
         """See `GrowsClasses`."""
         for estimator in self.estimators_:
@@ -300,6 +295,12 @@ class HedgedMixin(WeightsMixin, SideBySideMixin):
     _unmergeable = (
         "its weights are computed from the losses of one sequence of rows, each predicted before it was learned"
     )
+    _watches = True
+
+    def _begin_again(self) -> None:
+        """All models do, and the weights of all outputs."""
+        self._change_all(lambda estimator: estimator._begin_again())
+        self._of_outputs(lambda mixer: mixer.forget())
 
     @read_only
     def weights_history_t_(self) -> np.ndarray:

@@ -36,7 +36,7 @@ from .._online.types import MatrixLike
 from .._online.validation import check_output_shape, check_rows, check_weights, read_only
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import AdaGrad, NormalizedAdaGrad
-from ..losses import LOSSES, Loss, resolve_loss
+from ..losses import LOSSES, Loss
 from ..losses._base import has_positive_targets, loss_names
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 
@@ -136,9 +136,12 @@ class MapsRows(GrowsFeatures):
             row_map.admit_missing()
 
     def _begin_again(self) -> None:
-        """Continue with a new learner of images by the same map."""
+        """Continue with a new learner of images by the same map, without the scales that it has."""
         before, self._learner = self._learner, self._untrained()._learner
-        self._learner.map_by(copy.deepcopy(before.row_map))
+        row_map = copy.deepcopy(before.row_map)
+        if row_map is not None:
+            row_map.begin_again()
+        self._learner.map_by(row_map)
         rows, losses = self._before
         self._before = rows + before.t, losses + getattr(before, "cumulative_losses", before.cumulative_loss)
 
@@ -453,6 +456,11 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
     def _adapts(self) -> bool:
         return self._divergence.adaptive and self._init is None
 
+    @property
+    def _watches(self) -> bool:
+        """If rows need not be scaled; certificates are for a run from its start."""
+        return self._standardizes and not self._track_regret
+
     def _check_start(self) -> None:
         """Check that learning can start from given weights and intercepts."""
         if self._thresholds is not None:
@@ -551,13 +559,6 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
         tags.target_tags.positive_only = has_positive_targets(named)
         return tags
 
-    @property
-    def _limits_targets(self) -> bool | None:
-        """Steps in units of the targets so far become too small to forget absurd ones."""
-        geometry = getattr(self._learner, "learners", [self._learner])[0].geometry
-        in_units = getattr(geometry, "by_deviation", 2 * getattr(geometry, "located", False)) >= 2
-        return True if in_units and not self._track_regret else None
-
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)
         if scores is None:
@@ -577,7 +578,8 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
     def _check(self, call: Call, X, y, sample_weight=None) -> Examples:
         finite = sample_weight is not None
         X, y = check_rows(self, X, y=y, reset=call.first, multi_output=True, finite=finite, any_layout=True)
-        n_losses = len((resolve_loss(self._loss_parameter) if call.first else self._learned_loss).parts)
+        loss = self._loss_parameter if call.first else self._learned_loss
+        n_losses = len(getattr(loss, "parts", (loss,)))
         if n_losses > 1:  # of one target
             if y.ndim > 1:
                 raise ValueError(

@@ -57,7 +57,7 @@ class RegretBoundsMixin(OnlineLinearModel):
         theory, bounds = self._theory(learner.t), self.data_bounds or {}
         if theory.factor > 1 and "loss" not in bounds:
             raise AttributeError("theory_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        return len(_parts(learner)) * theory.regret(bounds.get("loss", 0.0))
+        return self._lost + len(_parts(learner)) * theory.regret(bounds.get("loss", 0.0))
 
     def _each(self, bound: Callable, *arguments: ArrayLike | None) -> Any:
         """bound(learner, its number, its entry of each argument) of each learner; their sum for a joint loss.

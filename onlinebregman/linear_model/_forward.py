@@ -90,7 +90,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         return self.standardize is True
 
     @property
-    def _watches_columns(self) -> bool:
+    def _watches(self) -> bool:
         return self._centred or self._standardizes
 
     def _standardizer(self) -> Any:

@@ -139,8 +139,8 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     is corrected as soon as it is off by more than a factor of two. Where it grows, the minimum grows, too, and the
     inequality remains; what the minimum loses where it shrinks is added to `regret_bound_`.
     Rows are those that are learned: values far outside of a column are limited. If some of the first values of a column
-    turn out to be absurd once more are known, the sums begin again, and `regret_` and its bound include what was lost
-    before.
+    or targets turn out to be absurd once more are known, the sums begin again, and `regret_` and its bound include what
+    was lost before.
 
     A row of weight h counts in A and b like h equal rows: it is the row sqrt(h) (x, y), and in the formulas above y^2
     and x.x are replaced by h y^2 and h x.x. Its own prediction a, before it was learned, has the denominator 1 + h
@@ -361,7 +361,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     def regret_(self) -> float:
         """`cumulative_loss_` minus the minimal penalised loss of any weights on the same rows."""
         state = self._exact_learner("regret_").state
-        return state["recent"] - state["hindsight"] + float(np.sum(self._before[1]))
+        return state["recent"] - state["hindsight"] + self._lost
 
     @property
     def regret_bound_(self) -> float:
@@ -376,7 +376,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
                 f"regret_bound_ is for forward predictions, but {state['ridge_rows']:.0f} of {state['t']:.0f} rows "
                 "were predicted with forward=False, whose regret has no such bound; regret_ is the actual regret"
             )
-        return state["bound"] + float(np.sum(self._before[1]))
+        return state["bound"] + self._lost
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -258,11 +258,9 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
 
     def _learn(
         self, data: Examples, order: np.ndarray | None = None, *, again: bool = False, scores: Any = None
-    ) -> float | None:
+    ) -> float:
         """Before the first row with a missing number is learned, members get indicators of them."""
-        if self._first_targets is not None and not again:
-            return self._learn_first_targets(data, order, scores)
-        first = self._first_missing(data, order)
+        first = self._first_missing(data, order) if again or self._first_rows is None else None
         if first is not None:
             self._copy_learner()
             if first > 0 and not self._together:  # of rows that are predicted together none is learned before

@@ -102,7 +102,7 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
 
     _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("regression"))), Loss]}
     _kinds = (OnlineLinearRegressor, ForwardRegressor)
-    _takes_outputs = _watches_columns = True
+    _takes_outputs = True
 
     def __init__(
         self,
@@ -193,11 +193,6 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         self._n_outputs = data.y.shape[1] if data.y.ndim == 2 else None
         super()._begin(data)
 
-    @property
-    def _limits_targets(self) -> bool | None:
-        """None: there are no absurd targets."""
-        return None if np.isfinite(self._learned_loss.target_range).all() else True
-
     def _make_mixer(self) -> CentredMixer | OutputsMixer:
         self._learned_loss = resolve_loss(self.loss)
         if self._n_outputs is None:
@@ -210,4 +205,4 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         parts = hedge, make_loss(self._learned_loss), stack, QuantileTracker()
         if self._learned_loss.translation_invariant:
             return CentredMixer(*parts, TargetMemory(self.share) if self.memory else None)
-        return LinkedMixer(*parts, None, self._limits_targets is True)
+        return LinkedMixer(*parts, None, not np.isfinite(self._learned_loss.target_range).all())

@@ -22,6 +22,7 @@ def some_rows(n=120, d=4, n_targets=None, seed=0):
 def unlimited(monkeypatch):
     """No value is limited: rows are learned as they are."""
     monkeypatch.setattr(ForwardRegressor, "_make_standardizer", lambda *_: None)
+    monkeypatch.setattr(ForwardRegressor, "_watches", False)
 
 
 def one_by_one(model, X, y):

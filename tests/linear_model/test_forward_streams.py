@@ -107,7 +107,7 @@ def test_calls_are_undone_wherever_the_factor_is(sizes, unchanged, learned):
         end = start + max(size, 1)
         call = X[start:end], y[start:end], None if size else [0.0]
         for learner in (twin, model):
-            learner.partial_fit(*call)._first_targets = None
+            learner.partial_fit(*call)._first_rows = None
         coef, noise = model.coef_, model.noise_variance_
         kept = coef.copy(), np.copy(noise)
         with unchanged(model, "Row 0 "):

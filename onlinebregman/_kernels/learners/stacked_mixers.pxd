@@ -27,7 +27,6 @@ cdef class CentredMixer(Mixer):
 
     cdef Py_ssize_t stage_length(self) noexcept nogil
     cdef double unit_of(self, Stack stack) noexcept nogil
-    cdef void begin_again(self) noexcept nogil
     cdef void move_offset(self, double slope, double residual, double weight) noexcept nogil
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil
     cdef double cost_of(self, double p) noexcept nogil

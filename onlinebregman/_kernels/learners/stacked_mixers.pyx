@@ -125,10 +125,6 @@ cdef class CentredMixer(Mixer):
         """A dict of the `TargetStats`; the `origin` is that of predictions, with the offset."""
         return {**self.stats, "origin": self.stats.origin + self.stats.offset}
 
-    def forget(self):
-        """`begin_again`, with the members."""
-        self.begin_again()
-
     @property
     def units(self):
         """See `unit_of`: of the stack and the memory, 0 without one."""
@@ -273,14 +269,6 @@ cdef class CentredMixer(Mixer):
             side = 1.0 if stats.excess > 0 else -1.0
             stats.offset += side * scale.deviation * max(side * (stats.usual - place), REPAIR / spread)
             stats.excess = 0.0
-
-    cdef void begin_again(self) noexcept nogil:
-        """Forget what absurd targets have said about the weights, as the learners do."""
-        self.hedge.begin_again()
-        if self.stack is not None:
-            self.stack.begin_again()
-        if self.memory is not None:
-            self.memory.stack.begin_again()
 
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil:
         """Measure predictions from the scale's new origin, and clip them to its interval; whether that changes any."""

@@ -82,6 +82,11 @@ cdef class OneHotMap(RowMap):
         """Which columns of numbers have had a value."""
         return self.standardizer.known
 
+    def begin_again(self):
+        """Forget the scales of numbers."""
+        if self.standardizer is not None:
+            self.standardizer.begin_again()
+
     def admit_missing(self):
         """See `Standardizer`."""
         self.standardizer.admit_missing()

@@ -305,6 +305,9 @@ cdef class RowMap(Stateful):
     def share(self, RowMap other):
         """Share with another map, of the same rows and of another key, what both learn from them."""
 
+    def begin_again(self):
+        """Forget scales of columns."""
+
     def admit_missing(self):
         """Learn rows with missing values from now on, if that has to be said."""
 

@@ -81,6 +81,11 @@ cdef class Standardizer(RowMap):
         """Learn rows with missing values, too."""
         self.strict = False
 
+    def begin_again(self):
+        """Forget all rows."""
+        self.weight = 0.0
+        np.asarray(self.state)[:] = 0.0
+
     @property
     def known(self):
         """Which columns have had a value."""
