@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 
 import onlinebregman
 
-from ._online.containers import is_number
+from ._online.containers import is_missing, is_number
 from .persistence import load_model
 from .pipeline import adds_classes
 from .streams import FileFrames, SVMLightBatches, fit_stream
@@ -94,6 +94,8 @@ def learn_file(options: argparse.Namespace) -> None:
     What columns are, and progress (rows, the mean of a loss, which is named, seconds) is written to standard error.
     """
     _check_kept(options.model, options.data)
+    if options.model.exists() and not options.model.is_file():
+        raise ValueError(f"{options.model} is a folder, a pipe or a device. Give a file for the model.")
     for name in ("every", "delay"):
         if (rows := getattr(options, name)) is not None and rows < 1:
             raise ValueError(f"--{name} must be 1 row or more; got {rows}.")
@@ -204,6 +206,8 @@ class _Rows:
                     self.types[name] = float if values is None else str
         ending = Path(re.sub(r"\.(gz|bz2|xz)$", "", str(self.path).lower())).suffix
         self.is_svmlight = self.settings.get("format", ending) in ("svmlight", ".svm", ".svmlight", ".libsvm")
+        if self.is_svmlight and self.names:
+            raise ValueError(f"{self.path} has no names of columns, by which the model has learned. Write it as CSV.")
         self.fraction = None
         if not self.is_svmlight:
             self.frames: Any = self._frames()
@@ -229,11 +233,10 @@ class _Rows:
         given: dict[str, Any] = {name: self.settings[name] for name in written if name in self.settings}
         given |= {"columns": columns or None, "drop": [] if only_targets or self.names else drop}
         given["sep"] = given.get("sep", "").replace(r"\t", "\t")
-        frames = FileFrames(self.path, types=types, batch_size=self.batch_size, **given)
-        frames.learned = n, None if self.has_targets else self.target
         if n == 0 and self.width and not (self.has_targets or columns or drop):
-            frames.learned = self.width + (self.target is not None), self.target
-        return frames
+            n = self.width + (self.target is not None)
+        absent = None if self.has_targets else self.target
+        return _LearnedFrames(n, absent, self.path, types=types, batch_size=self.batch_size, **given)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         for batch in self.frames:
@@ -246,6 +249,8 @@ class _Rows:
             if self.announced:
                 self._announce(list(getattr(X, "columns", ())))
             self.announced = False
+            if self.width and not self.names and hasattr(X, "columns"):  # a model that knows them by their places
+                X.columns = range(X.shape[1])
             yield X, y
 
     def _split(self, frame: Any) -> tuple[Any, Any]:
@@ -258,7 +263,10 @@ class _Rows:
             self.settings["target"] = target
         elif self.has_targets:
             self.settings["n_columns"] = len(self.frames.all_names_)
-        return frame.drop(columns=target, errors="ignore"), frame.get(target)
+        X = frame.drop(columns=target, errors="ignore")
+        if not X.shape[1]:
+            raise ValueError(f"{self.path} must have a column besides the target. Set --columns or --drop.")
+        return X, frame.get(target)
 
     def _target(self, frames: FileFrames) -> Any:
         names = frames.all_names_
@@ -291,19 +299,20 @@ class _Rows:
         return np.array(labels, dtype=object if len(set(map(type, labels))) > 1 else None)
 
     def _texts(self, y: Any) -> list[str]:
-        missing = y.isna().tolist() if hasattr(y, "isna") else [False] * len(y)
         texts = list(map(_text, y.tolist()))
         given = () if self.classes is None else set(map(_text, self.classes.tolist()))
         for row, (text, value) in enumerate(zip(texts, y.tolist(), strict=True)):
-            if missing[row] or "\n" in text or "\r" in text or (text in ("", "?") and text not in given):
-                said = f"{self.path}, {y.index.name} {y.index[row]}: column {y.name!r} has {value!r} for a label"
+            if is_missing(value) or "\n" in text or "\r" in text or (text in ("", "?") and text not in given):
+                at = f"{y.index.name} {y.index[row]}: column {y.name!r}" if hasattr(y, "index") else f"row {row}"
+                said = f"{self.path}, {at} has {value!r} for a label"
                 raise ValueError(f"{said}. Remove the row, or name all labels by --classes if it is one.")
         return texts
 
     def found_classes(self, *, of_numbers: bool) -> np.ndarray | None:
         """All labels of the file, by a pass over it; if there are so many that they are none, an error, or None."""
-        if self.path == "-":
-            said = "Standard input can only be read once, and a classifier needs all labels in advance; give --classes"
+        path = Path(self.path)
+        if self.path == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
+            said = f"{self.path} can only be read once, and a classifier needs all labels in advance; give --classes"
             raise ValueError(f"{said}, --set handle_unknown=add, or of numbers -e ParameterFreeRegressor.")
         found: set[str] = set()
         frames: Any = self.frames if self.is_svmlight else self._frames(only_targets=True)
@@ -317,9 +326,31 @@ class _Rows:
                 raise ValueError(
                     f"{said} numbers (-e ParameterFreeRegressor), --target for another column, or --classes for these."
                 )
-        if not found:
-            raise ValueError(f"{self.path} must have at least one row; got none.")
+        if len(found) < 2:
+            said = f"{self.path} must have rows of two labels at least; got {sorted(found)}"
+            raise ValueError(f"{said}. Give all labels (--classes), or a regressor for numbers.")
         return np.unique(_as_classes(sorted(found)))
+
+
+class _LearnedFrames(FileFrames):
+    """Files without names have the places of columns that a model has learned, if that is known: n in all.
+
+    The targets may be absent, whose place is given.
+    """
+
+    def __init__(self, n: int, absent: Any, path: str, **settings: Any) -> None:
+        super().__init__(path, **settings)
+        self.n, self.absent = n, absent
+
+    def _places(self, number: int, width: int) -> list[Any]:
+        places: list[Any] = list(range(self.n or width))
+        if width == self.n - 1 and isinstance(self.absent, int):
+            del places[self.absent]
+            self.types.pop(self.absent, None)
+        if width != len(places):
+            said = f"{width} values, but the model has learned {self.n} columns by their places"
+            self._refuse(number, f"{said}. Give these, with or without the targets, or a file with names")
+        return places
 
 
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,17}")
@@ -377,8 +408,13 @@ def _check_kept(output: str | Path, *inputs: str | Path) -> None:
 def _output(path: str) -> Iterator[Any]:
     """Standard output, or a file, which is there only once it is complete."""
     if path == "-":
-        yield sys.stdout
+        try:
+            yield sys.stdout
+        except UnicodeEncodeError as error:
+            error.add_note("Give --output, a file of UTF-8, or set PYTHONIOENCODING=utf-8.")
+            raise
         return
+    path = os.path.realpath(path)  # of what a link is to
     part = path if os.path.exists(path) and not os.path.isfile(path) else f"{path}.part"  # such as a pipe
     try:
         with open(part, "w", encoding="utf-8", newline="") as out:

@@ -106,7 +106,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, extra:
     file = io.BytesIO(data)
     with zipfile.ZipFile(file, "a") as archive:
         archive.comment = version(__package__).encode()
-    write_atomically(Path(path), file.getbuffer())
+    write_atomically(Path(os.path.realpath(path)), file.getbuffer())  # of what a link is to
 
 
 def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type | str] = (), return_extra: bool = False) -> Any:

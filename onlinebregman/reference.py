@@ -491,7 +491,8 @@ class AdaHedge:
 
     def __init__(self, n: int, share: float = 0.0, rate: float | None = None, prior: Array | None = None) -> None:
         self.costs, self.losses = np.zeros(n) if prior is None else -np.log(prior), np.zeros(n)
-        self.share, self.fixed, self.gap, self.loss, self.recent = share, rate, 0.0, 0.0, []
+        self.share, self.fixed, self.gap, self.loss = share, rate, 0.0, 0.0
+        self.recent: list[float] = []
 
     @property
     def rate(self) -> float:
@@ -524,7 +525,7 @@ class AdaHedge:
             if len(self.recent) >= 1 / self.share:
                 if 0 < sum(self.recent) < self.gap:
                     self.costs *= np.mean(self.recent) / self.gap
-                    self.gap = np.mean(self.recent)
+                    self.gap = float(np.mean(self.recent))
                 self.recent = []
 
 

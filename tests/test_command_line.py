@@ -1,6 +1,7 @@
 """The commands `learn`, `predict` and `test` give the same results as the library, or say what is wrong in a line."""
 
 import io
+import os
 import re
 import signal
 import subprocess
@@ -405,8 +406,9 @@ REFUSED = {
     "line break": (cell(17, 4, '"y\nes"'), r"line 17: column 'y' has 'y\\nes' for a label"),
     "minus signs": (column("b", lambda v: f"{v}".replace("-", "\u2212")), "line 2: column 'b' has .* is no number"),
     "months first": (column("c", lambda v: "Feb 1, 2024"), "line 2: column 'c' has 'Feb 1, 2024', which is a date"),
-    "nothing": ("", "must have at least one row; got none"),
-    "header only": ("a,b,y\n", "must have at least one row; got none"),
+    "nothing": ("", r"rows of two labels at least; got \[\]"),
+    "header only": ("a,b,y\n", r"rows of two labels at least; got \[\]"),
+    "one label": ("a,y\n1,0\n2,0\n", r"rows of two labels at least; got \['0'\]. Give all labels \(--classes\)"),
     "too long": (cell(17, 2, '"' + "u" * 200_000 + '"'), "line 17: field larger than field limit"),
 }
 
@@ -469,6 +471,10 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.csv --categories q", "must have a column 'q'; got"),
         ("points.csv --sep ; --decimal ,", "column 'a' has '1.234', which is no number.*--thousands"),
         ("none.zip", "Zero files found in ZIP file. Unpack it"),
+        ("half.jsonl", "half.jsonl, line 1: half of a character"),
+        ("pipe", "pipe can only be read once, .*give --classes"),
+        ("- --format parquet", "Standard input must be open, and have CSV or JSON lines. Give a file"),
+        ("cells.csv -e ForwardClassifier --columns y --drop y -t x0 --classes 1,2", "a column besides the target"),
         ("when.csv", "line 1: .* byte.* Set encoding .* the name's end"),
         ("when.parquet --drop when --dates hours", "row 0: column 'hours' has Timedelta.*no date of ISO 8601"),
         ("wide.svm -e ForwardClassifier --n-features 900000 --first-column 1", "needs at least .*GiB"),
@@ -479,13 +485,15 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
         "far.svm": "1 1:1 99999999999999:1\n", "book.xlsx": "PK", "data.arff": "@relation", "data.vw": "1 | a:1\n",
         "packed.csv.gz": "a,b\n", "bad.jsonl": '{"a": 1, "y": 0}\n{"a"\n', "list.jsonl": "[1, 2]\n",
         "bad.parquet": "PAR1",
-        "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n', "points.csv": "a;y\n1.234;0\n2,5;1\n", "wide.svm": "0 1:1\n1 2:1",
+        "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n{"y": 1}',
+        "half.jsonl": r'{"a": "\ud800", "y": 0}', "points.csv": "a;y\n1.234;0\n2,5;1\n", "wide.svm": "0 1:1\n1 2:1",
     }.items():  # fmt: skip
         (folder / name).write_text(content)
     with zipfile.ZipFile("two.zip", "w") as archive:
         archive.writestr("a.csv", CSV)
         archive.writestr("b.csv", CSV)
     zipfile.ZipFile("none.zip", "w").close()
+    os.mkfifo("pipe")
     for name, widths in {"empty": (), "parts": (5, 3), "more": (4, 5)}.items():
         (folder / name).mkdir()
         for number, width in enumerate(widths):
@@ -494,6 +502,38 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
     (folder / "when.csv").write_bytes((folder / "when.parquet").read_bytes())
     assert main(["learn", *arguments.split(), "--quiet", "-m", "m.zip"]) == 1
     check_refusal(capsys, message)
+
+
+def test_links_are_followed_and_pipes_are_no_models(folder, capsys):
+    for link, file in {"l.zip": "m.zip", "l.csv": "p.csv"}.items():
+        (folder / link).symlink_to(folder / file)
+    assert main(["learn", "cells.csv", "-m", "l.zip", "-e", "ForwardClassifier", "--quiet"]) == 0
+    assert main(["predict", "cells.csv", "-m", "m.zip", "-o", "l.csv"]) == 0
+    assert (folder / "l.csv").is_symlink() and len((folder / "p.csv").read_text().split()) == 300
+    os.mkfifo("pipe")
+    assert main(["learn", "cells.csv", "-m", "pipe"]) == 1
+    check_refusal(capsys, "pipe is a folder, a pipe or a device. Give a file for the model")
+
+
+def test_rows_of_svmlight_have_no_names_and_labels_that_are_missing_are_none(folder, capsys):
+    save_model(learned(ForwardClassifier()), "m.zip")
+    (folder / "cells.svm").write_text("nan 1:1\n1 3:2\n")
+    assert main(["predict", "cells.svm", "-m", "m.zip"]) == 1
+    check_refusal(capsys, "cells.svm has no names of columns, by which the model has learned")
+    assert main(["learn", "cells.svm", "-m", "n.zip", "--n-features", "3"]) == 1
+    check_refusal(capsys, "cells.svm, row 0 has nan for a label")
+    expected = learned(ForwardClassifier(), rows=X.to_numpy())  # a model of places reads by places, without a warning
+    save_model(expected, "m.zip")
+    assert main(["predict", "cells.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0
+    assert np.array_equal(probabilities(), expected.predict_proba(X.to_numpy())) and capsys.readouterr().err == ""
+
+
+def test_labels_that_standard_output_cannot_write_are_refused_with_the_remedy(folder, monkeypatch, capsys):
+    save_model(learned(ForwardClassifier(), np.array(["böse", "gut"])[y]), "m.zip")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii", write_through=True))
+        assert main(["predict", "cells.csv", "-m", "m.zip"]) == 1
+    check_refusal(capsys, "'ascii' codec can't encode .* Give --output, a file of UTF-8")
 
 
 def test_text_that_an_estimator_does_not_take_is_named_with_its_line(folder, capsys):

@@ -13,6 +13,7 @@ learned gets the number that the next one will have. From `LARGEST` on they shar
 from __future__ import annotations
 
 import copy
+import importlib
 import sys
 from contextlib import suppress
 from datetime import date
@@ -57,8 +58,6 @@ def readable(values, name: str = "X", *, labels: bool = False):
         )
     values = unmasked(values, name)
     values = np.asarray(values) if isinstance(values, list | tuple) else values
-    if type(values).__name__ == "RecordBatch":  # a table has names for scikit-learn
-        values = sys.modules["pyarrow"].Table.from_batches([values])
     if hasattr(values, "dtype"):
         check_kind(values.dtype, name, labels=labels)
     elif (frame := hasattr(values, "dtypes")) or hasattr(values, "schema"):  # a table of pyarrow
@@ -121,10 +120,10 @@ _MANY_ROWS, _MANY_VALUES = 1 << 12, 1 << 20
 def columns_of_numbers(X) -> Columns | None:
     """The columns of a large data frame of pandas or polars, if they can be read in place; None for other rows."""
     package = type(X).__module__.partition(".")[0]
-    if type(X).__name__ != "DataFrame" or package not in ("pandas", "polars"):
+    if type(X).__name__ != "DataFrame" or package not in ("pandas", "polars") or len(X) < _MANY_ROWS:
         return None
     (n_rows, n_columns), columns = X.shape, []
-    if n_rows < _MANY_ROWS or n_rows * n_columns < _MANY_VALUES:
+    if n_rows * n_columns < _MANY_VALUES:
         return None
     for j in range(n_columns):
         if package == "polars":
@@ -144,6 +143,31 @@ def columns_of_numbers(X) -> Columns | None:
             return None
         columns.append(values)
     return Columns(columns)
+
+
+def needed(name: str) -> Any:
+    """A module of the extra `files`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"Files and Arrow data require {name.partition('.')[0]}: `python -m pip install 'onlinebregman[files]'`."
+        ) from error
+
+
+def frame_of_arrow(X: Any) -> Any:
+    """Tables, batches and streams of Arrow as frames of pandas, decimals as floating point numbers; else X itself."""
+    if hasattr(X, "collect_schema") and not hasattr(X, "get_columns"):
+        raise ValueError("X must have values; got a lazy frame. Give X.collect().")
+    known = hasattr(X, "dtype") or hasattr(X, "iloc") or hasattr(X, "get_columns") or hasattr(X, "type")
+    if known or not (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
+        return X
+    needed("pandas")
+    pyarrow = needed("pyarrow")
+    table = pyarrow.table(X)
+    types = [pyarrow.float64() if pyarrow.types.is_decimal(field.type) else field.type for field in table.schema]
+    table = table.cast(pyarrow.schema(zip(table.column_names, types, strict=True)))
+    return table.to_pandas(date_as_object=False)
 
 
 # --- sparse matrices --------------------------------------------------------------------------------------------------
@@ -273,9 +297,12 @@ class Categories:
         for j in () if whole else (~self.is_categorical).nonzero()[0].tolist():
             values[:, j] = _numbers(columns[j], names[j])
         for j in self.is_categorical.nonzero()[0].tolist():
+            known = numbers.get(j, {})
+            if whole and None not in (found := list(map(known.get, columns[j].tolist()))):
+                values[:, j] = found
+                continue
             listed = _listed(columns[j])
             try:
-                known = numbers.get(j, {})
                 if learn is not False:
                     kept = listed if learn is None else [value for value, h in zip(listed, learn, strict=True) if h]
                     known = numbers[j] = _grown(known, kept)

@@ -19,6 +19,7 @@ from .._kernels.rows.fourier import FourierFeatures
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
+from .containers import frame_of_arrow
 from .estimator import Examples, LifeCycleMixin
 
 
@@ -38,7 +39,7 @@ class GrowsFeatures(LifeCycleMixin):
     intercept_: Any
 
     def _by_name(self, X: Any, learning: bool) -> Any:
-        names = vars(self).get("feature_names_in_")
+        X, names = frame_of_arrow(X), vars(self).get("feature_names_in_")
         if names is None or self.handle_new_features != "add" or not hasattr(X, "columns"):
             return X
         known, columns = names.tolist(), list(X.columns)

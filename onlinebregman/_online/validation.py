@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache, wraps
+from functools import wraps
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +21,7 @@ from .._kernels.learners.atomic import are_positive
 from .._kernels.rows.arrays import Columns, all_finite
 from .._kernels.rows.rows import in_order, open_rows
 from .._sklearn_compat import Method
-from .containers import as_float, check_kind, check_no_text, columns_of_numbers, is_missing, readable
+from .containers import as_float, check_kind, check_no_text, columns_of_numbers, frame_of_arrow, is_missing, readable
 
 FLOATS = (np.float64, np.float32)
 _PAGES = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()) and os.sysconf("SC_PHYS_PAGES")
@@ -150,10 +150,18 @@ else:
             return value
 
 
-@lru_cache
-def _index(names: tuple[str, ...]) -> Any:
-    """Names of columns as pandas compares them, in a third of the time that it takes to list those of a frame."""
-    return sys.modules["pandas"].Index(names)
+_SEEN: dict[int, tuple[np.ndarray, Any]] = {}  # names, by their ids, and the last columns of a frame with these
+
+
+def _are_names(columns: Any, names: np.ndarray) -> bool:
+    """Whether the columns of a frame have these names; slices of a frame share columns, whose names are read once."""
+    _, seen = _SEEN.get(id(names)) or (names, type(columns)(names))
+    alike = columns.equals(seen)
+    if alike and columns is not seen:
+        if len(_SEEN) > 64:
+            _SEEN.clear()
+        _SEEN[id(names)] = names, columns
+    return alike
 
 
 def rows_without_validation(estimator, X, any_layout: bool, reset: bool = False) -> Any:
@@ -169,7 +177,7 @@ def rows_without_validation(estimator, X, any_layout: bool, reset: bool = False)
     elif not reset and type(X).__name__ == "DataFrame" and type(X).__module__.partition(".")[0] == "pandas":
         columns, framed = X.columns, True
         numbered = names is None and columns.dtype.kind == "i"  # integers are not feature names
-        if not numbered and not (names is not None and columns.equals(_index(tuple(names.tolist())))):
+        if not numbered and not (names is not None and _are_names(columns, names)):
             return None
         separate = columns_of_numbers(X) if any_layout else None
         if separate is not None:
@@ -181,7 +189,7 @@ def rows_without_validation(estimator, X, any_layout: bool, reset: bool = False)
         return None
     if X.shape[1] != (max(X.shape[1], 1) if reset else estimator.n_features_in_):
         return None
-    if X.flags.c_contiguous and X.flags.aligned:
+    if X.flags.aligned and (any_layout or X.flags.c_contiguous):
         return X
     return np.require(X, requirements="A" if any_layout else ["C", "A"]) if framed or any_layout else None
 
@@ -307,7 +315,7 @@ def check_rows(
         "order": None if any_layout else "C",
         "ensure_all_finite": False,
     }
-    X = readable(X)
+    X = frame_of_arrow(readable(X))
     targets: tuple = ()
     if y is not _NO_Y:
         targets = (check_targets_readable(y, labels=not numeric, multi_output=multi_output),)

@@ -31,9 +31,10 @@ class _LogCertificate(Certificate):
 
     divergence: VonNeumann
 
-    def nearer_by(self, u: np.ndarray, start: np.ndarray, end: np.ndarray) -> float:
-        """tr(U log U) cancels."""
+    def nearer_by(self, u: np.ndarray, intercept: np.float64) -> float:
+        """tr(U log U) cancels; there is no intercept."""
         self.divergence.check_domain(u, closed=True)
+        (start, _), (end, _) = self.learner.origin, self.learner.position
         constant, g = self.nearer_by_terms(start, end)
         return float(np.vdot(u, g)) + constant
 

@@ -22,13 +22,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch, check_scalar
 
-from .._online.containers import columns_of, is_missing
+from .._online.containers import columns_of, frame_of_arrow, is_missing, needed
 from .._online.validation import is_fitted
 from ..losses import SquaredLoss
 from ..model_selection._progressive import _labels
 from ..model_selection._scoring import as_scorer, why_no_weights
 from ..persistence import description, full_parameters, load_model, save_model
-from ._frames import FileFrames, frame_of_arrow, needed, place
+from ._frames import FileFrames, place
 
 START_OVER = "resume=False to start over (--restart on the command line)"
 HISTORY = 256  # largest number of points of a curve; when it is exceeded, every other point is dropped
@@ -130,8 +130,8 @@ def fit_stream(
     check_scalar(checkpoint_every, "checkpoint_every", Integral, min_val=1)
     check_scalar(prefetch, "prefetch", Integral, min_val=0)
     path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):  # not after hours of learning
-        raise OSError(f"{path} cannot be a checkpoint: it is a folder, or there is no folder {path.parent}.")
+    if path is not None and (path.exists() > path.is_file() or not path.parent.is_dir()):  # not after hours of learning
+        raise OSError(f"{path} cannot be a checkpoint: it is no file, or there is no folder {path.parent}.")
     if path is not None and resume and path.exists():
         model, course = _resumed(estimator, path, trusted)
     else:
@@ -301,8 +301,7 @@ def _as_tuple(batch: Any, target: str | int | None, number: int) -> tuple[Any, .
         if target is not None:
             raise ValueError(f"Batch {number} is a tuple, and target is for frames. Leave it out.")
         return batch
-    if not _is_frame(batch) and (hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__")):
-        batch = frame_of_arrow(batch)
+    batch = frame_of_arrow(batch)
     if not _is_frame(batch):
         said = f"a frame of pandas, polars or pyarrow; got {type(batch).__name__}. Give a list of such tuples or frames"
         raise ValueError(f"Batch {number} must be a tuple (X, y) or (X, y, sample_weight), or {said}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import itertools
 import json
@@ -18,6 +17,7 @@ from typing import Any, NoReturn
 
 from sklearn.utils import check_scalar
 
+from .._online.containers import frame_of_arrow, needed
 from ._batches import damage
 
 TYPED = 10_000  # rows that tell the types of columns
@@ -45,16 +45,7 @@ _DAY = re.compile(
 )
 _BOOLEANS = {text: value for value in (True, False) for text in (str(value), f"{value}".lower(), f"{value}".upper())}
 _UNDECODED = re.compile("[\udc80-\udcff]")
-
-
-def needed(name: str) -> Any:
-    """A module of the extra `files`."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f"Files and Arrow data require {name.partition('.')[0]}: `python -m pip install 'onlinebregman[files]'`."
-        ) from error
+_HALF = re.compile("[\ud800-\udfff]")  # of a character of two parts, which JSON may write by itself
 
 
 def place(column: Any, names: Sequence[Any], where: str) -> int:
@@ -134,6 +125,8 @@ class FileFrames:
         self.format = format or ("parquet" if os.path.isdir(path) else _FORMATS.get(ending, "csv"))
         if format is None and ending in _REFUSED:
             raise ValueError(f"{path} is {_REFUSED[ending]}.")
+        if path == "-" and (self.format in ("parquet", "feather") or sys.stdin is None):
+            raise ValueError("Standard input must be open, and have CSV or JSON lines. Give a file.")
         self.sep = sep or ("\t" if ending in (".tsv", ".tab") else ",")
         if self.format not in ("csv", *_FORMATS.values()) or len(self.sep) != 1:
             said = "format must be csv, jsonl, parquet or feather, sep one character"
@@ -142,8 +135,6 @@ class FileFrames:
             raise ValueError(f"decimal and thousands must be two characters; got {decimal!r} and {thousands!r}.")
         self.decimal, self.thousands, self.encoding, self.header = decimal, thousands, encoding, header
         self.missing, self.columns, self.drop, self.types = missing, columns, drop, dict(types or {})
-        self.learned: tuple[int, Any] = 0, None  # the number of columns of a file without names that a model has
-        # learned, 0 if there is none, and that of the targets, which this one may lack
         self.kinds_: dict[Any, str] = {}
         self.n_categories_: dict[Any, int] = {}
         self.fraction: float | None = None  # of the file that was read
@@ -151,7 +142,12 @@ class FileFrames:
     def __iter__(self) -> Iterator[Any]:
         needed("pandas")
         if self.format in ("parquet", "feather"):
-            yield from self._tables()
+            tables, head = self._tables(), list[Any]()
+            while sum(map(len, head)) < TYPED and (frame := next(tables, None)) is not None:
+                head.append(frame)
+            if head:
+                self._find_kinds(needed("pandas").concat(head))
+            yield from map(self._typed, itertools.chain(head, tables))
             return
         with closing(self._lines()) as lines:
             records = self._rows(lines) if self.format == "csv" else lines
@@ -201,14 +197,7 @@ class FileFrames:
             next(csv.reader([text], delimiter=self.sep)) if quoted else text.rstrip("\r\n").split(self.sep)
         )
         if self.header is False:
-            records, n = itertools.chain([(number, text, width)], records), self.learned[0] or width
-            names = list(range(n))
-            if width == n - 1 and isinstance(self.learned[1], int):
-                del names[self.learned[1]]
-                self.types.pop(self.learned[1], None)
-            if width != len(names):
-                said = f"{width} values, but the model has learned {n} columns by their places"
-                self._refuse(number, f"{said}. Give these, with or without the targets, or a file with names")
+            records, names = itertools.chain([(number, text, width)], records), self._places(number, width)
         else:
             names = [name or f"Unnamed: {i}" for i, name in enumerate(names)]  # as pandas names them
             numbers = [name for name in names if self._number(name) is not None]
@@ -222,7 +211,7 @@ class FileFrames:
             if width != len(names):
                 said = f"{width} values, but {len(names)} in the first line. Set sep (--sep, now {self.sep!r})"
                 self._refuse(
-                    number, f"{said}, close quotes, or remove what is too much, as separators at ends of lines"
+                    number, f"{said}, close quotes, or remove what is too much, as remarks, separators at ends of lines"
                 )
             yield number, text
 
@@ -235,31 +224,39 @@ class FileFrames:
                 try:
                     width = len(next(csv.reader(itertools.chain([text], rest), delimiter=self.sep, strict=True)))
                 except csv.Error as error:
-                    self._refuse(number, f"{error}. Close its quotes")
+                    self._refuse(number, f"{error}. Close its quotes, and double those inside of values")
                 text = "".join(read.values())
             else:
                 width = text.count(self.sep) + 1
             if text.strip(" \r\n"):
                 yield number, text, width
 
+    def _places(self, number: int, width: int) -> list[Any]:
+        """The names of the columns of a file without names, whose first row has this number and so many values."""
+        return list(range(width))
+
     def _tables(self) -> Iterator[Any]:
-        dataset, n_read = needed("pyarrow.dataset"), 0
+        pandas, pyarrow, dataset, n_read = needed("pandas"), needed("pyarrow"), needed("pyarrow.dataset"), 0
         with damage(self.path):
-            source = dataset.dataset(self.path, format=self.format)
+            source = dataset.dataset(self.path, format=self.format, partitioning="hive")
             if not source.files:
                 raise ValueError(f"{self.path} is a folder without {self.format} files. Give a file.")
-            self._choose(source.schema.names)
+            index = (source.schema.pandas_metadata or {}).get("index_columns", ())  # which are no columns for pandas
+            self._choose([name for name in source.schema.names if name not in index])
             for part in source.get_fragments():  # of which pyarrow would fill what one lacks, and pass over what is new
-                has, read = set(part.physical_schema.names), set(self.names_)
+                in_path = dataset.get_partition_keys(part.partition_expression)
+                has, read = {name for name in part.physical_schema.names if name not in index}, set(self.names_)
+                has.update(in_path)
                 if odd := read - has if self.columns is not None else has ^ set(self.all_names_):
                     said = f"{part.path} and {source.files[0]} must both have a column {min(odd)!r}, or neither"
                     raise ValueError(f"{said}. Write it to both, or choose other columns (--columns).")
-            for frame in map(frame_of_arrow, source.to_batches(columns=self.names_, batch_size=self.batch_size)):
-                frame.index = needed("pandas").RangeIndex(n_read, n_read + len(frame), name="row")
-                n_read += len(frame)
-                if not self.kinds_:
-                    self._find_kinds(frame)
-                yield self._typed(frame)
+                schemas = [source.schema if name in in_path else part.physical_schema for name in self.names_]
+                types = pyarrow.schema([schema.field(name) for schema, name in zip(schemas, self.names_, strict=True)])
+                batches = part.to_batches(schema=types, columns=self.names_, batch_size=self.batch_size)
+                for frame in map(frame_of_arrow, batches):
+                    frame.index = pandas.RangeIndex(n_read, n_read + len(frame), name="row")
+                    n_read += len(frame)
+                    yield frame
 
     def _choose(self, names: Sequence[Any]) -> None:
         where = str(self.path)
@@ -305,6 +302,8 @@ class FileFrames:
             row = json.loads(text)
         except (ValueError, RecursionError) as error:
             self._refuse(number, f"this is no JSON ({getattr(error, 'msg', error)}). Write one object in each line")
+        if "\\u" in text and _HALF.search(json.dumps(row, ensure_ascii=False)):
+            self._refuse(number, r"half of a character, as \ud800 is. Remove it, or write both halves")
         if not isinstance(row, dict):
             self._refuse(number, 'no object. Write {"name": value, ...} in each line, as to_json(lines=True) of pandas')
         return row
@@ -349,7 +348,9 @@ class FileFrames:
 
     def _refuse_value(self, column: Any, row: int, what: str) -> NoReturn:
         (value, name), remedy = (column.tolist()[row], str(column.name)), ""
-        if what == "a date" or (isinstance(value, str) and _DAY.fullmatch(value)):
+        if what.startswith("no date"):
+            remedy = "write it as 2024-02-01; "
+        elif what == "a date" or (isinstance(value, str) and _DAY.fullmatch(value)):
             remedy = "set types to 'date' (--dates) for days since 1970, by ISO 8601; "
         elif what.startswith("no number"):
             remedy = "set missing (--missing) if it means none, decimal or thousands (--decimal, --thousands); "
@@ -370,8 +371,9 @@ class FileFrames:
                 continue
             if kind == DATES:
                 written = column if column.dtype.kind == "M" else column.astype(str).where(column.notna())
-                times = pandas.to_datetime(written, format="ISO8601", utc=True, errors="coerce")
-                values = (times - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
+                times = pandas.to_datetime(written, format="ISO8601", utc=True, errors="coerce").dt.tz_convert(None)
+                values = times.astype("datetime64[us]").astype("int64") / 86_400e6
+                values = values.where(times.notna())
             elif kind == NUMBERS:
                 values = column.astype(object).map(self._number).astype(float)
             else:
@@ -406,13 +408,3 @@ def _ending(path: str | os.PathLike[str]) -> str:
     while suffixes and suffixes[-1] in _PACKED:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
-
-
-def frame_of_arrow(data: Any) -> Any:
-    """A record batch or table of Arrow as a frame of pandas, its decimals as floating point numbers."""
-    needed("pandas")
-    pyarrow = needed("pyarrow")
-    table = pyarrow.table(data)
-    types = [pyarrow.float64() if pyarrow.types.is_decimal(field.type) else field.type for field in table.schema]
-    table = table.cast(pyarrow.schema(zip(table.column_names, types, strict=True)))
-    return table.to_pandas(date_as_object=False)

@@ -10,7 +10,14 @@ from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.preprocessing import MaxAbsScaler, Normalizer
 
-from onlinebregman import DefiniteBoost, ForwardRegressor, ImplicitGDRegressor, LogDetMetricLearner
+from onlinebregman import (
+    DefiniteBoost,
+    ForwardRegressor,
+    ImplicitGDRegressor,
+    LogDetMetricLearner,
+    MirrorDescentRegressor,
+    ParameterFreeRegressor,
+)
 from onlinebregman._online.containers import sound_csr
 from onlinebregman.model_selection import offline_comparator, progressive_val_score
 from onlinebregman.pipeline import make_online_pipeline
@@ -167,3 +174,24 @@ def test_a_column_of_times_is_named_with_what_makes_numbers_of_it(column):
 def test_record_batches_have_the_names_of_their_columns():
     batch = pa.RecordBatch.from_pydict({"u": [1.0, 2.0], "v": [2.0, 0.0]})
     assert ForwardRegressor().fit(batch, [1.0, 2.0]).feature_names_in_.tolist() == ["u", "v"]
+
+
+@pytest.mark.parametrize("form", [pa.Table.from_pandas, pa.RecordBatch.from_pandas, pl.DataFrame])
+def test_what_arrow_holds_is_a_frame_with_names_and_categories(form):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=30), "c": rng.choice(["u", "v"], 30), "b": rng.normal(size=30)})
+    X, y = form(frame), rng.normal(size=30)
+    settings = {"random_features": 0, "categorical_features": ["c"]}
+    model, expected = (ParameterFreeRegressor(**settings).partial_fit(rows, y) for rows in (X, frame))
+    assert model.feature_names_in_.tolist() == ["a", "c", "b"] and model.categories_ == expected.categories_
+    assert_array_equal(model.predict(X), expected.predict(frame))
+    grown = (
+        MirrorDescentRegressor(handle_new_features="add")
+        .partial_fit(frame[["a"]], y)
+        .partial_fit(form(frame[["a", "b"]]), y)
+    )
+    assert grown.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match=r"Column 'c' must hold numbers; got '[uv]' in row 0"):
+        MirrorDescentRegressor().fit(X, y)
+    with pytest.raises(ValueError, match=r"got a lazy frame. Give X.collect"):
+        ParameterFreeRegressor().fit(pl.DataFrame(frame).lazy(), y)

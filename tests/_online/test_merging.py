@@ -372,3 +372,13 @@ def test_a_start_at_given_weights_is_kept():
     assert_allclose(
         merge([model]).regret_bound(u, 0.5, weighted=True), model.regret_bound(u, 0.5, weighted=True), rtol=1e-12
     )
+
+
+def test_a_model_that_began_again_since_the_start_is_refused():
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(200, 3)), rng.normal(size=200)
+    rows[0, 1] = 1e9  # which is known to be absurd after ten rows
+    start = ForwardRegressor().partial_fit(rows[:5], y[:5])
+    parts = [copy.deepcopy(start).partial_fit(rows[s], y[s]) for s in (slice(5, 9), slice(5, 200))]
+    with pytest.raises(ValueError, match=r"model 1 began again since, .* Let start learn forty rows or more"):
+        merge(parts, start=start)

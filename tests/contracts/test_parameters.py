@@ -287,10 +287,10 @@ def test_the_message_for_missing_classes_names_both_remedies():
 @pytest.mark.parametrize("kind", [list, np.asarray])
 def test_the_known_classes_at_every_call_change_nothing(estimator, rows, learn, learned, kind, monkeypatch):
     X, y = rows
-    X, whole = np.ascontiguousarray(X), learn(learn(clone(estimator), X[:20], y[:20]), X[20:], y[20:])
-    model, classes = learn(clone(estimator), X[:20], y[:20]), kind(np.unique(y).tolist())
+    X, whole = np.ascontiguousarray(X), learn(learn(clone(estimator), X[:30], y[:30]), X[30:39], y[30:39])
+    model, classes = learn(clone(estimator), X[:30], y[:30]), kind(np.unique(y).tolist())
     with monkeypatch.context() as patch:
         if isinstance(model, MirrorDescentClassifier):  # they need no validation
             patch.setattr(MirrorDescentClassifier, "_check", None)
-        model.partial_fit(X[20:], y[20:], classes=classes)
+        model.partial_fit(X[30:39], y[30:39], classes=classes)
     assert learned(model) == learned(whole)

@@ -73,11 +73,11 @@ def test_every_number_category_and_missing_value_is_that_of_pandas(name, batch_s
 
 def test_how_files_are_written(tmp_path):
     file = tmp_path / "rows.txt"
-    file.write_bytes("größe;x;zip;when\n1.234,5;-;01;2024-02-01\n2,5;1;02;2024-02-01T12:00\n;?;2;\n".encode("latin-1"))
+    file.write_bytes("größe;x;zip;when\n1.234,5;-;01;2024-02-01\n2,5;1;02;0001-02-01T12:00\n;?;2;\n".encode("latin-1"))
     settings = {"sep": ";", "decimal": ",", "thousands": ".", "encoding": "latin-1", "missing": ["-", "?"]}
     found = read(file, **settings, types={"zip": str, -1: "date"})
     expected = {"größe": [1234.5, 2.5, np.nan], "x": [np.nan, 1, np.nan], "zip": ["01", "02", "2"]}
-    expected["when"] = [19754, 19754.5, np.nan]
+    expected["when"] = [19754, -719130.5, np.nan]
     assert found.to_dict("list").keys() == expected.keys()
     np.testing.assert_equal(found.to_dict("list"), expected)
     found = read(file, **settings, columns=["zip", 1], types={"zip": str})
@@ -123,6 +123,24 @@ def test_values_of_arrow(tmp_path):
     with pytest.raises(ValueError, match=r"rows.feather, row 0: column 'day' has Timestamp.*, which is a date"):
         read(file)
     assert len(read(file, drop=["day"])) == 2
+
+
+def test_a_folder_of_tables_has_the_columns_of_pandas_and_the_types_of_each_part(tmp_path):
+    """Partitions are columns, indexes are none; the first groups of rows may have missing values alone."""
+    rows = FRAME.assign(c=[None] * 20 + ["u", "v"] * 15).set_index("a")
+    rows.to_parquet(tmp_path / "parts", partition_cols=["b"], row_group_size=5)
+    found = read(tmp_path / "parts", batch_size=3)
+    assert found["c"].dropna().tolist() == ["u", "v"] * 15 or set(found["c"].dropna()) == {"u", "v"}
+    expected = pd.read_parquet(tmp_path / "parts")
+    assert found.columns.tolist() == expected.columns.tolist() == ["n", "c", "y", "b"]
+    assert found["y"].tolist() == expected["y"].tolist() and found["b"].astype(str).tolist() == expected["b"].tolist()
+    (tmp_path / "two").mkdir()
+    for number, column in enumerate([[1, 2], [0.5, 1.5], ["x", "y"]]):
+        pd.DataFrame({"n": column}).to_parquet(tmp_path / "two" / f"{number}.parquet")
+        if number == 1:
+            assert read(tmp_path / "two")["n"].tolist() == [1, 2, 0.5, 1.5]
+    with pytest.raises(ValueError, match=r"two, row 4: column 'n' has 'x', which is no number"):
+        read(tmp_path / "two")
 
 
 def test_files_without_their_packages_name_the_extra(monkeypatch, tmp_path):
