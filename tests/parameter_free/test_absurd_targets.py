@@ -145,6 +145,12 @@ def test_first_rows_that_turn_out_to_be_absurd_are_forgotten(model, where, rows)
     assert getattr(model, "regret_", -1.0) <= getattr(model, "regret_bound_", 0.0)
 
 
+def test_heavy_tails_are_no_absurd_values_of_models_of_labels():
+    rng = np.random.default_rng(0)
+    X, y = np.exp(2.0 * rng.normal(size=(60, 5))), rng.integers(2, size=60)
+    assert MirrorDescentClassifier().partial_fit(X, y, classes=[0, 1])._before[0] == 0
+
+
 @pytest.mark.parametrize("value, mean", [(9999.0, 0.0), (0.0, 1e6), (-1e300, 0.0)])
 def test_sentinels_are_learned_as_the_ends_of_the_scale(value, mean):
     loss = "absolute_error" if value < -1e100 else "squared_error"

@@ -9,7 +9,7 @@ import numpy as np
 
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from libc.math cimport isfinite
+from libc.math cimport fabs, isfinite
 from libc.string cimport memset
 
 from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_count, ob_robust_known
@@ -17,16 +17,18 @@ from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_co
 cdef enum:
     SOME = 10                 # values that tell what is absurd: of fewer, some are close by chance in many columns
     LAST = 2 * OB_FIRST       # rows
+cdef double OF_LABELS = 5.0   # times as far are values in columns that spoil models of labels, to which few rows matter
 cdef tuple LOOKS = (SOME, OB_FIRST, LAST)  # after how many they are looked at
 
 
-def has_absurd(const double[:, :] values):
-    """Whether a column has a value that its scale finds to be absurd; what is not finite does not count.
+def has_absurd(const double[:, :] values, double times):
+    """Whether a column has a value so many times farther than its scale allows; what is not finite does not count.
 
     Values that are equal to the usual one, as zeros of sparse rows, tell nothing. Of a column that had `SOME` others
     before the last look, that one has not to tell more.
     """
     cdef ob_robust scale
+    cdef double far
     cdef bint told
     cdef Py_ssize_t i, k
     for k in range(values.shape[1]):
@@ -35,8 +37,9 @@ def has_absurd(const double[:, :] values):
             if isfinite(values[i, k]):
                 ob_robust_count(&scale, values[i, k])
         told = SOME <= scale.moves <= OB_FIRST + SOME and ob_robust_known(&scale)
+        far = times * (scale.hi - scale.mean)
         for i in range(values.shape[0] if told else 0):
-            if isfinite(values[i, k]) and not scale.lo <= values[i, k] - scale.origin <= scale.hi:
+            if isfinite(values[i, k]) and not fabs(values[i, k] - scale.origin - scale.mean) <= far:
                 return True
     return False
 
@@ -105,7 +108,9 @@ cdef class FirstRows:
         rows, targets = joined(self.rows, X), None
         if y is not None:
             targets = joined(self.targets, np.atleast_2d(np.array(y).T).T)
-        again = look and (has_absurd(dense(rows)) or (targets is not None and has_absurd(targets)))
+            again = look and (has_absurd(dense(rows), 1.0) or has_absurd(targets, 1.0))
+        else:
+            again = look and has_absurd(dense(rows), OF_LABELS)
         if n == LAST:
             return None, again
         return FirstRows(n) if again else FirstRows(n, rows, targets), again
