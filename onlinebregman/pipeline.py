@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ._online.containers import sound_csr
 from ._online.docs import DocumentedMixin, described_by
+from ._online.estimator import reversible
 from ._sklearn_compat import all_or_nothing
 
 __all__ = ["OnlinePipeline", "make_online_pipeline"]
@@ -324,19 +325,10 @@ def learn_more(
     method(X, **parameters)
 
 
-def reversible(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
-    """The estimators that may learn the rows of a call in place, as a transaction can undo it."""
-    if n_rows != 1:
-        return []
-    return [estimator for estimator in estimators if getattr(estimator, "_reversible", False) and learns(estimator)]
-
-
 def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
     """The estimators that learn the rows, to be bound when no step has raised: copies, except of stateless ones."""
     estimators = list(estimators)
-    kept = reversible(estimators, n_rows)
-    if len(kept) < len(estimators):
-        kept += [estimator for estimator in estimators if not learns(estimator)]
+    kept = reversible(estimators, n_rows) + [estimator for estimator in estimators if not learns(estimator)]
     if len(kept) == len(estimators):
         return estimators
     return copy.deepcopy(estimators, {id(estimator): estimator for estimator in kept})

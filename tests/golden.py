@@ -35,7 +35,6 @@ from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 
 FILE = Path(__file__).with_suffix(".npz")
 CUTS = [0, 1, 2, 3, 10, 25, 40]  # rows one by one, then in blocks
-DIVERGENCES = ("squared_euclidean", "relative_entropy", "simplex_entropy", "burg", "binary_entropy", "p_norm")
 NOT_LEARNED = {"n_features_in_", "classes_", "feature_names_in_"}
 
 

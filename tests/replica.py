@@ -23,7 +23,6 @@ FORMULAS = {
 }
 GEOMETRIES = [(name, False) for name in reference.MIRRORS] + [("relative_entropy", True), ("simplex_entropy", True)]
 LOSSES = list(reference.LOSSES)
-VALUES = {name: loss.value for name, loss in reference.LOSSES.items()}
 SLOPES = {name: loss.derivative for name, loss in reference.LOSSES.items()}
 MARGIN_LOSSES = ("hinge", "perceptron", "squared_hinge", "modified_huber")
 geometries = pytest.mark.parametrize(("divergence", "signed"), GEOMETRIES, ids=str)

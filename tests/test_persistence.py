@@ -87,14 +87,13 @@ def through_skops(model, folder):
     return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
 
 
-def through_joblib(model, folder):
+def through_joblib(model, folder, mmap_mode=None):
     joblib.dump(model, folder / "model")
-    return joblib.load(folder / "model")
+    return joblib.load(folder / "model", mmap_mode)
 
 
 def through_memmap(model, folder):
-    joblib.dump(model, folder / "model")
-    return joblib.load(folder / "model", mmap_mode="r")
+    return through_joblib(model, folder, "r")
 
 
 def through_save_model(model, folder):
@@ -289,6 +288,16 @@ def test_numbers_of_another_size_are_refused(cls):
         for wrong in (value[:-1], np.r_[value, 0.0], value.astype(np.float16)):
             with pytest.raises(ValueError, match=f"{name} must have (4|{value.nbytes}) bytes; got {wrong.nbytes}"):
                 kind(*arguments, {**state, name: wrong})
+
+
+def test_first_rows_of_a_damaged_file_are_refused_or_replaced():
+    nothing, X, y = np.zeros(0), np.ones((9, 3)), np.ones(9)
+    for wrong in (-1,), (40,), (2, (nothing, nothing, np.array([0, 5, 0]), 3)):
+        with pytest.raises(ValueError, match=r"fewer than 40|must not decrease"):
+            FirstRows(*wrong)
+    for shape in (), (3,), (3, 3, 1):
+        for arrays in (np.ones(shape), None), (np.ones((3, 3)), np.ones(shape)):
+            assert FirstRows(3, *arrays).after(X, y)[0].n == 12
 
 
 def test_steps_of_a_penalty_that_a_geometry_does_not_have_are_refused():

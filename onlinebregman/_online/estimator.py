@@ -15,7 +15,7 @@ Estimators that learn several kinds of examples (rows, pairs, triplets) have a `
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -99,6 +99,7 @@ class LifeCycleMixin(DocumentedMixin):
     _allow_nan = False  # whether NaN in dense rows is a missing value
     _reads_numbers = True  # whether the learner may be given arrays as they are
     _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
+    _others: Any = ()  # estimators that learn the same rows
 
     shuffle: bool  # two parameters of estimators whose models depend on the order of the rows
     random_state: RandomState
@@ -285,7 +286,7 @@ class LifeCycleMixin(DocumentedMixin):
                 arguments = (self._by_name(arguments[0], True), *arguments[1:])
             data = (check or self._check)(call, *arguments)
             if not call.first:
-                transaction.add(*self._learning_in_place(data))
+                transaction.add(*reversible(self._others, len(data)))
             with self._threads():
                 self._prepare(data, call, changed)
                 (learn or self._learn)(data)
@@ -330,7 +331,8 @@ class LifeCycleMixin(DocumentedMixin):
         if call.first:
             y, n_classes = getattr(data, "y", np.zeros((0, 1))), len(vars(self).get("classes_", ()))
             n_scores = y.shape[1] if np.ndim(y) == 2 else n_classes if n_classes > 2 else 1
-            validation.check_memory(self, vars(self).get("n_features_in_", 0), n_scores)
+            members = vars(self).get("estimators_", [self])
+            validation.check_memory(self, vars(self).get("n_features_in_", 0), n_scores, members)
             (begin or self._begin)(data)
             self._keep_parameters()
             self._before, self._first_rows = (0, 0.0), FirstRows() if self._watches else None
@@ -378,10 +380,6 @@ class LifeCycleMixin(DocumentedMixin):
     def _lost(self) -> float:
         """The loss before it began again, of all outputs."""
         return float(np.sum(self._before[1]))
-
-    def _learning_in_place(self, data) -> Iterable:
-        """Further estimators that a call changes in place, depending on the data."""
-        return ()
 
     def _check(self, call: Call, X, y, sample_weight=None):
         """Validated rows, targets and weights."""
@@ -527,6 +525,11 @@ class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
     def _reconstruction_attributes(self) -> dict[str, Any]:
         """Copies of the fitted attributes that change in place, for callbacks that evaluate the current model."""
         return {"_learner": copy.deepcopy(self._learner)} if "_learner" in vars(self) else {}
+
+
+def reversible(estimators: Sequence[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
+    """The estimators that may learn the rows of a call in place, as a transaction can undo it."""
+    return [each for each in estimators if n_rows == 1 and getattr(type(each), "_reversible", False)]
 
 
 def same(now: Any, before: Any) -> bool:

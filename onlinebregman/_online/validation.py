@@ -234,10 +234,10 @@ def check_numbers(values, name: str, *, dtype=np.float64, **options) -> np.ndarr
     return np.require(values, requirements=["C", "A"])
 
 
-def check_memory(model: Any, n_columns: int, n_scores: int) -> None:
-    """MemoryError if the machine has no room for the numbers of a model or its members, before others lose theirs."""
+def check_memory(model: Any, n_columns: int, n_scores: int, members: list[Any]) -> None:
+    """MemoryError if the machine has no room for the numbers of a model's members, before others lose theirs."""
     needed, most = 0, 0
-    for member in vars(model).get("estimators_", [model]):
+    for member in members:
         waves = getattr(member, "random_features", 0)  # whose frequencies are numbers for each column
         n, most = waves or n_columns, max(most, waves)
         needed += 8 * (getattr(member, "_matrices", 0) * n**2 + waves * n_columns + n * n_scores)

@@ -18,7 +18,7 @@ from .._online.outliers import PredictsOutliers
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_dense_rows, check_learned, check_weights
 from .._sklearn_compat import Interval
-from ..pipeline import check_instance, check_online, copies_to_learn, reversible
+from ..pipeline import check_instance, check_online, copies_to_learn
 from ._base import OnlineDensity, refuse_log_density
 from .gaussian import OnlineGaussian
 
@@ -168,9 +168,6 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         super()._go_on(data, call)
         if self._others:
             (self.estimator_,) = copies_to_learn(self._others, len(data))
-
-    def _learning_in_place(self, data: Examples) -> list[Any]:
-        return reversible(self._others, len(data))
 
     def _learn(self, data: Examples, order: np.ndarray | None = None, *, again: bool = False) -> None:
         if not self._others:

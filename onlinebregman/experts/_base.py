@@ -24,7 +24,7 @@ from .._online.estimator import Call, Examples, LifeCycleMixin
 from .._online.side_by_side import WeightsMixin
 from .._online.validation import is_fitted, read_only
 from .._sklearn_compat import BaseComposition, Interval
-from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of, reversible
+from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of
 
 Array = NDArray[np.float64]
 
@@ -110,6 +110,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
     }
 
     _takes_sparse = True  # or the experts refuse sparse rows
+    _others = property(lambda self: self.estimators_)
     _forecast_method = "predict"  # method that experts must have
     _strategy = "average"
     _read_at_each_call: tuple[str, ...] = ("history", "delayed", "handle_unknown")
@@ -233,9 +234,6 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
 
     def _go_on(self, data: Examples, call: Call) -> None:
         self.estimators_ = copies_to_learn(self.estimators_, len(data))
-
-    def _learning_in_place(self, data: Examples) -> list[Any]:
-        return reversible(self.estimators_, len(data))
 
     def _fresh_experts(self) -> list[Any]:
         if self.estimators is None:

@@ -18,9 +18,9 @@ from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.export import to_sklearn
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_query, dense, fitted, is_finite, warn_caller
+from .._online.validation import check_memory, check_query, dense, fitted, is_finite, warn_caller
 from .._sklearn_compat import Interval, StrOptions, for_other_rows
-from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns, reversible
+from ..pipeline import check_instance, check_online, copies_to_learn, learn_more, learns
 from ._memory import Window
 from ._prior import nearby_origin, relative
 from .frobenius import FrobeniusMetricLearner
@@ -86,6 +86,7 @@ class MetricNeighbors(LearnsUnweighted, BaseEstimator):
     }
     _read_at_each_call = ("n_neighbors", "weights", "algorithm", "window_size", "n_jobs", "handle_unknown")
     _takes_sparse = True
+    _others = property(lambda self: self.metric_learners_)
     to_sklearn, _sklearn_form = to_sklearn, "neighbors"
     _search: type[KNeighborsClassifier | KNeighborsRegressor]  # finds neighbours, and predicts by them
     _default_learning: dict[str, Any] = {}  # parameters of the default metric learners
@@ -108,11 +109,9 @@ class MetricNeighbors(LearnsUnweighted, BaseEstimator):
 
     def _begin(self, data: RowsOfWindow) -> None:
         self.metric_learners_ = self._new_metrics()
+        check_memory(self, data.X.shape[1], 0, self.metric_learners_)
         self._window = Window(np.empty((0, data.X.shape[1])), data.values[:0].copy())
         self._mapped = Mapped()
-
-    def _learning_in_place(self, data: RowsOfWindow) -> list[BaseEstimator]:
-        return reversible(self.metric_learners_, len(data))
 
     def _go_on(self, data: RowsOfWindow, call: Call) -> None:
         metrics = copies_to_learn(self.metric_learners_, len(data))

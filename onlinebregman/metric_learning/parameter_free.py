@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from .._kernels.matrices.symmetric import add_deviations
@@ -17,7 +16,7 @@ from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted, warn_caller
 from .._sklearn_compat import StrOptions
-from ..pipeline import copies_to_learn, reversible
+from ..pipeline import copies_to_learn
 from ._base import SAMPLERS
 from ._examples import check_labels, check_size
 from ._mahalanobis import MahalanobisTransformer
@@ -89,6 +88,8 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
     _first: tuple[np.ndarray, list] | None  # the first rows and labels
     _unmergeable = "its members begin with the first rows of one stream; mix a LogDetMetricLearner"
     _parameter_constraints: dict = {"sampling": [StrOptions(set(SAMPLERS))]}
+    _matrices = len(PRIORS) * LogDetMetricLearner._matrices
+    _others = property(lambda self: self.metric_learners_)
 
     def __init__(
         self,
@@ -115,9 +116,6 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
         self._first, self._sampling = (data.X[:0], []), self.sampling
         self._covariance = RunningCovariance(np.zeros(data.X.shape[1]))
         self._begin_metric()
-
-    def _learning_in_place(self, data: Examples) -> list[BaseEstimator]:
-        return reversible(self.metric_learners_, len(data))
 
     def _go_on(self, data: Examples, call: Call) -> None:
         self.metric_learners_ = copies_to_learn(self.metric_learners_, len(data))

@@ -117,10 +117,6 @@ def test_mixtures_of_what_are_no_experts(wrong, message, unchanged):
         assert get_tags(cls(wrong)).estimator_type == "classifier"
 
 
-class NoEstimator:
-    """An object without any method."""
-
-
 @pytest.mark.parametrize(
     ("steps", "message"),
     [

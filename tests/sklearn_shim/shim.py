@@ -94,7 +94,6 @@ class _SGD(_Runs):
     _parameter_constraints: dict = {}
     loss_functions = linear_model.SGDClassifier.loss_functions
     epsilon = 0.1
-    _squared = False  # whether a passive-aggressive model has the square of its loss: PA-II
 
     def _set(self, parameters: dict) -> None:
         vars(self).update({**SAME, **parameters})

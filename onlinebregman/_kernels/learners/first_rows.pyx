@@ -48,7 +48,7 @@ def joined(before, more):
     """An array with further rows, which are copied; CSR if some of them are. None: there are none before."""
     sparse = issparse(more) or issparse(before)
     more = csr_matrix(more, dtype=np.float64, copy=True) if sparse else np.array(more, dtype=np.float64)
-    if before is None or before.shape[1] != more.shape[1]:  # columns were added
+    if before is None or before.shape[1:] != more.shape[1:]:  # columns were added, or a file is damaged
         return more
     return vstack([before, more], "csr") if sparse else np.concatenate([before, more])
 
@@ -77,11 +77,15 @@ cdef class FirstRows:
     cdef readonly Py_ssize_t n
     cdef object rows, targets
 
-    def __init__(self, n=0, rows=None, targets=None):
+    def __init__(self, Py_ssize_t n=0, rows=None, targets=None):
+        if not 0 <= n < LAST:
+            raise ValueError(f"first rows must be fewer than {LAST}; got {n}")
         if isinstance(rows, tuple):
             data, indices, indptr, n_features = rows
             rows = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_features))
-            rows.check_format(full_check=True)
+            rows.check_format()
+            if (np.diff(rows.indptr) < 0).any():  # SciPy takes one that ends at 0 for empty
+                raise ValueError("indptr must not decrease")
         self.n, self.rows, self.targets = n, rows, targets
 
     def __reduce__(self):
