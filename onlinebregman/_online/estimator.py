@@ -249,9 +249,8 @@ class LifeCycleMixin(DocumentedMixin):
             targets = y if convert is None else convert(y)
             # compiled: `AtomicLearner.learn_fast`, then `learn_block`, `loop` and, for each row, `learn_row`
             rows = self._plain_rows(X)
-            if (first is None or first.before_look(rows)) and learner.learn_fast(
-                own, rows, targets, sample_weight, scores
-            ):
+            fast = first is None or (sample_weight is None and first.before_look(rows))  # some may have no weight
+            if fast and learner.learn_fast(own, rows, targets, sample_weight, scores):
                 if first is not None:
                     self._first_rows, _ = first.after(rows, None if "classes_" in own else targets)
                 return self
@@ -434,7 +433,7 @@ class LifeCycleMixin(DocumentedMixin):
         while first is not None and len(places):
             looked, places = places[: first.until_look], places[first.until_look :]
             some = rows[looked]
-            first, begins = first.after(data.X[some], data.y[some] if data.classes is None else None)
+            first, begins = first.after(data.X[some], None if "classes_" in vars(self) else data.y[some])
             starts += [looked[-1] + 1] * begins
         self._first_rows = first
         if not starts:

@@ -48,6 +48,8 @@ def joined(before, more):
     """An array with further rows, which are copied; CSR if some of them are. None: there are none before."""
     sparse = issparse(more) or issparse(before)
     more = csr_matrix(more, dtype=np.float64, copy=True) if sparse else np.array(more, dtype=np.float64)
+    if sparse:
+        more.sum_duplicates()  # the same rows, in whatever order
     if before is None or before.shape[1:] != more.shape[1:]:  # columns were added, or a file is damaged
         return more
     return vstack([before, more], "csr") if sparse else np.concatenate([before, more])
