@@ -58,8 +58,7 @@ def joined(before, more):
 def dense(rows):
     """Rows as an array; of sparse ones the columns that may tell something."""
     if issparse(rows):
-        rows = rows.tocsc()
-        rows = rows[:, np.diff(rows.indptr) >= SOME].toarray()
+        rows = rows[:, rows.getnnz(axis=0) >= SOME].toarray()
     return rows
 
 
