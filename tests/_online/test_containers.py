@@ -171,13 +171,10 @@ def test_a_column_of_times_is_named_with_what_makes_numbers_of_it(column):
     ForwardRegressor().fit(frame({"a": np.arange(5.0), "when": numbers}), np.arange(5.0))
 
 
-def test_record_batches_have_the_names_of_their_columns():
-    batch = pa.RecordBatch.from_pydict({"u": [1.0, 2.0], "v": [2.0, 0.0]})
-    assert ForwardRegressor().fit(batch, [1.0, 2.0]).feature_names_in_.tolist() == ["u", "v"]
-
-
 @pytest.mark.parametrize("form", [pa.Table.from_pandas, pa.RecordBatch.from_pandas, pl.DataFrame])
 def test_what_arrow_holds_is_a_frame_with_names_and_categories(form):
+    if form is pl.DataFrame and not hasattr(MaxAbsScaler().fit(form({"a": [0.0, 1.0]})), "feature_names_in_"):
+        pytest.skip("this scikit-learn finds no names in frames of this polars")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=30), "c": rng.choice(["u", "v"], 30), "b": rng.normal(size=30)})
     X, y = form(frame), rng.normal(size=30)
