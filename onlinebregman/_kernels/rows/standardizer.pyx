@@ -83,7 +83,7 @@ cdef class Standardizer(RowMap):
 
     def begin_again(self):
         """Forget all rows."""
-        self.weight = 0.0
+        self.weight = self.block = 0.0
         np.asarray(self.state)[:] = 0.0
 
     @property

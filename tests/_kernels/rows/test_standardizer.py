@@ -80,7 +80,7 @@ def assert_scores_in_units_of_data(standardizer, X):
     assert_allclose((X @ coef + intercept)[near], (Z @ np.arange(D) + 1.0)[near], rtol=1e-9, atol=1e-9)
 
 
-def test_the_statistics_are_those_of_the_rows():
+def test_the_statistics_are_those_of_the_rows(state):
     X, y = stream()
     h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
     h[:2] = 0.0
@@ -95,6 +95,8 @@ def test_the_statistics_are_those_of_the_rows():
     assert not about_zero.row_map.mean.any()
     assert centred.row_map.n_samples_seen == about_zero.row_map.n_samples_seen == h.sum()
     assert_scores_in_units_of_data(centred.row_map, X)
+    centred.row_map.begin_again()
+    assert state(centred.row_map) == state(Standardizer(D, True))
 
 
 @pytest.mark.parametrize("rows", [2, 40])  # a log of changes, or a full copy
