@@ -83,6 +83,15 @@ class Examples:
         return self.X.shape[0]
 
 
+class Before(NamedTuple):
+    """What a model has learned before it began again."""
+
+    rows: int = 0
+    losses: Any = 0.0  # of each output
+    of_models: Any = 0.0  # of a mixture, those of each model
+    bound: float = 0.0  # on its regret
+
+
 class NoBound(AttributeError, ValueError):
     """A bound, as an attribute or return value, that is not available."""
 
@@ -112,7 +121,7 @@ class LifeCycleMixin(DocumentedMixin):
     _watches: Any = False  # whether it begins again if its first rows turn out to have absurd values
     _first_rows: FirstRows | None = None  # None: these are over, or not watched
     _begin_again: Callable[[], None]  # replaces the learner by a new one
-    _before: tuple[Any, ...] = (0, 0.0)  # rows, and losses of each output, before it began again
+    _before = Before()
     _plain_targets: Any = None  # a method: y -> the learner's targets, or None if y needs validation; by default y
 
     # --- parameters: each call reads some, the others are read when learning starts and cannot change then ---------
@@ -334,7 +343,7 @@ class LifeCycleMixin(DocumentedMixin):
             validation.check_memory(self, vars(self).get("n_features_in_", 0), n_scores, members)
             (begin or self._begin)(data)
             self._keep_parameters()
-            self._before, self._first_rows = (0, 0.0), FirstRows() if self._watches else None
+            self._before, self._first_rows = Before(), FirstRows() if self._watches else None
         else:
             self._go_on(data, call)
         if changed:
@@ -351,7 +360,7 @@ class LifeCycleMixin(DocumentedMixin):
         """A copy of this model as it was before its first row."""
         model = copy.deepcopy(self)
         model._begin(self._like_first_rows(), **start)
-        model._before, model._first_rows = (0, 0.0), None
+        model._before, model._first_rows = Before(), None
         model._keep_parameters()
         model._configure()
         return model
@@ -378,7 +387,7 @@ class LifeCycleMixin(DocumentedMixin):
     @property
     def _lost(self) -> float:
         """The loss before it began again, of all outputs."""
-        return float(np.sum(self._before[1]))
+        return float(np.sum(self._before.losses))
 
     def _check(self, call: Call, X, y, sample_weight=None):
         """Validated rows, targets and weights."""
@@ -468,13 +477,14 @@ class LifeCycleMixin(DocumentedMixin):
         return map(check_random_state(self.random_state).permutation, repeat(n if rows is None else rows))
 
 
-def counted(name: str, place: int, doc: str) -> Any:
+def counted(name: str, before: str, doc: str) -> Any:
     """An attribute that is a number of the fitted learner, and of those before it."""
-    return property(lambda self: getattr(self._fitted_learner(), name) + np.sum(self._before[place]).item(), doc=doc)
+    of = attrgetter(f"_before.{before}")
+    return property(lambda self: getattr(self._fitted_learner(), name) + np.sum(of(self)).item(), doc=doc)
 
 
-ROWS = counted("t", 0, "Rows learned so far; rows of weight zero do not count.")
-LOSS = counted("cumulative_loss", 1, "Sum of weight * loss over all rows, each predicted before it was learned.")
+ROWS = counted("t", "rows", "Rows learned so far; rows of weight zero do not count.")
+LOSS = counted("cumulative_loss", "losses", "Sum of weight * loss over all rows, each predicted before it was learned.")
 
 
 class LearnsMatrix(LifeCycleMixin):

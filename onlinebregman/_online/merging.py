@@ -31,7 +31,7 @@ from .._kernels.learners.learner import Learner
 from .._kernels.learners.rule import GradientRate
 from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
-from .estimator import OF_FIT, same
+from .estimator import OF_FIT, Before, same
 
 Model = TypeVar("Model", bound=BaseEstimator)
 
@@ -112,13 +112,13 @@ def merge(models: Sequence[Model], weights: ArrayLike | None = None, *, start: M
     if start is None:
         start = models[0]._untrained()
         start._unbounded = next(filter(None, (model._why_unbounded() for model in models)), None)
-    elif again := [name for name, model in named if model._before[0] > start._before[0]]:
+    elif again := [name for name, model in named if model._before.rows > start._before.rows]:
         raise ValueError(
             f"models must go on from start; {again[0]} began again since, as its first targets or columns were absurd, "
             "and has lost what start knew. Let start learn forty rows or more."
         )
     merged = start._merged(models, _fractions(start, models, weights))
-    merged._before = tuple(map(total, start._before, zip(*(model._before for model in models), strict=True)))
+    merged._before = Before(*map(total, start._before, zip(*(model._before for model in models), strict=True)))
     return merged
 
 

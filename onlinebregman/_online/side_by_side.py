@@ -17,7 +17,7 @@ from .._kernels.learners.mixer import Mixer, OutputsMixer
 from .._kernels.learners.mixture import MixtureLearner
 from .._kernels.learners.transaction import Validated
 from .._kernels.rows.rows import RowMap
-from .estimator import Call, Examples, LifeCycleMixin
+from .estimator import Before, Call, Examples, LifeCycleMixin
 from .mirror import RATES
 from .new_features import GrowsFeatures
 from .validation import check_rows, fitted, read_only, too_large
@@ -125,17 +125,13 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
     def _copy_learner(self) -> None:
         self.estimators_, self._learner = copy.deepcopy((self.estimators_, self._learner))
 
-    def _change_all(self, change: Callable[[Any], None]) -> None:
-        """Change copies of all models, which keep their weights in the mixture."""
-        self._copy_learner()
-        for estimator in self.estimators_:
-            change(estimator)
-        self._bind_learners(self._learner.mixer)
-        self._configure()
-
     def _add_features(self, m: int) -> None:
         self.n_features_in_ = m
-        self._change_all(lambda estimator: estimator._add_features(m))
+        self._copy_learner()
+        for estimator in self.estimators_:
+            estimator._add_features(m)
+        self._bind_learners(self._learner.mixer)
+        self._configure()
 
     def _with_classes(self, numbers: list[int]) -> MixtureLearner:
         """See `GrowsClasses`."""
@@ -239,12 +235,12 @@ class WeightsMixin(LifeCycleMixin):
     @property
     def cumulative_loss_(self) -> float:
         """Loss of the mixture over all rows, each predicted before it was learned."""
-        return self._fitted_mixer().cumulative_loss
+        return self._fitted_mixer().cumulative_loss + self._before.losses
 
     @property
     def regret_bound_(self) -> float:
         """Bound on `cumulative_loss_` minus the loss of the best expert, for this very run."""
-        return self._fitted_mixer().regret_bound()
+        return self._fitted_mixer().regret_bound() + self._before.bound
 
     def _fitted_mixer(self) -> Mixer:
         return self._fitted_learner().mixer
@@ -298,14 +294,18 @@ class HedgedMixin(WeightsMixin, SideBySideMixin):
     _watches = True
 
     def _begin_again(self) -> None:
-        """All models do, and the weights of all outputs."""
-        self._change_all(lambda estimator: estimator._begin_again())
-        self._of_outputs(lambda mixer: mixer.forget())
+        """All models do, and get a new mixer."""
+        self._before = Before(self.t_, self.cumulative_loss_, self.cumulative_losses_, self.regret_bound_)
+        self._copy_learner()
+        for estimator in self.estimators_:
+            estimator._begin_again()
+        self._bind_learners(self._make_mixer())
+        self._configure()
 
     @read_only
     def weights_history_t_(self) -> np.ndarray:
         """After how many rows, shape (n_recorded,)."""
-        return self._fitted_hedge().history.t
+        return self._fitted_hedge().history.t + self._before.rows
 
     @read_only
     def cumulative_losses_(self) -> np.ndarray:
@@ -313,7 +313,7 @@ class HedgedMixin(WeightsMixin, SideBySideMixin):
 
         Of several outputs those of each, shape (n_outputs, n_models).
         """
-        return self._fitted_mixer().expert_losses
+        return self._fitted_mixer().expert_losses + self._before.of_models
 
     @property
     def best_index_(self) -> int:

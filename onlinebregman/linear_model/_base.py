@@ -24,7 +24,7 @@ from .._kernels.rows.rows import RowMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import Bins, ThresholdMap, parts_of_pairs
 from .._online.compiled import make_geometry
-from .._online.estimator import Call, Examples, by_parameter
+from .._online.estimator import Before, Call, Examples, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.export import to_onnx, to_sklearn
 from .._online.merging import merged_standardizer
@@ -142,8 +142,8 @@ class MapsRows(GrowsFeatures):
         if row_map is not None:
             row_map.begin_again()
         self._learner.map_by(row_map)
-        rows, losses = self._before
-        self._before = rows + before.t, losses + getattr(before, "cumulative_losses", before.cumulative_loss)
+        losses = self._before.losses + getattr(before, "cumulative_losses", before.cumulative_loss)
+        self._before = Before(self._before.rows + before.t, losses)
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         """The scores as a function of the row, or of its image (`Scores.of_images`)."""

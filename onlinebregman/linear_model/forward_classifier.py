@@ -261,7 +261,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         if b.shape not in ((), (1,), (n,)):
             raise ValueError(f"intercept must be a number or have shape ({n},); got shape {b.shape}.")
         each = zip(learners, np.broadcast_to(u, (n, d)), np.broadcast_to(b, n).tolist(), strict=True)
-        bounds = self._before[1] + np.array([self._bound(*one) for one in each])
+        bounds = self._before.losses + np.array([self._bound(*one) for one in each])
         return bounds if self._multilabel else float(bounds[0])
 
     def _bound(self, learner: AioliLearner, u: np.ndarray, b: float) -> float:

@@ -165,7 +165,7 @@ class ScaleInvariantMixin(MirrorEstimator):
         check_finite(intercepts, "intercept")
         if intercepts.any() and not self.fit_intercept:
             raise ValueError("Rows were learned without an intercept; compare with intercept 0.")
-        bounds, lost = [], np.broadcast_to(self._before[1], len(parts))  # before it began again
+        bounds, lost = [], np.broadcast_to(self._before.losses, len(parts))  # before it began again
         for part, u, b, before in zip(parts, coefs, intercepts, lost, strict=True):
             bets = part.geometry.bets if self.fit_intercept else part.geometry.bets[:, :-1]
             origin = part.geometry.origin  # the first target: the distance of the first row is that from 0

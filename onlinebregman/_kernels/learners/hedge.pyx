@@ -372,14 +372,6 @@ cdef class Hedge(Undoable):
             most = max(most, (loss - cost) - (losses[k] - costs[k]))
         self.totals.unlearned += most
 
-    cdef void begin_again(self) noexcept nogil:
-        """Forget the costs, of equal priors: for the bound, all losses so far are left out."""
-        cdef Py_ssize_t k
-        self.totals.unlearned = self.totals.gap = self.totals.cost = self.totals.dropped = self.held_cost = 0.0
-        for k in range(self.n_experts):
-            self.totals.unlearned = max(self.totals.unlearned, self.totals.loss - self.losses[k])
-            self.costs[k] = self.held_costs[k] = 0.0
-
     cdef bint finite(self) noexcept nogil:
         """Whether the costs of the mixture and of at least one expert are finite so far."""
         cdef double lo = INFINITY, hi = -INFINITY

@@ -105,7 +105,6 @@ cdef class LinkedMixer(CentredMixer):
         totals.mean = self.scale.origin + ob_robust_clip(&self.scale, totals.mean - self.scale.origin)
         totals.largest = self.scale.origin + self.scale.hi
         totals.spread, totals.information, self.stats.shift = 1.0 / totals.rows, 0.0, 0.0
-        self.begin_again()
         return True
 
     cdef void recalibrate(self, double mixed, double weight) noexcept nogil:

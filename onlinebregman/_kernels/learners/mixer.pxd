@@ -36,7 +36,6 @@ cdef class Mixer(AtomicLearner):
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1
     cdef void arrange(self, bint ordered) noexcept nogil
     cdef bint enter(self, Phase phase) noexcept nogil
-    cdef void begin_again(self) noexcept nogil
     cdef double first_loss(self) noexcept nogil
     cdef Py_ssize_t buffer_size(self) noexcept nogil
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,

@@ -105,10 +105,6 @@ cdef class Mixer(AtomicLearner):
 
     # --- rows of scores -------------------------------------------------------------------------------------------
 
-    def forget(self):
-        """`begin_again`, with the experts."""
-        self.begin_again()
-
     def predict(self, const double[:, ::1] scores):
         """The mixture's outputs for rows of scores, shape (n_rows, n_scores)."""
         cdef Py_ssize_t i
@@ -196,14 +192,6 @@ cdef class Mixer(AtomicLearner):
         if self.phase != JUDGE and not self.settle(scores, y, weight):
             return LOSS_OVERFLOWED
         return LEARNED if self.hedge.finite() else LOSS_OVERFLOWED
-
-    cdef void begin_again(self) noexcept nogil:
-        """Forget what absurd values have said about the weights, as the learners do."""
-        self.hedge.begin_again()
-        if self.stack is not None:
-            self.stack.begin_again()
-        if self.memory is not None:
-            self.memory.stack.begin_again()
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
 

@@ -27,5 +27,4 @@ cdef class Stack(Undoable):  # what it learns are the factors and residuals
     cdef double ridge(self, Py_ssize_t j, const double* x, double* buffer, double* share) noexcept nogil
     cdef double predict(self, Py_ssize_t j, const double* x, double* buffer) noexcept nogil
     cdef void restart(self, Py_ssize_t j) noexcept nogil
-    cdef void begin_again(self) noexcept nogil
     cdef bint learn(self, Py_ssize_t j, const double* x, double y, double weight, double* buffer) noexcept nogil

@@ -130,14 +130,6 @@ cdef class Stack(Undoable):
         if self.b.shape[0]:
             memset(&self.b[j, 0], 0, self.n_experts * sizeof(double))
 
-    cdef void begin_again(self) noexcept nogil:
-        """Forget everything but the losses."""
-        cdef Py_ssize_t j
-        for j in range(self.n):
-            self.restart(j)
-        self.residuals = Residuals(0.0, 0.0)
-        self.hedge.begin_again()
-
     cdef void pass_by(self, double loss, double weight, double* u, double* losses) noexcept nogil:
         """Count a row on which all predict the same, with this loss; u and `losses` have `lanes` of the hedge."""
         cdef Py_ssize_t j

@@ -49,21 +49,17 @@ def surprises(p):
         return np.sqrt(np.sqrt(np.maximum(-np.log(p), 0.0)))
 
 
-cdef inline bint follow(TargetStats* stats, const ob_robust* scale) noexcept nogil:
-    """Bring what the first targets said into the interval of the scale, of which the origin may have moved.
-
-    Returns whether some were outside.
-    """
+cdef inline void follow(TargetStats* stats, const ob_robust* scale) noexcept nogil:
+    """Bring what the first targets said into the interval of the scale, of which the origin may have moved."""
     cdef bint moved = stats.weight > 0 and stats.origin != scale.origin
     stats.origin = scale.origin
     if not ob_robust_known(scale) or scale.moves > OB_FIRST or not (
             moved or stats.lo < scale.lo or stats.hi > scale.hi):
-        return False
+        return
     if moved:
         stats.lo, stats.hi = scale.lo, scale.hi
     stats.shift = scale.mean
     stats.lo, stats.hi = max(stats.lo, scale.lo), min(stats.hi, scale.hi)
-    return True
 
 
 cdef inline void update_stats(TargetStats* stats, double y, double weight) noexcept nogil:
@@ -237,8 +233,8 @@ cdef class CentredMixer(Mixer):
         if self.watched:
             self.residuals[0] = -self.loss.derivative(ob_robust_clip(&self.scale, corrected + shift), self.target)
             self.residuals[1] = -self.loss.derivative(self.known.shift + shift, self.target)
-        if self.phase != JUDGE and follow(&self.stats, &self.scale):
-            self.begin_again()
+        if self.phase != JUDGE:
+            follow(&self.stats, &self.scale)
         if self.stack is None:
             mixed = m
         elif not self.learn_stack(m, &mixed, distance, shift, weight):
