@@ -233,7 +233,7 @@ def test_samples_have_the_moments_of_the_model(covariance_type):
 
 
 def test_a_covariance_that_is_singular_in_float64_is_an_error(unchanged):
-    X = np.array([[1e9, 1e9], [-1e9, -1e9]])
+    X = np.array([[1e3, 1e3], [-1e6, -1e6], [1e9, 1e9]])
     model = OnlineGaussian().fit(X)
     for ask in (lambda: model.score_samples(X), model.sample, lambda: model.precision_, lambda: model.score(X)):
         with unchanged(model, "covariance_ is singular in float64: .* raise prior_weight .* or scale the features"):
@@ -250,6 +250,24 @@ def test_predictions_are_accurate_far_from_the_scale_of_the_prior():
     scores = stats.multivariate_normal(model.location_, model.covariance_).logpdf(X)
     assert_allclose(model.score_samples(X), scores, rtol=1e-11)
     assert [model.score_samples(x)[0] for x in X[:, np.newaxis]] == model.score_samples(X).tolist()
+
+
+@pytest.mark.parametrize("row, size", [(0, 1e9), (100, 1e12), (100, 1e100)])
+def test_rows_after_an_absurd_one_are_learned(row, size):
+    """The absurd one costs the inverse all of its digits."""
+    X = draw(n=300, d=5)
+    X[row, 0] = size
+    model = OnlineGaussian().partial_fit(X)
+    deviations, now = np.sqrt(np.diag(model.covariance_)), model._learner
+    units = np.outer(deviations, deviations)
+    product = (now.inverse * units * (now.weight + 1)) @ (model.covariance_ / units)
+    assert_allclose(product, np.eye(5), atol=1e-9)
+
+
+def test_a_row_that_makes_the_covariance_singular_is_refused(unchanged):
+    model = OnlineGaussian(prior_weight=1.0).partial_fit(np.zeros((1, 2)), sample_weight=0.0)
+    with unchanged(model, r"Row 0 \(largest value 1.07374e\+09\) .* the covariance is singular in float64"):
+        model.partial_fit([[2.0**30, 2.0**30]], sample_weight=2.0)
 
 
 def test_a_singular_stream_stays_definite():

@@ -252,6 +252,7 @@ cdef class ExponentialFamilyLearner(DensityLearner):
 
 
 cdef Py_ssize_t REFRESH = 1024  # rows after which the inverse of a scatter is recomputed
+cdef double LARGE_STEP = 18.0   # and growth of its ln det by one row: a rank-one step then loses half of the digits
 
 
 cdef class GaussianLearner(DensityLearner):
@@ -382,10 +383,11 @@ cdef class FullGaussianLearner(GaussianLearner):
 
     cdef int predict_and_learn(self, const double* x, double weight, Workspace* work,
                                double* log_density) noexcept nogil:
+        cdef double before = self.state.log_det
         GaussianLearner.predict_and_learn(self, x, weight, work, log_density)
         if not isfinite(self.state.log_det):
             return OVERFLOWED
-        if <Py_ssize_t> (self.state.rows + 1.0) % REFRESH == 0:
+        if self.state.log_det - before > LARGE_STEP or <Py_ssize_t> (self.state.rows + 1.0) % REFRESH == 0:
             return LEARNED if self.refresh(weight) else OVERFLOWED
         return LEARNED
 
