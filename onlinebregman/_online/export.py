@@ -56,7 +56,6 @@ def to_onnx(self: Any, dtype: Literal["float64", "float32"] = "float64") -> Mode
     -------
     model : onnx.ModelProto
         To be saved with `onnx.save`, or run with `onnxruntime.InferenceSession(model.SerializeToString())`.
-        Scale-invariant models predict the same for rows without values beyond the largest of their column so far.
 
     Raises
     ------

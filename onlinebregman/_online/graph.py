@@ -114,6 +114,7 @@ OPERATORS: dict[np.ufunc, str] = {
     np.minimum: "Min",
     np.exp: "Exp",
     np.log: "Log",
+    np.sqrt: "Sqrt",
     np.cos: "Cos",
     np.isnan: "IsNaN",
     np.less: "Less",

@@ -61,10 +61,10 @@ class Scores(NamedTuple):
 
     z = (x - mean) * inverse, 0 where x is NaN if `allow_nan`, clipped to [-limit, limit], x being followed by a 1 for
     each of the columns `missing` that is NaN, and by a 0 for the others and for -1; then times
-    M^2 (1 + g) / (max(z^2, M^2) + M^2 g) for (M, g) = `rescaled`, which may have a row for each score; then the cosines
-    of frequencies @ z + phases. In the end scores are divided by 1 + |R (z, 1)|^2 for R = `root`, without the 1 if no
-    intercept is learned; if there is a `center`, z - center takes the place of z, and what is divided are the
-    differences of the scores from `base`.
+    f min(p, 1 / sqrt(f)), f = M^2 (1 + g) / (max(z^2, M^2) + M^2 g), for (M, g, p) = `rescaled`, which have a row for
+    each of several scores; then the cosines of frequencies @ z + phases. In the end scores are divided by
+    1 + |R (z, 1)|^2 for R = `root`, without the 1 if no intercept is learned; if there is a `center`, z - center takes
+    the place of z, and what is divided are the differences of the scores from `base`.
     """
 
     coef: np.ndarray  # of shape (n_scores, n_inputs)
@@ -74,7 +74,7 @@ class Scores(NamedTuple):
     allow_nan: bool = False  # whether NaN is a missing value, which requires `mean`
     missing: np.ndarray | None = None
     limit: np.ndarray | None = None
-    rescaled: tuple[np.ndarray, np.ndarray] | None = None
+    rescaled: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     features: tuple[np.ndarray, np.ndarray] | None = None
     root: np.ndarray | None = None
     center: np.ndarray | None = None
@@ -90,9 +90,10 @@ class Scores(NamedTuple):
         if self.limit is not None:
             z = clipped(z, -self.limit, self.limit)
         if self.rescaled is not None:
-            square, sums = self.rescaled[0] ** 2, self.rescaled[1]
+            square, sums, most = self.rescaled[0] ** 2, *self.rescaled[1:]
             z = z if sums.ndim == 1 else np.expand_dims(z, 1)
-            z = z * (square * (1 + sums) / (np.maximum(z * z, square) + square * sums))
+            factor = square * (1 + sums) / (np.maximum(z * z, square) + square * sums)
+            z = z * (factor * np.minimum(1.0 / np.sqrt(factor), most))
         if self.features is not None:
             frequencies, phases = self.features
             z = np.sqrt(2 / len(phases)) * np.cos(z @ frequencies.T + phases)
@@ -153,13 +154,13 @@ class Scores(NamedTuple):
         steps: dict[str, Any] = {"root": root}
         features = getattr(learner, "features", None)
         learners = getattr(learner, "learners", [learner])
-        limits: list[Any] = [getattr(each, "limits", None) or (np.inf, None) for each in learners]
-        largest, sums = limits[0]
-        if sums is not None and any(not np.array_equal(sums, others) for _, others in limits):
-            largest, sums = (np.stack(each) for each in zip(*limits, strict=True))
+        limits: list[Any] = [getattr(each, "limits", None) or (np.inf, None, None) for each in learners]
+        largest, sums, most = limits[0]
         if sums is not None:  # where no value was seen yet, the factor is 1 for all values
+            if len(limits) > 1:
+                largest, sums, most = (np.stack(each) for each in zip(*limits, strict=True))
             seen = largest < np.inf
-            steps["rescaled"] = np.where(seen, largest, 1.0), np.where(seen, sums, 1e30)
+            steps["rescaled"] = np.where(seen, largest, 1.0), np.where(seen, sums, 1e30), most
         elif np.min(largest) < np.inf:
             steps["limit"] = largest
         if features is not None:

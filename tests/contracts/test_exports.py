@@ -18,9 +18,8 @@ OUTPUTS |= {"probabilities": "predict_proba"}
 
 def is_exact_everywhere(estimator, onnx):
     """Whether scores of rows outside of the range of those learned are converted, too."""
-    parameters = estimator.get_params()
-    unknown = () if onnx else ("diagonal_newton",)
-    return parameters.get("divergence") not in unknown and not type(estimator).__name__.startswith("ScaleInvariant")
+    is_rescaled = estimator.get_params().get("divergence") == "diagonal_newton"
+    return onnx or not (is_rescaled or type(estimator).__name__.startswith("ScaleInvariant"))
 
 
 def queries(estimator, X, onnx):

@@ -338,7 +338,7 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         """See `Geometry.limits`."""
         sums, reciprocals = np.asarray(self.weights)[self.n_features:3 * self.n_features].reshape(2, -1)
         largest = np.divide(1.0, reciprocals, out=np.full(self.n_features, np.inf), where=reciprocals < OB_UNSEEN)
-        return largest, sums.copy() if self.prior else None
+        return (largest, sums.copy(), np.ones_like(sums)) if self.prior else (largest, None, None)
 
     def metric_of(self, in_units):
         """h = M^2 times a function of the sums, at most the largest float."""

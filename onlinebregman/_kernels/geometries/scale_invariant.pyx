@@ -118,6 +118,14 @@ cdef class ScaleInvariantGeometry(AdaptiveGeometry):
         return np.c_[blocks, [self.intercept_pull, self.intercept_sum, self.intercept_size, self.intercept_wealth, 1.0]]
 
     @property
+    def limits(self):
+        """See `Geometry.limits`; p = abs(theta), if that is above 1, as bets on a row are min(abs(theta), 1) times."""
+        pull, squares, largest = np.asarray(self.weights)[:WEALTH * self.n_features].reshape(3, -1)
+        largest = np.where(largest > 0, largest, np.inf)
+        sums = squares / largest / largest
+        return largest, sums, np.maximum(np.abs(pull) / largest / np.sqrt(1.0 + sums), 1.0)
+
+    @property
     def metric(self):
         raise AttributeError("a scale-invariant geometry has no metric: its weights are bets")
 
