@@ -36,6 +36,7 @@ from ._examples import (
     check_size,
     differences,
     members,
+    warn_of_labels,
 )
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
@@ -448,10 +449,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         if self._learns_targets and np.ptp(data.y) == 0:
             warn_caller("All targets were equal, so that nothing was learned and the metric is unchanged.")
         elif not self._learns_targets and self._learner.t == 0 and len(self._labels) in (0, 1, len(data)):
-            warn_caller(
-                "All rows were of one class, or each of its own, so that nothing was learned and the metric is "
-                "unchanged. Give rows of two or more classes, two of each, or pairs with labels or targets (fit_pairs)."
-            )
+            warn_of_labels()
 
     def _learn(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         """Learn rows with labels or targets, by pairs or triplets with earlier rows."""

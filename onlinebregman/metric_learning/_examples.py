@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._online.containers import check_kind, readable
 from .._online.estimator import Examples
-from .._online.validation import check_finite, check_numbers, plain_vector
+from .._online.validation import check_finite, check_numbers, plain_vector, warn_caller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +99,14 @@ def check_labels(y: np.ndarray, remedy: str = "") -> None:
             check_classification_targets(y)
         except ValueError as error:
             raise ValueError(f"{error}{remedy}") from error
+
+
+def warn_of_labels() -> None:
+    """Warn that the labels of all rows have taught nothing."""
+    warn_caller(
+        "All rows were of one class, or each of its own, so that nothing was learned and the metric is unchanged. "
+        "Give rows of two or more classes, two of each."
+    )
 
 
 # Number of differences computed at a time.

@@ -18,7 +18,7 @@ from .._online.types import RandomState
 from .._online.validation import check_rows, dense, fitted, read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning import DefiniteBoost
-from ._examples import check_labels, check_size
+from ._examples import check_labels, check_size, warn_of_labels
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._prior import centred, nearby_origin, relative
@@ -159,6 +159,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         learn(data)
+        if len(self._labels) == len(data) and self.dissimilar <= 1:  # which holds for the identity
+            warn_of_labels()
         self._solved()
 
     def _solved(self) -> _Metric:

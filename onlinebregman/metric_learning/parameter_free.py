@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Literal
 
@@ -14,7 +13,7 @@ from .._kernels.matrices.symmetric import add_deviations
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
-from .._online.validation import check_rows, dense, fitted, warn_caller
+from .._online.validation import check_rows, dense, fitted
 from .._sklearn_compat import StrOptions
 from ..pipeline import copies_to_learn
 from ._base import SAMPLERS
@@ -150,14 +149,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         self._covariance.add(data.X)
         self._first = None
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "All (rows|targets) were", UserWarning)
-            self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
-        if len(np.unique(data.y)) < 2:
-            warn_caller(
-                "All rows were of one class, or their targets equal, so that nothing was learned and the metric is the "
-                "starting one. Give rows of two or more."
-            )
+        self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
 
     def _metric(self) -> np.ndarray:
         covariance = self._fitted_covariance()

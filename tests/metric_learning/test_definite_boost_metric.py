@@ -84,7 +84,7 @@ def test_who_asks_for_a_metric_that_there_is_not_is_warned():
         (np.eye(3), ["a", "b", "c"]),
     ],
 )
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:All rows were of one class")
 def test_odd_rows_leave_a_sound_metric(X, y):
     learner = DefiniteBoostMetricLearner().fit(X, y)
     W = learner.get_mahalanobis_matrix()

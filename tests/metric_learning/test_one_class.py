@@ -13,6 +13,7 @@ from onlinebregman import (
     DefiniteBoostMetricLearner,
     FrobeniusMetricLearner,
     LogDetMetricLearner,
+    ParameterFreeMetricLearner,
     VonNeumannMetricLearner,
 )
 from onlinebregman.schedules import Constant
@@ -38,6 +39,12 @@ def test_one_class_leaves_rows_where_they_are(learner, pairs, n_components):
         warnings.simplefilter("error")
         model.fit(X, np.arange(20) % 2)
         learner().partial_fit(X, np.zeros(20, dtype=int))  # other classes may follow
+
+
+@pytest.mark.parametrize("learner", [DefiniteBoostMetricLearner, ParameterFreeMetricLearner])
+def test_rows_of_different_classes_teach_nothing(learner):
+    with pytest.warns(UserWarning, match=r"each of its own.*two or more classes"):
+        learner().fit(np.eye(3), [0, 1, 2])
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
