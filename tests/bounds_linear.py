@@ -93,7 +93,7 @@ def linear_certificates(rng):
         penalty = (L1(0.05), L2(0.5), ElasticNet(0.1, 0.5))[rng.integers(3)]
     model = MirrorDescentRegressor(
         divergence=divergence, signed=signed, constraint=constraint, loss=loss, update=update, penalty=penalty,
-        eta0=10 ** rng.uniform(-40 if name == "p-norm" else -3, -1 if update == "explicit" else 1), track_regret=True,
+        eta0=10 ** rng.uniform(rng.choice([-60, -3]), -1 if update == "explicit" else 1), track_regret=True,
         learning_rate=rng.choice(["constant", "invscaling"]), fit_intercept=bool(rng.integers(2)),
     )  # fmt: skip
     u, rates, weights = comparator(rng, name, n), [], some_weights(rng, n_rows, 3.0)

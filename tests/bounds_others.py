@@ -227,7 +227,7 @@ def matrix_exponentiated_gradient(rng):
     U, rows, theory = some_matrix(rng, d, 1.0), Rows(rng, d), bool(rng.integers(2))
     largest = float(rng.choice([1.0, 3.0])) if update == "implicit" else 1.0
     model = MEGKernelLearner(
-        update=update, scale_eta=False, eta0=10 ** rng.uniform(-2, 0.59), track_regret=True,
+        update=update, scale_eta=False, eta0=10 ** rng.uniform(rng.choice([-60, -2]), 0.59), track_regret=True,
         learning_rate="theory" if theory else "constant", data_bounds={"x": 1.0, "loss": 10 ** rng.uniform(-3, 3)},
     )  # fmt: skip
     Z, y, weights = np.zeros((T, d)), np.zeros(T), some_weights(rng, T, largest)
@@ -275,8 +275,8 @@ def metrics(rng):
         more["trace"] = trace
     learner = (LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner, VonNeumannMetricLearner)[which]
     model = learner(
-        scale_eta=False, eta0=10 ** rng.uniform(-2, 1 if more.get("update") != "explicit" else -1), track_regret=True,
-        learning_rate="constant", **more,
+        eta0=10 ** rng.uniform(rng.choice([-60, -2]), 1 if more.get("update") != "explicit" else -1),
+        scale_eta=False, track_regret=True, learning_rate="constant", **more,
     )  # fmt: skip
     U, rows = some_matrix(rng, d, trace) * (1.0 if trace else 10 ** rng.uniform(-1, 1)), Rows(rng, d)
     Z, y, weights = [], [], []

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._kernels.learners.learner import Learner
 from ..divergences import Divergence
-from ..divergences._numerics import TINY
+from ..divergences._numerics import EPS, TINY
 from ..penalties import Penalty
 from .comparators import Comparators
 from .validation import a_number
@@ -85,13 +85,7 @@ class Certificate:
         is not affine. An intercept that is not learned is that of all comparators.
         """
         learner = self.learner
-        (start, start_intercept), (end, end_intercept) = learner.origin, learner.position
-        if learner.geometry.adaptive:
-            constant, g, slope = learner.geometry.nearer_by_terms
-        else:
-            constant, g = self.nearer_by_terms(start, end)
-            constant += (start_intercept**2 - end_intercept**2) / 2
-            slope = end_intercept - start_intercept
+        constant, g, slope = self.terms()
         farthest = comparators.support(g)
         if farthest == np.inf:
             raise ValueError(
@@ -99,7 +93,7 @@ class Certificate:
                 f"for those with norm_{comparators.order:g}(u) <= radius, or learn within a constraint."
             )
         if not fit_intercept:
-            farthest += start_intercept * slope
+            farthest += learner.origin[1] * slope
         elif slope != 0:
             if largest_intercept is None or not 0 <= largest_intercept < np.inf:
                 raise ValueError(
@@ -129,27 +123,38 @@ class Certificate:
         return self.divergence.divergence(u, w) + (intercept - w_intercept) ** 2 / 2
 
     def nearer_by(self, u: np.ndarray, intercept: np.float64) -> float:
-        """D(u, w_1) - D(u, w_{T+1}) = D(w_{T+1}, w_1) + <u - w_{T+1}, g>, see `nearer_by_terms`.
-
-        The second form where the first one has lost half of its digits, as for steps that are tiny or u far away.
-        """
-        (start, b), (end, b_end) = self.learner.origin, self.learner.position
+        """D(u, w_1) - D(u, w_{T+1}), or its other form by `terms`, if that is larger: digits may be lost in either."""
+        constant, g, slope = self.terms()
+        by_terms = constant + float(np.vdot(u, g)) + slope * intercept
         if self.learner.geometry.adaptive:
-            constant, g, slope = self.learner.geometry.nearer_by_terms
-            return constant + g @ u + slope * intercept
-        before, after = (self.distance(u, intercept, *each) for each in ((start, b), (end, b_end)))
-        if not abs(before - after) < 1e-8 * before:
-            return before - after
-        _, g = self.nearer_by_terms(start, end)
-        return self.distance(end, b_end, start, b) + float(np.vdot(u - end, g)) + (intercept - b_end) * (b_end - b)
+            return by_terms
+        before, after = (self.distance(u, intercept, *each) for each in (self.learner.origin, self.learner.position))
+        return max(before - after, by_terms)
+
+    def terms(self) -> tuple[float, np.ndarray, float]:
+        """The constant, the slopes g in u, and that in the intercept of sums of D(u, w_t) - D(u, w_{t+1})."""
+        learner = self.learner
+        if learner.geometry.adaptive:
+            return learner.geometry.nearer_by_terms
+        (start, b), (end, b_end) = learner.origin, learner.position
+        constant, g = self.nearer_by_terms(start, end)
+        return constant + (b**2 - b_end**2) / 2, g, b_end - b
 
     def nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
-        """The constant and the g of D(u, start) - D(u, end) = constant + <u, g>, with g = f(end) - f(start)."""
+        """The constant and the g of D(u, start) - D(u, end) = constant + <u, g>, with g = f(end) - f(start).
+
+        Of steps below the last digits of the weights these are what rounding may have left out, for u of their signs.
+        """
         divergence = self.divergence
         # the last float inside the domain, where weights have underflowed to its edge
         inside = [np.clip(w, divergence.lower + TINY, np.nextafter(divergence.upper, 0.0)) for w in (start, end)]
-        g = divergence.mirror(inside[1]) - divergence.mirror(inside[0])
-        return divergence.divergence(end, start) - float(np.vdot(end, g)), g
+        mirrored = [divergence.mirror(w) for w in inside]
+        g = mirrored[1] - mirrored[0]
+        lost = self.learner.t * np.abs(divergence.mirror(inside[1] * (1.0 - EPS)) - mirrored[1])
+        if lost.ndim == 2:  # of positive semidefinite matrices
+            lost = np.linalg.norm(lost) * np.eye(len(lost))
+        constant = divergence.divergence(end, start) - float(np.vdot(end, g)) + float(np.vdot(np.abs(end), lost))
+        return constant, g + np.sign(end) * lost
 
     def check_rates(self) -> None:
         """ValueError if rates increased, or those of an adaptive divergence changed."""

@@ -19,6 +19,7 @@ from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_weights
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
+from ..divergences._numerics import EPS
 from ..losses import resolve_loss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import Instances, KernelLearner
@@ -39,10 +40,10 @@ class _LogCertificate(Certificate):
         return float(np.vdot(u, g)) + constant
 
     def nearer_by_terms(self, start: np.ndarray, end: np.ndarray) -> tuple[float, np.ndarray]:
-        constant = 0.0
-        if self.divergence.trace is None:
-            constant = float(np.exp(np.linalg.eigvalsh(start)).sum() - np.exp(np.linalg.eigvalsh(end)).sum())
-        return constant, end - start
+        before, after = (float(np.exp(np.linalg.eigvalsh(log)).sum()) for log in (start, end))
+        lost = self.learner.t * EPS * (1.0 + float(np.linalg.norm(end)))
+        constant = before - after if self.divergence.trace is None else 0.0
+        return constant + lost * after, end - start + lost * np.eye(len(end))
 
 
 class VonNeumannMirrorMixin(MirrorEstimator):
