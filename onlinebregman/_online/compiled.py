@@ -151,9 +151,9 @@ def _make_adaptive(
     if isinstance(divergence, NormalizedAdaGrad | DiagonalNewton):
         of_quantile = isinstance(loss, losses.QuantileLoss) and isinstance(divergence, NormalizedAdaGrad)
         deviation = 3 if of_quantile else 2 if loss.lipschitz < np.inf else 1  # see `NormalisedGeometry`
-        arguments += [loss.degree > 0, divergence.by_deviation(loss) * deviation]
+        arguments += [loss.degree > 0, (loss.degree in divergence.by_deviation) * deviation]
     if isinstance(divergence, DiagonalNewton):
-        arguments += [divergence.curvature_of(loss), loss.flat, loss.sigmoid]
+        arguments += [divergence.curvature or loss.typical_curvature, loss.flat, loss.sigmoid]
     geometry = _ADAPTIVE[type(divergence)](*arguments)
     if constraint is not None:
         low, high = constraint.lower, constraint.upper

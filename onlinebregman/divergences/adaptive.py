@@ -30,6 +30,7 @@ class AdaptiveDivergence(SquaredEuclidean):
 
     adaptive = True
     scale_free = False  # whether steps do not depend on the units of features
+    by_deviation: tuple[int, ...] = ()  # degrees of losses whose rate is proportional to the targets' deviation
     constant_rate: float = 1.0
     rate_power: float = 0.5
 
@@ -123,6 +124,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
     """
 
     scale_free = True
+    by_deviation = 1, 2
     constant_rate: float = 3.0
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -135,11 +137,7 @@ class NormalizedAdaGrad(AdaptiveDivergence):
         X = np.abs(as_array(X))
         s, largest = _weights(sample_weight, y), np.maximum.accumulate(X, axis=0)
         norms = (np.divide(X, largest, out=np.zeros_like(X), where=X > 0) ** 2).sum(axis=1)
-        return float(np.sqrt(s.sum() / (s @ norms))) * (_deviation(y, s) if self.by_deviation(loss) else 1.0)
-
-    def by_deviation(self, loss: Loss) -> bool:
-        """Whether the rate is proportional to the standard deviation of the targets."""
-        return loss.degree > 0
+        return float(np.sqrt(s.sum() / (s @ norms))) * (_deviation(y, s) if loss.degree in self.by_deviation else 1.0)
 
 
 @named("diagonal_newton")
@@ -173,6 +171,7 @@ class DiagonalNewton(AdaptiveDivergence):
     """
 
     scale_free = True
+    by_deviation = (1,)  # steps on the squared loss already are
     constant_rate: float = 4.0
     rate_power: float = 1.0
 
@@ -182,10 +181,6 @@ class DiagonalNewton(AdaptiveDivergence):
                 f"curvature must be a positive finite number, or None for that of the loss; got {curvature!r}."
             )
         self.curvature = curvature
-
-    def curvature_of(self, loss: Loss) -> float:
-        """k: the one given, or the loss's."""
-        return loss.typical_curvature if self.curvature is None else float(self.curvature)
 
     def metric(self, X: ArrayLike, g: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
         """h after rows X (n_rows, n), of which those with g = 0 only count in M; 0 where all x_i were 0.
@@ -202,11 +197,7 @@ class DiagonalNewton(AdaptiveDivergence):
         return as_array(w) * h / (h - as_array(m) ** 2 + as_array(M) ** 2)
 
     def rate(self, X: ArrayLike, y: ArrayLike, loss: Loss, sample_weight: ArrayLike | None = None) -> float:
-        return _deviation(y, _weights(sample_weight, y)) if self.by_deviation(loss) else 1.0
-
-    def by_deviation(self, loss: Loss) -> bool:
-        """Whether the rate is proportional to the deviation of the targets; steps on the squared loss already are."""
-        return loss.degree == 1
+        return _deviation(y, _weights(sample_weight, y)) if loss.degree in self.by_deviation else 1.0
 
 
 def _weights(sample_weight: ArrayLike | None, like: ArrayLike) -> Array:
