@@ -33,6 +33,7 @@ _OF_MODELS = re.compile(
 _OTHERS = {  # they only keep numbers and each other
     "builtins": "frozenset",
     "numpy": "dtype",
+    "scipy.sparse._csr": "csr_matrix",
     "sklearn._loss.loss": "HalfTweedieLoss HalfTweedieLossIdentity",
     "sklearn.calibration": "_CalibratedClassifier _SigmoidCalibration",
     "sklearn.gaussian_process.kernels": "CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern "

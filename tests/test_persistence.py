@@ -18,7 +18,6 @@ from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry import Geometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.density import ExponentialFamilyLearner, FullGaussianLearner
-from onlinebregman._kernels.learners.first_rows import FirstRows
 from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.learner import Learner
@@ -45,10 +44,12 @@ from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import MatrixGeometry
 from onlinebregman._kernels.rows.one_hot import OneHotMap
 from onlinebregman._kernels.rows.standardizer import Standardizer
+from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 
 import onlinebregman._kernels
 from onlinebregman import losses as losses_in_numpy
+from onlinebregman._online.first_rows import FirstRows
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import Constant
 
@@ -216,7 +217,6 @@ def examples():
         LinkedMixer(Hedge(3), PoissonLoss(), Stack(3, None, 0.1), QuantileTracker(), None, True),
         OutputsMixer([MeanMixer(Hedge(3, 0.5, 0.1), SquaredLoss(), True, None, None) for _ in range(2)]),
         OneHotMap([True, False, False], 5, Standardizer(2, True)),
-        FirstRows(2, np.ones((2, 3)), np.ones((2, 1))),
     ]
     return found | {type(other): other for other in others}
 
@@ -291,13 +291,14 @@ def test_numbers_of_another_size_are_refused(cls):
 
 
 def test_first_rows_of_a_damaged_file_are_refused_or_replaced():
-    nothing, X, y = np.zeros(0), np.ones((9, 3)), np.ones(9)
-    for wrong in (-1,), (40,), (2, (nothing, nothing, np.array([0, 5, 0]), 3)):
-        with pytest.raises(ValueError, match=r"fewer than 40|must not decrease"):
-            FirstRows(*wrong)
-    for shape in (), (3,), (3, 3, 1):
-        for arrays in (np.ones(shape), None), (np.ones((3, 3)), np.ones(shape)):
-            assert FirstRows(3, *arrays).after(X, y)[0].n == 12
+    X, y = np.ones((9, 3)), np.ones(9)
+    damaged = csr_matrix(np.ones((3, 3)))
+    damaged.indptr = np.array([0, 5, 0, 0])
+    with pytest.raises(ValueError, match="malformed"):
+        FirstRows(3, ((damaged, y[:3]),)).after(X, y)
+    for rows in (np.ones(()), np.ones(3), np.ones((3, 3, 1)), None):
+        assert FirstRows(3, ((rows, y),)).after(X, y)[0].n == 12
+    assert FirstRows(40).after(X, y)[0] is FirstRows(-9, 39 * ((X, y),)).after(X, y)[0] is None
 
 
 def test_steps_of_a_penalty_that_a_geometry_does_not_have_are_refused():

@@ -29,11 +29,11 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_random_state
 
-from .._kernels.learners.first_rows import FirstRows
 from .._kernels.learners.transaction import Validated
 from .._sklearn_compat import CallbackSupportMixin, Interval, StrOptions, all_or_nothing, validate_parameter_constraints
 from . import validation
 from .docs import DocumentedMixin
+from .first_rows import LOOKS, FirstRows
 from .threads import few_threads
 from .types import RandomState
 from .validation import check_finite, check_rows, check_weights, fitted, not_finite
@@ -435,19 +435,16 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _learn_first(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float:
         """`_learn` of first rows: the model begins again after those that show that it has learned absurd values."""
-        first: FirstRows | None = self._first_rows
+        first: Any = self._first_rows
         rows = np.arange(data.X.shape[0]) if order is None else order
         weights = np.ones(data.X.shape[0]) if data.weights is None else data.weights
-        places, starts, total = np.flatnonzero(weights[rows] > 0), list[int](), 0.0
-        while first is not None and len(places):
-            looked, places = places[: first.until_look], places[first.until_look :]
-            some = rows[looked]
-            first, begins = first.after(data.X[some], None if "classes_" in vars(self) else data.y[some])
-            starts += [looked[-1] + 1] * begins
-        self._first_rows = first
-        if not starts:
+        places = np.flatnonzero(weights[rows] > 0)[: LOOKS[-1] - first.n]
+        some = rows[places]
+        self._first_rows, last = first.after(data.X[some], None if "classes_" in vars(self) else data.y[some])
+        if not last:
             return self._learn(data, order, again=True, scores=scores)
-        for number, part in enumerate(np.split(rows, starts)):
+        total = 0.0
+        for number, part in enumerate(np.split(rows, places[last] + 1)):
             if number:
                 self._begin_again()
             total += weights[part].sum() * self._learn(data, part, again=True, scores=scores)

@@ -7,7 +7,7 @@ the cache, as float64, when the first row of a block is fetched.
 import numpy as np
 
 cimport cython
-from libc.math cimport NAN
+from libc.math cimport NAN, fabs, isfinite
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 from numpy cimport (
@@ -16,6 +16,7 @@ from numpy cimport (
     ndarray, npy_intp,
 )
 
+from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_count, ob_robust_known
 from onlinebregman._kernels.ops.row cimport ob_gather_column
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_nonfinite
 
@@ -101,6 +102,28 @@ def all_finite(values):
         for k in range(8):
             total += sums[k]
     return total == 0
+
+
+def has_absurd(const double[:, :] values, Py_ssize_t some, double times):
+    """Whether a column has a value so many times farther than its scale allows; what is not finite does not count.
+
+    Values that are equal to the usual one, as zeros of sparse rows, tell nothing, and nor do fewer than `some` others.
+    """
+    cdef ob_robust scale
+    cdef double far
+    cdef bint told
+    cdef Py_ssize_t i, k
+    for k in range(values.shape[1]):
+        memset(&scale, 0, sizeof(scale))
+        for i in range(values.shape[0]):
+            if isfinite(values[i, k]):
+                ob_robust_count(&scale, values[i, k])
+        told = some <= scale.moves <= OB_FIRST + some and ob_robust_known(&scale)  # more have told before
+        far = times * (scale.hi - scale.mean)
+        for i in range(values.shape[0] if told else 0):
+            if isfinite(values[i, k]) and not fabs(values[i, k] - scale.origin - scale.mean) <= far:
+                return True
+    return False
 
 
 class Columns:

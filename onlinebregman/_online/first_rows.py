@@ -1,0 +1,62 @@
+"""The first rows of a stream, of which nobody knows which values are the absurd ones.
+
+As more rows become known, the robust scale of a column, or of the targets, see `_kernels/ops/robust.h`, may shrink to
+an interval beyond which some values lie that were learned. A model then begins again, as what it has learned is about
+these, or about a scale of theirs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse, vstack
+
+from .._kernels.rows.arrays import has_absurd
+from .containers import sound_csr
+
+SOME = 10  # values that tell what is absurd: of fewer, some are close by chance in many columns
+LOOKS = (SOME, 20, 40)  # after how many rows they are looked at
+OF_LABELS = 5.0  # times as far are values in columns that spoil models of labels, to which few rows matter
+
+
+class FirstRows(NamedTuple):
+    """What a model has learned since it began, as long as these are the first rows of its stream."""
+
+    n: int = 0  # rows of the stream so far
+    parts: tuple[tuple[Any, Any], ...] = ()  # rows of calls, and their targets if these are numbers
+
+    def before_look(self, X: Any) -> bool:
+        """Whether rows are an array, or CSR, none of which is the last one before a look."""
+        return getattr(X, "ndim", 0) == 2 and not any(self.n < look <= self.n + X.shape[0] for look in LOOKS)
+
+    def after(self, X: Any, y: Any) -> tuple[FirstRows | None, list[int]]:
+        """The first rows after some more, with targets or None, and those of these after which the model begins again.
+
+        None in their place if they are over.
+        """
+        before = max(self.n, len(self.parts))  # than which it is not smaller, except in a damaged file
+        n, last = before + X.shape[0], []
+        more = csr_matrix(X, copy=True) if issparse(X) else np.array(X, dtype=np.float64)
+        parts = (*self.parts, (more, None if y is None else np.array(y)))
+        if looks := [look for look in LOOKS if before < look <= n]:
+            alike = [part for part in parts if np.shape(part[0])[1:] == X.shape[1:]]  # before columns were added
+            rows, targets = zip(*alike, strict=True)
+            targets = None if y is None else np.concatenate(targets)
+            if any(map(issparse, rows)):
+                rows = sound_csr(vstack(list(map(csr_matrix, rows)), "csr", dtype=np.float64))
+                rows.sum_duplicates()  # the same rows, in whatever order
+            else:
+                rows = np.concatenate(rows)
+            begun, known = 0, rows.shape[0] - X.shape[0]
+            for end in (known + look - before for look in looks):
+                some = rows[begun:end]
+                if issparse(some):  # as most columns have nothing to tell
+                    some = some[:, some.getnnz(axis=0) >= SOME].toarray()
+                if y is not None:
+                    some = np.column_stack([some, targets[begun:end]])
+                if has_absurd(some, SOME, OF_LABELS if y is None else 1.0):
+                    begun = end
+                    last.append(end - known - 1)
+            parts = ((rows[begun:], None if y is None else targets[begun:]),)
+        return (FirstRows(n, parts) if n < LOOKS[-1] else None), last
