@@ -61,7 +61,7 @@ class Scores(NamedTuple):
 
     z = (x - mean) * inverse, 0 where x is NaN if `allow_nan`, clipped to [-limit, limit], x being followed by a 1 for
     each of the columns `missing` that is NaN, and by a 0 for the others and for -1; then times
-    f min(p, 1 / sqrt(f)), f = M^2 (1 + g) / (max(z^2, M^2) + M^2 g), for (M, g, p) = `rescaled`, which have a row for
+    min(sqrt(f), p f), f = M^2 (1 + g) / (max(z^2, M^2) + M^2 g), for (M, g, p) = `rescaled`, which have a row for
     each of several scores; then the cosines of frequencies @ z + phases. In the end scores are divided by
     1 + |R (z, 1)|^2 for R = `root`, without the 1 if no intercept is learned; if there is a `center`, z - center takes
     the place of z, and what is divided are the differences of the scores from `base`.
@@ -93,7 +93,7 @@ class Scores(NamedTuple):
             square, sums, most = self.rescaled[0] ** 2, *self.rescaled[1:]
             z = z if sums.ndim == 1 else np.expand_dims(z, 1)
             factor = square * (1 + sums) / (np.maximum(z * z, square) + square * sums)
-            z = z * (factor * np.minimum(1.0 / np.sqrt(factor), most))
+            z = z * np.minimum(np.sqrt(factor), factor * most)
         if self.features is not None:
             frequencies, phases = self.features
             z = np.sqrt(2 / len(phases)) * np.cos(z @ frequencies.T + phases)

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import log_expit, ndtri
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch
 
-from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
@@ -91,7 +91,7 @@ class ExplainedMixin(DocumentedMixin):
         -------
         explanation : :class:`~sklearn.utils.Bunch`
             contributions : ndarray of shape (n_samples, n_terms), or (n_samples, n_terms, n_classes) with three or more
-                classes.
+                classes. Of sparse rows a CSR array of shape (n_samples, n_terms), or a list of one for each class.
 
             terms : ndarray of str of shape (n_terms,)
                 The names of the columns, then of the pairs "x0 x1" whose indicators members learn, then "memory", if
@@ -111,7 +111,19 @@ class ExplainedMixin(DocumentedMixin):
             of y, of shape (n_samples, 1).
         """
         check_one_output(self, ValueError)
-        return self._explain_rows(self._read_rows(X))
+        if not sparse.issparse(X):
+            return self._explain_rows(self._read_rows(X))
+        self._fitted_models()
+        rows, parts, scores = self._query(X), [], []
+        n = max(min(_ROWS, _VALUES // rows.shape[1]), 1)
+        for start in range(0, rows.shape[0], n):
+            part = self._explain_rows(dense(rows[start : start + n], np.float64))
+            parts.append([sparse.csr_array(each) for each in np.atleast_3d(part.contributions).transpose(2, 0, 1)])
+            scores.append(part.scores)
+        of_classes = [sparse.csr_array(sparse.vstack(each)) for each in zip(*parts, strict=True)]
+        several = part.contributions.ndim == 3
+        part.update(contributions=of_classes if several else of_classes[0], scores=np.concatenate(scores))
+        return part
 
     def _read_rows(self, X: MatrixLike) -> Array:
         """Rows as dense numbers, also instead of categories."""
@@ -179,12 +191,8 @@ class Terms:
         several = getattr(learner, "learners", None)  # one for each class, each with limits of its own
         parts = [member._scores(Scores.of_images)] if several is None else map(Scores.of_images, several)
         n = 0
-        for each, scores in zip([learner] if several is None else several, parts, strict=True):
-            bets = _bets(each)
-            z, sampled = image, sample
-            if bets is not None:
-                z, sampled = (_smaller_bets(each, scores.coef[0] != 0, bets) for each in (image, sample))
-            z = scores.image(z)
+        for scores in parts:
+            z = scores.image(image)
             divisor = np.ones((1, 1))
             if scores.root is not None:
                 divisor = forward_divisor(z, z.shape[1], scores.root)
@@ -192,7 +200,7 @@ class Terms:
             n += len(scores.coef)
             part[:, :, -1] = scores.intercept / divisor + (0.0 if scores.base is None else scores.base)
             if scores.features is None:
-                means = scores.image(sampled).mean(axis=0)
+                means = scores.image(sample).mean(axis=0)
                 _add(part, columns, (z - means)[:, np.newaxis] * scores.coef / divisor[:, np.newaxis])
                 part[:, :, -1] += means @ scores.coef.T / divisor
                 continue
@@ -313,27 +321,6 @@ def _image(row_map: Any, X: Array) -> tuple[Array, np.ndarray]:
     if row_map is None:
         return X, np.arange(X.shape[1])
     return row_map.transform(X), (row_map.columns if isinstance(row_map, OneHotMap) else np.arange(X.shape[1]))
-
-
-def _bets(learner: Any) -> Array | None:
-    """(pull, sum of squares, largest |x|) of weights that are bets: see `ScaleInvariantMixin`."""
-    geometry = getattr(learner, "geometry", None)
-    if not isinstance(geometry, ScaleInvariantGeometry) or learner.run["averaged"]:  # averages do not depend on rows
-        return None
-    return geometry.bets[:3, :-1]
-
-
-def _smaller_bets(z: Array, used: Array, bets: Array) -> Array:
-    """The values of used columns, times what is left of the bets on those that are larger than all before."""
-    pull, squares, largest = bets[:, used]
-
-    def bet(m: Array) -> Array:
-        root = np.hypot(np.sqrt(squares), m)
-        return np.minimum(np.abs(pull) / root, 1.0) / root
-
-    z = z.copy()
-    z[:, used] *= bet(np.maximum(np.abs(z[:, used]), largest)) / bet(largest)
-    return z
 
 
 def contributions(model: Any, terms: Terms, X: Array) -> Array:

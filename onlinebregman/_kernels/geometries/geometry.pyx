@@ -409,7 +409,7 @@ cdef class Geometry:
     def limits(self):
         """None if scores are w.x for all x; otherwise the largest |x| up to which they are, M, and g and p, or None.
 
-        Beyond that x stands for x f min(p, 1 / sqrt(f)) with f = M^2 (1 + g) / (x^2 + M^2 g), or without g for x M / |x|.
+        Beyond that x stands for x min(sqrt(f), p f) with f = M^2 (1 + g) / (x^2 + M^2 g), or without g for x M / |x|.
         """
         return None
 
