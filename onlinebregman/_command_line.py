@@ -245,7 +245,7 @@ class _Rows:
             if self.is_svmlight:
                 self.settings["first_column"] = 1 - int(self.frames.zero_based_)
             if y is not None and self.has_targets and not self.is_number:
-                y = self._labels(y)
+                y = self._labels(X, y)
             if self.announced:
                 self._announce(list(getattr(X, "columns", ())))
             self.announced = False
@@ -288,9 +288,9 @@ class _Rows:
             names = [f"{n} ({counts[n]})" if n in counts else n for n in columns if kinds[n] == kind]
             print(f"{len(names)} column{'s' * (len(names) > 1)} of {kind}: {_listed(names)}", file=sys.stderr)
 
-    def _labels(self, y: Any) -> np.ndarray:
+    def _labels(self, X: Any, y: Any) -> np.ndarray:
         """Labels as the model has them; new ones are whole numbers if those of the model are, or else texts."""
-        texts = self._texts(y)
+        texts = self._texts(X, y)
         if self.classes is None:
             self.classes = np.unique(_as_classes(texts))
         known = {_text(label): label for label in self.classes.tolist()}
@@ -298,12 +298,12 @@ class _Rows:
         labels = [known.get(text, int(text) if whole and _WHOLE.fullmatch(text) else text) for text in texts]
         return np.array(labels, dtype=object if len(set(map(type, labels))) > 1 else None)
 
-    def _texts(self, y: Any) -> list[str]:
+    def _texts(self, X: Any, y: Any) -> list[str]:
         texts = list(map(_text, y.tolist()))
         given = () if self.classes is None else set(map(_text, self.classes.tolist()))
         for row, (text, value) in enumerate(zip(texts, y.tolist(), strict=True)):
             if is_missing(value) or "\n" in text or "\r" in text or (text in ("", "?") and text not in given):
-                at = f"{y.index.name} {y.index[row]}: column {y.name!r}" if hasattr(y, "index") else f"row {row}"
+                at = f"line {X.lines[row]}" if self.is_svmlight else f"{y.index.name} {y.index[row]}: column {y.name!r}"
                 said = f"{self.path}, {at} has {value!r} for a label"
                 raise ValueError(f"{said}. Remove the row, or name all labels by --classes if it is one.")
         return texts
@@ -317,7 +317,7 @@ class _Rows:
         found: set[str] = set()
         frames: Any = self.frames if self.is_svmlight else self._frames(only_targets=True)
         for batch in frames:
-            found.update(self._texts(batch[1] if self.is_svmlight else batch[self._target(frames)]))
+            found.update(self._texts(*batch) if self.is_svmlight else self._texts(batch, batch[self._target(frames)]))
             most = 100 if all(map(_WHOLE.fullmatch, found)) else 20 if all(map(is_number, found)) else 1000
             if of_numbers and len(found) > most < 1000:
                 return None

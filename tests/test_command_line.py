@@ -477,6 +477,8 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.csv -e ForwardClassifier --columns y --drop y -t x0 --classes 1,2", "a column besides the target"),
         ("when.csv", "line 1: .* byte.* Set encoding .* the name's end"),
         ("when.parquet --drop when --dates hours", "row 0: column 'hours' has Timedelta.*no date of ISO 8601"),
+        ("gap.svm -e ForwardRegressor --n-features 3", "row 1, column 2.* Row 1 is line 4 of the file"),
+        ("gap.parquet -e ForwardRegressor", "row 2, column 0.* Row 2 is row 2 of the file"),
         ("wide.svm -e ForwardClassifier --n-features 900000 --first-column 1", "needs at least .*GiB"),
     ],
 )
@@ -487,6 +489,7 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
         "bad.parquet": "PAR1",
         "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n{"y": 1}',
         "half.jsonl": r'{"a": "\ud800", "y": 0}', "points.csv": "a;y\n1.234;0\n2,5;1\n", "wide.svm": "0 1:1\n1 2:1",
+        "gap.svm": "# of 2024\n1 1:1\n\n2 3:nan\n",
     }.items():  # fmt: skip
         (folder / name).write_text(content)
     with zipfile.ZipFile("two.zip", "w") as archive:
@@ -499,6 +502,7 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
         for number, width in enumerate(widths):
             X.iloc[:, :width].assign(y=y).to_parquet(f"{name}/{number}.parquet")
     pd.DataFrame({"when": [pd.Timestamp(0)] * 4, "hours": pd.Timedelta(1), "y": [0, 1] * 2}).to_parquet("when.parquet")
+    pd.DataFrame({"a": [1.0, 2.0, None], "y": range(3)}).to_parquet("gap.parquet")
     (folder / "when.csv").write_bytes((folder / "when.parquet").read_bytes())
     assert main(["learn", *arguments.split(), "--quiet", "-m", "m.zip"]) == 1
     check_refusal(capsys, message)
@@ -521,7 +525,7 @@ def test_rows_of_svmlight_have_no_names_and_labels_that_are_missing_are_none(fol
     assert main(["predict", "cells.svm", "-m", "m.zip"]) == 1
     check_refusal(capsys, "cells.svm has no names of columns, by which the model has learned")
     assert main(["learn", "cells.svm", "-m", "n.zip", "--n-features", "3"]) == 1
-    check_refusal(capsys, "cells.svm, row 0 has nan for a label")
+    check_refusal(capsys, "cells.svm, line 1 has nan for a label")
     expected = learned(ForwardClassifier(), rows=X.to_numpy())  # a model of places reads by places, without a warning
     save_model(expected, "m.zip")
     assert main(["predict", "cells.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import itertools
 import lzma
 import os
 import tarfile
@@ -159,8 +160,13 @@ class SVMLightBatches:
                             )
                             raise ValueError(f"{said} (--n-features). Write `target column:value ...`.") from error
                     raise
+                X, y = batch
                 n_read += len(lines)
-                yield batch
+                X.lines = range(n_read - len(lines) + 1, n_read + 1)  # the numbers of the lines of rows
+                if len(y) < len(lines):  # of which others are empty or remarks
+                    rows = (bool(line.partition(b"#")[0].strip()) for line in lines)
+                    X.lines = list(itertools.compress(X.lines, rows))
+                yield X, y
 
     def _counts_from_zero(self) -> bool:
         """Whether columns are counted from 0; reads until that is known."""

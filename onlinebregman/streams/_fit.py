@@ -259,12 +259,15 @@ def _measure(model: Any) -> tuple[str, float]:
 
 
 def where(error: Exception, X: Any, first: int) -> str:
-    """The rows of the stream where an error was, or the line of a file, if its frames know it."""
-    index, row = getattr(X, "index", None), re.search(r"\brow (\d+)", str(error))
-    if row and index is not None and index.name == "line" and int(row[1]) < len(X):
-        return f"Row {row[1]} is line {index[int(row[1])]} of the file."
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    return f"This was at rows {first} to {first + n - 1} of the stream."
+    """The rows of the stream where an error was; of a row of a file its line or number, which the batch knows."""
+    n, named = X.shape[0] if hasattr(X, "shape") else len(X), re.search(r"\brow (\d+)", str(error))
+    if not named or (row := int(named[1])) >= n:
+        return f"This was at rows {first} to {first + n - 1} of the stream."
+    if hasattr(X, "lines"):
+        return f"Row {row} is line {X.lines[row]} of the file."
+    if hasattr(X, "index") and X.index.name in ("line", "row"):
+        return f"Row {row} is {X.index.name} {X.index[row]} of the file."
+    return f"Row {row} is row {first + row} of the stream."
 
 
 def _resumed(estimator: Any, path: Path, trusted: Iterable[type]) -> tuple[Any, _Course]:

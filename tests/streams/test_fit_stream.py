@@ -248,7 +248,7 @@ def test_an_error_names_the_rows_and_leaves_the_checkpoint(tmp_path):
     settings = {"checkpoint": tmp_path / "run.zip", "checkpoint_every": 50}
     with pytest.raises(ValueError, match="Input X contains NaN") as caught:
         fit_stream(ImplicitGDRegressor(), ArrayBatches(bad, y, batch_size=50), **settings)
-    assert "This was at rows 100 to 149 of the stream." in caught.value.__notes__
+    assert "Row 30 is row 130 of the stream." in caught.value.__notes__
     model, course = load_model(tmp_path / "run.zip", return_extra=True)
     assert model.t_ == course["n_rows"] == 100
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("fit_stream")]
