@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from .._kernels.learners.spreads import SpreadLearner
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
@@ -16,7 +17,7 @@ from .._online.merging import total
 from .._online.mirror import MirrorEstimator, Spec
 from .._online.regret import Certificate
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_weights
+from .._online.validation import check_weights, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ..divergences._numerics import EPS
@@ -97,7 +98,8 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
         Learning rate eta for the loss (a - y)^2 / 2, in units that depend on `scale_eta`.
     scale_eta : bool
         Divide the rate by the square of `spread_`, the largest |z|^2 so far: eta0 is then dimensionless, and one value
-        suits instances of any norm. Pairs have spread one, so that nothing changes for them. False: eta0 is eta.
+        suits instances of any norm. Pairs have spread one, so that nothing changes for them. One absurd row makes all
+        later steps small: remove it. False: eta0 is eta.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex", "theory"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t. "theory": the constant rate
         with the smallest loss bound under `data_bounds`, without eta0 and `scale_eta`. A schedule from
@@ -149,6 +151,11 @@ class MEGKernelLearner(LossBoundsMixin, VonNeumannMirrorMixin, LearnsTargets, Ke
     Raises
     ------
     {ValueError}
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a target is larger than that of any kernel of trace one (of a pair: 1), by its units or by an absurd value.
 
     See Also
     --------
@@ -391,7 +398,18 @@ class PlainLearner(NamedTuple):
 
 
 def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:
-    return Instances(X, y, check_weights(sample_weight, len(y), allow_all_zero=call.partial))
+    weights = check_weights(sample_weight, len(y), allow_all_zero=call.partial)
+    largest = X.extremes[:, 1]
+    too_large = np.flatnonzero((y > largest) & (largest > 0) & (weights is None or weights > 0))
+    if len(too_large):
+        row = too_large[0]
+        warn_caller(
+            f"{len(too_large)} of {len(y)} targets are larger than those of any kernel of trace one, and move the "
+            f"kernel far: {y[row]:g} in row {row}, where {largest[row]:g} is the largest. Remove them, or divide all "
+            "targets by the trace of the kernel that they are from.",
+            ConvergenceWarning,
+        )
+    return Instances(X, y, weights)
 
 
 def _targets(y, instances, of: str) -> np.ndarray:

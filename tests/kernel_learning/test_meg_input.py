@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from onlinebregman.kernel_learning import MEGKernelLearner
 
@@ -95,6 +96,14 @@ def test_bad_parameters(bad):
 def test_first_call_for_pairs_needs_the_number_of_objects():
     with pytest.raises(ValueError, match="n_objects must be given"):
         MEGKernelLearner().partial_fit_pairs([[0, 1]], [0.1])
+
+
+def test_targets_in_other_units_than_those_of_kernels_of_trace_one_are_announced():
+    distances = [0.1, 7.0, 3.0]
+    with pytest.warns(ConvergenceWarning, match="2 of 3 targets are larger .* 7 in row 1, where 1 is the largest"):
+        MEGKernelLearner().partial_fit_pairs([[0, 1], [1, 2], [0, 2]], distances, n_objects=3)
+    with pytest.warns(ConvergenceWarning, match="1 of 2 targets are larger .* 7 in row 1, where 5 is the largest"):
+        MEGKernelLearner().fit([[0.0, 3.0], [1.0, 2.0]], [1.0, 7.0], [0.5, 1.0])
 
 
 def test_a_step_beyond_floating_point_is_refused():
