@@ -42,6 +42,9 @@ from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._prior import MORE_PRIORS, PRIORS, Prior, prior_matrix
 
+# A target that is larger than all others by this factor does not make their steps small
+ABSURD = 5.0
+
 SAMPLERS = {"random": RandomPairs, "neighbors": NeighborTriplets, "targets": TargetTriplets}
 
 
@@ -63,8 +66,9 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
     eta0 : float
         Learning rate eta, in units that depend on `scale_eta`.
     scale_eta : bool
-        Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
-        for triplets): eta0 is then dimensionless, and one value suits data of any scale. False: eta0 is eta itself.
+        Divide the rate by the square of the larger target (of the largest so far, for given ones, one that is far above
+        all others left out; of the margin, for triplets): eta0 is then dimensionless, and one value suits data of any
+        scale. False: eta0 is eta itself.
     learning_rate : {"constant", "invscaling", "sqrt", "strongly_convex"} or Schedule
         Rate of instance t = 1, 2, ...: eta0, eta0 / t^power_t, eta0 / sqrt(t), or eta0 / t.
     sampling : {"neighbors", "random", "targets"}
@@ -338,7 +342,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
             Percentiles(margin, [50], 1),
         )
         self._labels = {}
-        self._largest_target, self._n_collapsed = 0.0, 0
+        self._largest_targets, self._n_collapsed = (0.0, 0.0), 0
         self._begin_metric()
 
     def _go_on(self, data: Comparisons, call: Call) -> None:
@@ -428,7 +432,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
 
     def _merged(self, parts: Sequence[Self], fractions: Sequence[float]) -> Self:
         mixed = super()._merged(parts, fractions)
-        mixed._largest_target = max(part._largest_target for part in parts)
+        second, largest = np.sort([part._largest_targets for part in parts], axis=None)[-2:]
+        mixed._largest_targets = float(largest), float(second)
         mixed._sampler, mixed._labels = copy.deepcopy((parts[0]._sampler, parts[0]._labels))
         mixed._n_collapsed += total(self.n_collapsed_, [part.n_collapsed_ for part in parts]) - mixed.n_collapsed_
         return mixed
@@ -477,11 +482,20 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
             near, scales = self._sampler.measured(z, weights, False, again).T
             targets = np.where(senses > 0, near, scales)
             weights = np.where(scales > 0, weights, 0.0)  # 0 for pairs before the bounds were known
-        else:  # scaled by the largest target of the stream so far
-            scales = np.maximum.accumulate(np.where(weights > 0, targets, 0.0))
-            scales = np.maximum(scales, self._largest_target)
-            self._largest_target = float(scales[-1])
+        else:
+            scales = self._scales(np.where(weights > 0, targets, 0.0), again)
         return self._learn_block(Block(z, targets, senses, weights, scales), order, data.weights)
+
+    def _scales(self, targets: np.ndarray, again: bool) -> np.ndarray:
+        """The largest target so far for each pair, its own included; of others not one that is far above the second."""
+        largest, second = np.full((len(targets), 2), self._largest_targets).T
+        if not again:
+            before = np.maximum.accumulate(np.append(self._largest_targets[0], targets))
+            largest = before[1:]
+            second = np.maximum.accumulate(np.maximum(second, np.minimum(targets, before[:-1])))
+            self._largest_targets = float(largest[-1]), float(second[-1])
+        absurd = (largest > ABSURD * second) & (second > 0)
+        return np.maximum(targets, np.where(absurd, second, largest))
 
     def _learn_comparisons(self, data: Comparisons, order: np.ndarray | None = None, *, again: bool = False) -> float:
         data = data.ordered(order)

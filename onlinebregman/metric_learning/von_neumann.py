@@ -48,9 +48,9 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
         if the rate is too large.
     {eta0}
     scale_eta : bool
-        Divide the rate by the square of the larger target (of the largest target so far, for given ones; of the margin,
-        for triplets) and multiply it by the mean eigenvalue of the prior: eta0 is then dimensionless, and one value
-        suits data and metrics of any scale. False: eta0 is eta itself.
+        Divide the rate by the square of the larger target (of the largest so far, for given ones, one that is far above
+        all others left out; of the margin, for triplets) and multiply it by the mean eigenvalue of the prior: eta0 is
+        then dimensionless, and one value suits data and metrics of any scale. False: eta0 is eta itself.
     {learning_rate, power_t, sampling, bounds, margin, pairs_per_row, memory_size, n_components, preprocessor}
     {max_iter, tol, n_iter_no_change, shuffle, track_regret, warm_start, random_state, verbose}
 

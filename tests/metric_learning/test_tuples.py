@@ -122,6 +122,17 @@ def test_bad_tuples(tuples, preprocessor, message):
     assert_array_equal(model.get_mahalanobis_matrix(), before)
 
 
+@pytest.mark.parametrize("absurd", [0, 20])
+@pytest.mark.parametrize("Learner", LEARNERS)
+def test_an_absurd_target_does_not_make_later_steps_small(Learner, absurd):
+    model, pairs, weights = Learner(shuffle=False), NUMBERS[2], np.arange(50) != absurd
+    targets = 1 + 3 * np.square(X[pairs[:, 0]] - X[pairs[:, 1]])[:, 0]
+    without = clone(model).fit_pairs(X, pairs, targets, weights).get_mahalanobis_matrix()
+    targets[absurd] = 1e12
+    assert_allclose(model.fit_pairs(X, pairs, targets).get_mahalanobis_matrix(), without, atol=0.1)
+    assert np.linalg.norm(without - np.eye(3)) > 0.5
+
+
 def test_the_distance_as_a_function():
     model = LogDetMetricLearner(random_state=0).fit(X, Y)
     metric, distance = model.get_metric(), model.pair_distance(X[:1], X[1:2])[0]
