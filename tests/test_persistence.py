@@ -295,10 +295,10 @@ def test_first_rows_of_a_damaged_file_are_refused_or_replaced():
     damaged = csr_matrix(np.ones((3, 3)))
     damaged.indptr = np.array([0, 5, 0, 0])
     with pytest.raises(ValueError, match="malformed"):
-        FirstRows(3, ((damaged, y[:3]),)).after(X, y)
+        FirstRows(3, damaged, y[:3]).after(X, y)
     for rows in (np.ones(()), np.ones(3), np.ones((3, 3, 1)), None):
-        assert FirstRows(3, ((rows, y),)).after(X, y)[0].n == 12
-    assert FirstRows(40).after(X, y)[0] is FirstRows(-9, 39 * ((X, y),)).after(X, y)[0] is None
+        assert FirstRows(3, rows, y).after(X, y)[0].n == 12
+    assert FirstRows(40).after(X, y)[0] is FirstRows(-49).after(X, y)[0] is None
 
 
 def test_steps_of_a_penalty_that_a_geometry_does_not_have_are_refused():

@@ -24,7 +24,8 @@ class FirstRows(NamedTuple):
     """What a model has learned since it began, as long as these are the first rows of its stream."""
 
     n: int = 0  # rows of the stream so far
-    parts: tuple[tuple[Any, Any], ...] = ()  # rows of calls, and their targets if these are numbers
+    rows: Any = None  # an array or CSR of those that were learned since
+    targets: np.ndarray | None = None  # theirs, if these are numbers
 
     def before_look(self, X: Any) -> bool:
         """Whether rows are an array, or CSR, none of which is the last one before a look."""
@@ -35,28 +36,26 @@ class FirstRows(NamedTuple):
 
         None in their place if they are over.
         """
-        before = max(self.n, len(self.parts))  # than which it is not smaller, except in a damaged file
-        n, last = before + X.shape[0], []
-        more = csr_matrix(X, copy=True) if issparse(X) else np.array(X, dtype=np.float64)
-        parts = (*self.parts, (more, None if y is None else np.array(y)))
-        if looks := [look for look in LOOKS if before < look <= n]:
-            alike = [part for part in parts if np.shape(part[0])[1:] == X.shape[1:]]  # before columns were added
-            rows, targets = zip(*alike, strict=True)
-            targets = None if y is None else np.concatenate(targets)
-            if any(map(issparse, rows)):
-                rows = sound_csr(vstack(list(map(csr_matrix, rows)), "csr", dtype=np.float64))
-                rows.sum_duplicates()  # the same rows, in whatever order
-            else:
-                rows = np.concatenate(rows)
-            begun, known = 0, rows.shape[0] - X.shape[0]
-            for end in (known + look - before for look in looks):
-                some = rows[begun:end]
-                if issparse(some):  # as most columns have nothing to tell
-                    some = some[:, some.getnnz(axis=0) >= SOME].toarray()
-                if y is not None:
-                    some = np.column_stack([some, targets[begun:end]])
-                if has_absurd(some, SOME, OF_LABELS if y is None else 1.0):
-                    begun = end
-                    last.append(end - known - 1)
-            parts = ((rows[begun:], None if y is None else targets[begun:]),)
-        return (FirstRows(n, parts) if n < LOOKS[-1] else None), last
+        n, last = self.n + X.shape[0], []
+        sparse = issparse(X) or issparse(self.rows)
+        rows: Any = csr_matrix(X, dtype=np.float64, copy=True) if sparse else np.array(X, dtype=np.float64)
+        targets = None if y is None else np.array(y)
+        if sparse:
+            rows.sum_duplicates()  # the same rows, in whatever order
+        if np.shape(self.rows)[1:] == X.shape[1:]:  # no columns were added
+            rows = vstack([csr_matrix(self.rows), rows], "csr") if sparse else np.concatenate([self.rows, rows])
+            targets = None if targets is None else np.concatenate([self.targets, targets])
+        begun, known = 0, rows.shape[0] - X.shape[0]
+        for end in (known + look - self.n for look in LOOKS if self.n < look <= n):
+            rows = sound_csr(rows) if sparse else rows  # those of a file may be anything
+            some = rows[begun:end]
+            if sparse:  # most columns have nothing to tell
+                some = some[:, some.getnnz(axis=0) >= SOME].toarray()
+            if targets is not None:
+                some = np.column_stack([some, targets[begun:end]])
+            if has_absurd(some, SOME, OF_LABELS if y is None else 1.0):
+                begun = end
+                last.append(end - known - 1)
+        if begun:
+            rows, targets = rows[begun:], None if targets is None else targets[begun:]
+        return (FirstRows(n, rows, targets) if 0 <= n < LOOKS[-1] else None), last
