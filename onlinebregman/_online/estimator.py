@@ -256,12 +256,13 @@ class LifeCycleMixin(DocumentedMixin):
         if learner is not None and classes is None:
             convert = self._plain_targets
             targets = y if convert is None else convert(y)
+            fast = first is None or (sample_weight is None and first.before_look(X))  # some may have no weight
             # compiled: `AtomicLearner.learn_fast`, then `learn_block`, `loop` and, for each row, `learn_row`
-            rows = self._plain_rows(X)
-            fast = first is None or (sample_weight is None and first.before_look(rows))  # some may have no weight
-            if fast and learner.learn_fast(own, rows, targets, sample_weight, scores):
+            if fast and learner.learn_fast(own, X, targets, sample_weight, scores):
                 if first is not None:
-                    self._first_rows, _ = first.after(rows, None if "classes_" in own else targets)
+                    self._first_rows, _ = first.after(X, None if "classes_" in own else targets)
+                return self
+            if first is None and learner.learn_fast(own, self._translated(X), targets, sample_weight, scores):
                 return self
         arguments = (X, y, sample_weight) if classes is None else (X, y, sample_weight, classes)
         learn: Any = self._learn
@@ -308,14 +309,17 @@ class LifeCycleMixin(DocumentedMixin):
         own = self.__dict__
         learner = own.get(by)
         # compiled: `AtomicLearner.predict_rows`, which calls `score_row` and `link_row` for each row
-        predictions = None if learner is None else learner.predict_fast(own, self._plain_rows(X), *settings)
-        if predictions is not None:
-            return predictions
+        if learner is not None:
+            predictions = learner.predict_fast(own, X, *settings)
+            if predictions is None:
+                predictions = learner.predict_fast(own, self._translated(X), *settings)
+            if predictions is not None:
+                return predictions
         return self._predict_validated(self._query(X, finite=False, any_layout=True), settings)
 
-    def _plain_rows(self, X) -> Any:
-        """Arrays and sparse rows as they are, other rows as the learner reads them, or None if they need validation."""
-        return X if type(X) is np.ndarray or issparse(X) else validation.opened(self, X)
+    def _translated(self, X) -> Any:
+        """Rows that are no plain numbers as the learner reads them; None if they are, or need validation."""
+        return None if type(X) is np.ndarray or issparse(X) else validation.opened(self, X)
 
     def _predict_validated(self, X, settings: tuple = ()) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""

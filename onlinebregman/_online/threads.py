@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -17,18 +15,20 @@ def _libraries() -> list:
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-@contextmanager
-def few_threads(d: int) -> Iterator[None]:
+class few_threads:
     """Context in which BLAS uses one thread if matrices of d rows are too small for more.
 
     It does the same as a limit of threadpoolctl, in a tenth of the time.
     """
-    libraries = _libraries() if d < _PAY_FROM else ()
-    before = [(library, n) for library in libraries if (n := library.get_num_threads() or 1) > 1]
-    try:
-        for library, _ in before:
+
+    def __init__(self, d: float) -> None:
+        libraries = _libraries() if d < _PAY_FROM else ()
+        self._before = [(library, n) for library in libraries if (n := library.get_num_threads() or 1) > 1]
+
+    def __enter__(self) -> None:
+        for library, _ in self._before:
             library.set_num_threads(1)
-        yield
-    finally:
-        for library, n in before:
+
+    def __exit__(self, *_) -> None:
+        for library, n in self._before:
             library.set_num_threads(n)

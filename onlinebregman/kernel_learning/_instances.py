@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from .._kernels.learners.spreads import row_extremes
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.containers import readable
 from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, first_true
@@ -38,14 +39,7 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        extremes = np.zeros((len(self), 2))
-        with np.errstate(over="ignore"):
-            if isinstance(self.data, np.ndarray):
-                extremes[:, 1] = np.square(self.data, dtype=np.float64).sum(axis=1)
-            else:
-                rows = np.repeat(np.arange(len(self)), np.diff(self.data.indptr))
-                extremes[:, 1] = np.bincount(rows, self.data.data.astype(np.float64) ** 2, minlength=len(self))
-        return extremes
+        return row_extremes(self.data)
 
     def configure(self, geometry: VonNeumannGeometry) -> None:
         """Set the form in which the geometry reads rows."""

@@ -306,10 +306,10 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
             check_feature_names(self, X, reset=False)
         return known.encode(X, learn, type(self).__name__)
 
-    def _plain_rows(self, X) -> Any:
+    def _translated(self, X) -> Any:
         known = self._categories
         if known is None:
-            return super()._plain_rows(X)
+            return super()._translated(X)
         if getattr(X, "shape", ())[:1] != (1,):  # validation of more rows takes little of their time
             return None
         rows, numbers = self._encode_rows(known, X)

@@ -7,7 +7,7 @@ leaving a transaction cannot be interrupted halfway.
 import copy
 import threading
 
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_Values
+from cpython.dict cimport PyDict_Next, PyDict_Values
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
 from cpython.pyport cimport PY_SSIZE_T_MAX
@@ -39,8 +39,9 @@ cdef class Validated:
     """
 
     def __init__(self, estimator=None, tuple names=(), bint named=False):
-        self.names, self.named = names, named
-        self.values = None if estimator is None else tuple([getattr(estimator, name) for name in names])
+        attributes = {} if estimator is None else vars(estimator)
+        self.names, self.named = tuple([name for name in attributes if name in names]), named
+        self.values = None if estimator is None else tuple([attributes[name] for name in self.names])
         own = {} if estimator is None else estimator.get_params(deep=False)  # no fitted attributes
         self.contents = [each for name in names if name in own for each in contents(own[name])]
 
@@ -48,16 +49,22 @@ cdef class Validated:
         return Validated, (None, (), self.named)
 
     cpdef bint are_those_of(self, dict attributes):
-        """Whether the attributes of an estimator are these very objects, whose contents have not changed since."""
-        cdef PyObject* value  # a borrowed reference, of which only the address is read
-        cdef Py_ssize_t k
+        """Whether the attributes of an estimator are these very objects, whose contents have not changed since.
+
+        They are looked at in their order, in half the time that it takes to look them up.
+        """
+        cdef PyObject* name  # borrowed references, of which only the addresses are read
+        cdef PyObject* value
+        cdef Py_ssize_t place = 0, k = 0, n = len(self.names)
         if self.values is None:
             return False
-        for k in range(len(self.names)):
-            value = PyDict_GetItemWithError(attributes, self.names[k])
-            # None, as in the class, for estimators without this parameter
-            if (<PyObject*> None if value == NULL else value) != <PyObject*> self.values[k]:
-                return False
+        while k < n:
+            if not PyDict_Next(attributes, &place, &name, &value):
+                return False  # one is missing, or has come later
+            if name == <PyObject*> self.names[k]:
+                if value != <PyObject*> self.values[k]:
+                    return False
+                k += 1
         try:
             for now, before in self.contents:
                 if (PyDict_Values(now) if type(now) is not type(before) else now) != before:
