@@ -309,12 +309,11 @@ class LifeCycleMixin(DocumentedMixin):
         own = self.__dict__
         learner = own.get(by)
         # compiled: `AtomicLearner.predict_rows`, which calls `score_row` and `link_row` for each row
-        if learner is not None:
-            predictions = learner.predict_fast(own, X, *settings)
-            if predictions is None:
-                predictions = learner.predict_fast(own, self._translated(X), *settings)
-            if predictions is not None:
-                return predictions
+        predictions = None if learner is None else learner.predict_fast(own, X, *settings)
+        if learner is not None and predictions is None:
+            predictions = learner.predict_fast(own, self._translated(X), *settings)
+        if predictions is not None:
+            return predictions
         return self._predict_validated(self._query(X, finite=False, any_layout=True), settings)
 
     def _translated(self, X) -> Any:

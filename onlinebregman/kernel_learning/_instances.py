@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from .._kernels.learners.spreads import row_extremes
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
+from .._kernels.rows.rows import squared_lengths
 from .._online.containers import readable
 from .._online.validation import check_finite, check_indices, check_numbers, check_symmetric, first_true
 
@@ -39,7 +39,9 @@ class Rows:
 
     @cached_property
     def extremes(self) -> Array:
-        return row_extremes(self.data)
+        extremes = np.zeros((len(self), 2))
+        extremes[:, 1] = squared_lengths(self.data)
+        return extremes
 
     def configure(self, geometry: VonNeumannGeometry) -> None:
         """Set the form in which the geometry reads rows."""

@@ -160,9 +160,13 @@ cdef class MultiLearner(Team):
         return least
 
     cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef Py_ssize_t length
         Team.begin(self, rows, complete)
-        self.lockstep.gather(self.learners, 0, self.n, self.vector_length(widest(self, rows), True))
-        return self.divide(rows, self.vector_length(widest(self, rows), True))
+        if self.n == 1:  # by itself, and not divided
+            return 0
+        length = self.vector_length(widest(self, rows), True)
+        self.lockstep.gather(self.learners, 0, self.n, length)
+        return self.divide(rows, length)
 
     cdef int undo(self) except -1:
         cdef AtomicLearner learner

@@ -15,5 +15,5 @@ cdef class QuantileTracker(Undoable):  # which learns the errors, the quantiles 
     cdef double[::1] radii      # ln of the predicted ones
     cdef bint held              # whether they stay as they are
 
-    cdef void predict(self, double* radii) noexcept nogil
+    cdef void predict(self, double* radii, double most) noexcept nogil
     cdef bint learn(self, double error) noexcept nogil

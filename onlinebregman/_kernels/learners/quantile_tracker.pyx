@@ -27,7 +27,7 @@ S. Bates, "Online conformal prediction with decaying step sizes", ICML 2024.
 import numpy as np
 from scipy.special import erfinv, stdtrit
 
-from libc.math cimport INFINITY, fabs, isfinite, log, sqrt
+from libc.math cimport INFINITY, NAN, fabs, isfinite, log, sqrt
 
 from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.quantiles cimport ob_find_radii, ob_move_quantiles
@@ -77,17 +77,17 @@ cdef class QuantileTracker(Undoable):
         self.fields.vector("quantiles", self.quantiles)
         self.fields.vector("excess", self.excess)
 
-    cdef void predict(self, double* radii) noexcept nogil:
-        """Compute ln of the radii of the intervals for the next error."""
+    cdef void predict(self, double* radii, double most) noexcept nogil:
+        """Compute ln of the radii of the intervals for the next error, up to one of at least `most`; NaN: all."""
         cdef Py_ssize_t row = <Py_ssize_t> min(max(self.errors.memory, 0.0), <double> WIDENED)
         ob_find_radii(
             radii, &self.quantiles[0], &self.excess[0], &SPREAD[0], sqrt(self.errors.n), STEP, &WIDER[row, 0],
-            log(self.errors.unit) if self.errors.n > 0 else INFINITY, START.shape[0],
+            log(self.errors.unit) if self.errors.n > 0 else INFINITY, most, START.shape[0],
         )
 
     cdef void hold(self) noexcept nogil:
         """The next errors are of predictions that are made now."""
-        self.predict(&self.radii[0])
+        self.predict(&self.radii[0], NAN)
         self.held = True
 
     cdef void release(self) noexcept nogil:
@@ -100,7 +100,7 @@ cdef class QuantileTracker(Undoable):
         cdef bint drifts = False, finite = isfinite(error)
         cdef Py_ssize_t missed
         if not self.held:
-            self.predict(&self.radii[0])
+            self.predict(&self.radii[0], log(error))
         if self.radii[0] < INFINITY:
             missed = ob_move_quantiles(
                 &self.quantiles[0], &self.excess[0], &self.radii[0], log(error), &LEVEL[0], &RATES[0],
@@ -123,7 +123,7 @@ cdef class QuantileTracker(Undoable):
         Between the levels, and beyond them, ln radius is linear in the logarithm of the `normal_quantile`.
         """
         cdef double[::1] radii = np.empty(START.shape[0])
-        self.predict(&radii[0])
+        self.predict(&radii[0], NAN)
         at = np.log(normal_quantile(coverage))
         beyond = np.minimum(at - AT_LEVELS[0], 0.0) + np.maximum(at - AT_LEVELS[-1], 0.0)
         return np.exp(np.interp(at, AT_LEVELS, radii) + beyond)

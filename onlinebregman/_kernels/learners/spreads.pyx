@@ -15,8 +15,7 @@ from onlinebregman._kernels.learners.atomic cimport Block, fitting_rows, learn_b
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.state cimport LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.ops.vector cimport ob_dot
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.arrays import all_finite
 
 
@@ -92,19 +91,6 @@ cdef class SpreadLearner(Learner):
             Whether rates are divided by the square of the spread of the stream.
         """
         return learn(self, instances, None, instances.extremes, y, weights, order, scaled)
-
-
-def row_extremes(X):
-    """Ends of an interval that holds the eigenvalues of z z', for each row z, dense or CSR: 0 and z'z."""
-    cdef Rows rows = open_rows(X)
-    cdef Row row
-    cdef Py_ssize_t i
-    extremes = np.zeros((rows.n_rows, 2))
-    cdef double[:, ::1] ends = extremes
-    for i in range(rows.n_rows):
-        rows.fetch(i, &row)
-        ends[i, 1] = ob_dot(row.x, row.x, row.n)
-    return extremes
 
 
 cdef object learn(SpreadLearner learner, instances, Rows rows, extremes, y, weights, order, bint scaled):

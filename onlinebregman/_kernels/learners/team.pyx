@@ -33,7 +33,8 @@ cdef class Team(Ensemble):
     def __cinit__(self, learners, *arguments, **more):
         cdef AtomicLearner learner
         cdef Py_ssize_t k
-        self.n, self.n_jobs, self.n_labels, self.together = len(self.learners), 1, PY_SSIZE_T_MAX, self.learners
+        self.n, self.n_jobs, self.n_groups = len(self.learners), 1, 1
+        self.n_labels, self.together = PY_SSIZE_T_MAX, self.learners
         self.parts = <Part*> malloc(self.n * sizeof(Part))
         self.rowwise = <Py_ssize_t*> malloc(2 * self.n * sizeof(Py_ssize_t))
         self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))

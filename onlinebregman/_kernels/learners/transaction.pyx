@@ -56,15 +56,13 @@ cdef class Validated:
         cdef PyObject* name  # borrowed references, of which only the addresses are read
         cdef PyObject* value
         cdef Py_ssize_t place = 0, k = 0, n = len(self.names)
-        if self.values is None:
-            return False
-        while k < n:
-            if not PyDict_Next(attributes, &place, &name, &value):
-                return False  # one is missing, or has come later
+        while k < n and PyDict_Next(attributes, &place, &name, &value):
             if name == <PyObject*> self.names[k]:
                 if value != <PyObject*> self.values[k]:
                     return False
                 k += 1
+        if self.values is None or k < n:  # a parameter is missing, or has come later
+            return False
         try:
             for now, before in self.contents:
                 if (PyDict_Values(now) if type(now) is not type(before) else now) != before:

@@ -13,14 +13,18 @@ OB_INLINE double ob_corrected(double q, double excess, double chance, double ste
     return q + step * beyond;
 }
 
-static void ob_find_radii(double *restrict radii, const double *restrict q, const double *restrict excess,
-                          const double *restrict spread, double root, double step, const double *restrict wider,
-                          double unit, ptrdiff_t n) {
+/* The radii up to the first one that is at least `most`; what is behind it is of no use */
+OB_CLONES static void ob_find_radii(double *restrict radii, const double *restrict q, const double *restrict excess,
+                                    const double *restrict spread, double root, double step,
+                                    const double *restrict wider, double unit, double most, ptrdiff_t n) {
     double largest = -HUGE_VAL;
+    for (ptrdiff_t j = 0; j < n; ++j)
+        radii[j] = ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step);
     for (ptrdiff_t j = 0; j < n; ++j) {
-        const double own = ob_corrected(q[j], excess[j], spread[j] * root + 1.0, step);
-        largest = own > largest ? own : largest;
+        largest = radii[j] > largest ? radii[j] : largest;
         radii[j] = largest + wider[j] + unit;
+        if (radii[j] >= most)
+            break;
     }
 }
 

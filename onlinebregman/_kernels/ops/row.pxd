@@ -7,6 +7,7 @@ cdef extern from "ops/row.h":
     double ob_average_dot(const double* total, const double* stamp, const double* w, double clock, const double* x,
                           Py_ssize_t n) noexcept nogil
     void ob_gather(double* v, const double* w, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
+    Py_ssize_t ob_rank(const double* values, Py_ssize_t n, double x) noexcept nogil
     void ob_scatter(double* w, const double* v, const Py_ssize_t* index, Py_ssize_t n) noexcept nogil
     void ob_gather_4(double* v, const double* w, Py_ssize_t stride, const Py_ssize_t* index,
                      Py_ssize_t n) noexcept nogil

@@ -13,6 +13,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.ops.exp cimport ob_cosines
 from onlinebregman._kernels.ops.row cimport ob_add_rows
 from onlinebregman._kernels.ops.state cimport Stateful
+from onlinebregman._kernels.ops.state import aligned
 from onlinebregman._kernels.rows.rows cimport Row
 
 
@@ -30,7 +31,8 @@ cdef class FourierFeatures(Stateful):
 
     def __cinit__(self, frequencies, phases):
         self.frequencies = np.array(frequencies, dtype=np.float64, order="C")
-        self.omega = np.array(self.frequencies.T, order="C", ndmin=2)
+        omega = np.atleast_2d(self.frequencies.T)
+        self.omega = aligned(omega.ravel()).reshape(omega.shape)
         self.phases = self.b = np.array(phases, dtype=np.float64)
         self.n_features, self.n_components = self.omega.shape[0], self.omega.shape[1]
         if self.n_features == 0 or self.n_components == 0 or self.b.shape[0] != self.n_components:

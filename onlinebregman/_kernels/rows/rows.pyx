@@ -11,8 +11,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from onlinebregman._kernels.ops.row cimport ob_scatter, ob_widen_columns, ob_widen_values
-from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
-from onlinebregman._kernels.rows.arrays cimport View, as_float64, blocks_of, view
+from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_dot
+from onlinebregman._kernels.rows.arrays cimport View, as_float64, blocks_of, empty_float64, view
 from onlinebregman._kernels.rows.arrays import Columns
 
 cdef type ndarray = np.ndarray
@@ -288,6 +288,19 @@ cpdef Rows open_rows(X):
             f"got {type(X).__name__}"
         )
     return rows
+
+
+def squared_lengths(X):
+    """x'x of each row, dense or CSR."""
+    cdef Rows rows = open_rows(X)
+    cdef double* squares
+    cdef Py_ssize_t i
+    cdef Row row
+    lengths = empty_float64(rows.n_rows, &squares)
+    for i in range(rows.n_rows):
+        rows.fetch(i, &row)
+        squares[i] = ob_dot(row.x, row.x, row.n)
+    return lengths
 
 
 cdef class RowMap(Stateful):

@@ -13,10 +13,11 @@ columns, weights of rows, or how rows are divided into calls. A missing value (N
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, isinf, isnan
+from libc.math cimport INFINITY, isinf, isnan, nextafter
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memmove
 
+from onlinebregman._kernels.ops.row cimport ob_rank
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.uniform cimport uniform
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
@@ -310,24 +311,13 @@ cdef class ThresholdMap(RowMap):
 # --- one column -------------------------------------------------------------------------------------------------------
 
 
-cdef inline Py_ssize_t rank(const double* values, Py_ssize_t n, double x) noexcept nogil:
-    """How many of n > 0 values in order are at most x."""
-    cdef const double* first = values
-    cdef Py_ssize_t half
-    while n > 1:
-        half = n // 2
-        first += half if first[half - 1] <= x else 0
-        n -= half
-    return first - values + (first[0] <= x)
-
-
 cdef inline bint is_new(const Column* column, Py_ssize_t k, double x) noexcept nogil:
     """Whether x is a value that the column has not had, and it has not had more than there are bins."""
     cdef const double* lower = &column.lower[START[k]]
     cdef Py_ssize_t place
     if column.different[k] > SIZE[k]:
         return False
-    place = rank(lower, SIZE[k], x)
+    place = ob_rank(lower, SIZE[k], x)
     return place == 0 or lower[place - 1] != x
 
 
@@ -337,7 +327,7 @@ cdef inline Py_ssize_t bin_of(const Column* column, Py_ssize_t k, double x) noex
     cdef Py_ssize_t place
     if isnan(x):
         return SIZE[k]
-    place = rank(lower, SIZE[k], x)
+    place = ob_rank(lower, SIZE[k], x)
     if column.different[k] < SIZE[k] and (place == 0 or lower[place - 1] != x):
         return column.different[k]
     return column.number[START[k] + max(place, 1) - 1]
@@ -353,7 +343,7 @@ cdef void add_value(Column* column, Py_ssize_t k, double x) noexcept nogil:
 
 cdef void insert_bin(double* lower, int64_t* number, Py_ssize_t n, double x, int64_t new) noexcept nogil:
     """Insert a bin, which begins at x, into n bins."""
-    cdef Py_ssize_t place = rank(lower, n, x) if n > 0 else 0
+    cdef Py_ssize_t place = ob_rank(lower, n, x)
     memmove(lower + place + 1, lower + place, (n - place) * sizeof(double))
     memmove(number + place + 1, number + place, (n - place) * sizeof(int64_t))
     lower[place], number[place] = x, new
@@ -368,7 +358,7 @@ cdef void sample(Column* column, Py_ssize_t place, double x) noexcept nogil:
         memmove(values + place, values + place + 1, (n - place) * sizeof(double))
     else:
         column.kept += 1
-    place = rank(values, n, x) if n > 0 else 0
+    place = ob_rank(values, n, x)
     memmove(values + place + 1, values + place, (n - place) * sizeof(double))
     values[place] = x
 
@@ -383,7 +373,7 @@ cdef void balance(Column* column, Py_ssize_t k) noexcept nogil:
     cdef int64_t free
     for pass_ in range(n):
         for i in range(1, n):
-            first[i] = below(values, column.kept, lower[i])
+            first[i] = ob_rank(values, column.kept, nextafter(lower[i], -INFINITY))  # those below
         first[0], first[n] = 0, column.kept
         largest = -1
         for i in range(n):  # bins of one value cannot be split
@@ -406,14 +396,3 @@ cdef void balance(Column* column, Py_ssize_t k) noexcept nogil:
         memmove(lower + pair + 1, lower + pair + 2, (n - pair - 2) * sizeof(double))
         memmove(number + pair + 1, number + pair + 2, (n - pair - 2) * sizeof(int64_t))
         insert_bin(lower, number, n - 1, values[median], free)
-
-
-cdef inline Py_ssize_t below(const double* values, Py_ssize_t n, double x) noexcept nogil:
-    """How many of n > 0 values in order are less than x."""
-    cdef const double* first = values
-    cdef Py_ssize_t half
-    while n > 1:
-        half = n // 2
-        first += half if first[half - 1] < x else 0
-        n -= half
-    return first - values + (first[0] < x)
