@@ -105,8 +105,7 @@ class Sources:
             return {}
         declared = {ast.unparse(n.target): n.value for n in node.body if isinstance(n, ast.AnnAssign)}
         literals = {name: value for name, value in declared.items() if isinstance(value, ast.Constant | ast.Tuple)}
-        fields = {name: ast.literal_eval(value) for name, value in literals.items()}
-        return {"__annotations__": dict.fromkeys(fields), **fields}
+        return {name: ast.literal_eval(value) for name, value in literals.items()}
 
     @staticmethod
     def plain(arguments: ast.arguments) -> ast.arguments:

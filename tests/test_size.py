@@ -104,12 +104,13 @@ def longest_ancestry():
 
 
 def calls_of(act):
-    """(calls, files) of the package's Python functions. Comprehensions are calls to some versions of Python only."""
+    """(calls, files) of the package's Python functions. Comprehensions and annotations are calls to some versions."""
     package, calls = str(Path(onlinebregman.__file__).parent), []
+    no_calls = re.compile("<.*(comp|expr)>|__annotate__")
 
     def count(frame, event, _):
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(package) and not re.match("<.*(comp|expr)>", code.co_name):
+        if event == "call" and code.co_filename.startswith(package) and not no_calls.match(code.co_name):
             calls.append(code.co_filename)
 
     sys.setprofile(count)

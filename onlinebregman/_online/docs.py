@@ -175,8 +175,7 @@ def _defaults(function: Callable | type) -> dict[str, Any]:
     """
     fields = {}
     if isinstance(function, type):
-        own = vars(function)
-        fields = {name: own[name] for name in own.get("__annotations__", ()) if name in own}
+        fields = dict(vars(function))
         function = function.__init__  # type: ignore[misc]
     function = inspect.unwrap(function)
     if not inspect.isfunction(function):

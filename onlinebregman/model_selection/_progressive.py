@@ -265,7 +265,7 @@ class _LateLabels:
             raise ValueError(f"times must be {n} moments, one for each row, that do not decrease.")
         delay = np.asarray(delay)
         delay = delay.astype("m8[us]") if delay.dtype == object else delay
-        if delay.shape not in ((), (n,)) or (delay < delay.dtype.type(0)).any():
+        if delay.shape not in ((), (n,)) or (delay < np.zeros((), delay.dtype)).any():
             raise ValueError(f"delay must be a number >= 0, or one for each of {n} rows; got {delay}.")
         comes = moments + delay
         # before which chunk each label comes, the chunks being predicted at the moments of their first rows

@@ -125,5 +125,5 @@ cdef class QuantileTracker(Undoable):
         cdef double[::1] radii = np.empty(START.shape[0])
         self.predict(&radii[0], NAN)
         at = np.log(normal_quantile(coverage))
-        beyond = np.minimum(at - AT_LEVELS[0], 0.0) + np.maximum(at - AT_LEVELS[-1], 0.0)
+        beyond = at - np.clip(at, AT_LEVELS.min(), AT_LEVELS.max())
         return np.exp(np.interp(at, AT_LEVELS, radii) + beyond)
