@@ -49,11 +49,10 @@ def rows(seed, n=40, d=4):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_formula_says_what_it_is_and_its_types_and_stands_in_the_guide(name):
     value = PUBLIC[name]
-    own = [getattr(each, "fget", each) for each in vars(value).values()] if inspect.isclass(value) else [value]
-    for function in filter(inspect.isfunction, own):
-        if function.__module__ != value.__module__:
-            continue  # of named tuples, made by the standard library
-        if not function.__name__.startswith("_") or (function.__name__ == "__init__" and not issubclass(value, tuple)):
+    for each in vars(value).values() if inspect.isclass(value) else [value]:
+        function = getattr(each, "fget", each)
+        own = inspect.isfunction(function) and function.__module__ == value.__module__  # not those of named tuples
+        if own and re.fullmatch("[^_].*|__init__", function.__name__):
             hints = inspect.signature(function)
             assert function.__doc__ or function.__name__ == "__init__"
             assert hints.return_annotation is not hints.empty
