@@ -2,6 +2,7 @@
 # make test         lint, types, golden numbers, and some cases of every test: five minutes
 # make test-all     every case of every test, and the examples of the documentation
 # make test-lowest  what `make test` runs, with the oldest dependencies that pyproject.toml allows
+# make test-newest  the same with the newest ones for another Python: PYTHON=python3.14
 # make sanitize     run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)
 # make docs         build the documentation into docs/_build/html
 # make torture      10^5 steps of every estimator at rates and on rows of any size: takes hours
@@ -27,7 +28,7 @@ PIP_PACKAGE = $(PIP_INSTALL) --no-build-isolation --no-deps --no-index
 LIMIT = 600
 PYTEST = pytest -q -n logical --dist worksteal -o faulthandler_timeout=$(LIMIT) -o faulthandler_exit_on_timeout=true $(PYTEST_ARGS)
 
-.PHONY: demo test test-all torture test-lowest sanitize docs clean
+.PHONY: demo test test-all torture test-lowest test-newest sanitize docs clean
 
 demo: $(VENV)/installed-plot
 	$(BIN)/python -P -m onlinebregman demo
@@ -55,6 +56,10 @@ test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test
 	$(abspath $(VENV)-lowest)/bin/$(PYTEST) $(NO_VERSIONS:%=--ignore=tests/%.py)
 
+test-newest:
+	$(MAKE) VENV=$(VENV)-newest $(VENV)-newest/installed-test
+	$(abspath $(VENV)-newest)/bin/$(PYTEST)
+
 # Python itself leaks on purpose, and its allocator would hide what lies behind a buffer.
 sanitize: $(VENV)-sanitize/installed
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so.6)" \
@@ -77,7 +82,7 @@ docs: $(VENV)/installed-docs
 	$(BIN)/python docs/narrow.py docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-sanitize build dist docs/_build .coverage .hypothesis .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(VENV)-sanitize build dist docs/_build .coverage .hypothesis .pytest_cache .ruff_cache
 
 # What the build and the extra $* need, as pyproject.toml lists it. Build isolation is left out on purpose: installing
 # again after a change then works offline. river needs newer versions than the oldest that the package runs with.
