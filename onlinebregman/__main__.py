@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         options.run(options)
+        print(end="", flush=True)  # the last lines may not be taken, either
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130

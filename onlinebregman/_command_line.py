@@ -408,6 +408,8 @@ def _check_kept(output: str | Path, *inputs: str | Path) -> None:
 def _output(path: str) -> Iterator[Any]:
     """Standard output, or a file, which is there only once it is complete."""
     if path == "-":
+        if sys.stdout is None:
+            raise ValueError("Standard output is closed; give --output.")
         try:
             yield sys.stdout
         except UnicodeEncodeError as error:

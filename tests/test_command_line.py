@@ -251,6 +251,15 @@ def test_a_reader_that_has_enough_is_no_error(folder):
         assert process.stderr.read() == b""
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="it is there on Linux")
+@pytest.mark.parametrize("to, said", [("> /dev/full", "No space left on device"), (">&-", "give --output")])
+def test_an_output_that_takes_nothing_is_an_error(folder, to, said):
+    save_model(learned(ForwardClassifier()), "m.zip")
+    command = f"{sys.executable} -m onlinebregman predict cells.csv -m m.zip {to}"
+    found = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True)
+    assert found.returncode == 1 and said in found.stderr and found.stderr.count("\n") == 1
+
+
 def test_a_run_that_is_ended_leaves_nothing_half_written(folder):
     save_model(learned(ForwardClassifier()), "m.zip")
     command = [sys.executable, "-m", "onlinebregman", "predict", "-", "-m", "m.zip", "-o", "out.csv"]

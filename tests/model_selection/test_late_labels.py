@@ -54,7 +54,7 @@ def test_datetimes_weights_and_labels_that_never_come():
     some = np.where(np.arange(60) % 2, 0.0, np.inf)
     result = progressive_val_score(ImplicitGDRegressor(), X, Y, delay=some)
     assert result.estimator.t_ == 30 and result.n_scored == 58
-    unknown = np.where(np.arange(60) % 2, np.timedelta64(0, "D"), np.timedelta64("NaT"))
+    unknown = np.where(np.arange(60) % 2, np.timedelta64(0, "D"), np.timedelta64("NaT", "D"))
     assert progressive_val_score(ImplicitGDRegressor(), X, Y, delay=unknown, times=days).score == result.score
 
 
