@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils import Tags
 
@@ -33,7 +34,7 @@ from .._online.new_features import GrowsFeatures
 from .._online.scores import Scores
 from .._online.theory import TheoryRate, penalised_rate, theory_rate
 from .._online.types import MatrixLike
-from .._online.validation import check_output_shape, check_rows, check_weights, read_only
+from .._online.validation import check_output_shape, check_rows, check_weights, read_only, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import AdaGrad, NormalizedAdaGrad
 from ..losses import LOSSES, Loss
@@ -428,6 +429,13 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         del self._given_start
         self._prior = self._make_learners(n_weights, data, None).learners[0] if self._separate else None
         self._learner = self._make_learners(n_weights, data, coef)
+        started = intercept is not None or np.any(self._learner.coef)
+        if getattr(self._learned_loss, "margin", 1.0) == 0 and self._update != "explicit" and not started:
+            warn_caller(
+                f"update={self._update!r} learns nothing from weights of 0, which minimise a loss of margin 0 already; "
+                'set update="explicit".',
+                ConvergenceWarning,
+            )
         sizes = np.abs(data.y).reshape(len(data.y), -1).max(axis=1)
         squared = isinstance(self._divergence, AdaGrad | NormalizedAdaGrad) and not vars(self).get("_learns_residuals")
         if squared and 0 < sizes.max() < ROOT and np.max(np.abs(self._learned_loss.derivative(0.0, sizes))) < ROOT:

@@ -355,8 +355,8 @@ class MirrorDescentClassifier(ParametricMirrorMixin, RegretBoundsMixin, OnlineLi
     loss : {<classification losses>} or Loss
         The loss. Pass an object from `onlinebregman.losses` for other than the default parameters, or your own loss.
         "log_loss" and "modified_huber" give probabilities. With "hinge" the implicit step in the squared Euclidean
-        divergence is the passive-aggressive algorithm. "perceptron" needs explicit steps if the weights start at 0,
-        which implicit steps cannot leave. The targets of a `Loss` are its `labels`, -1 and 1 by default.
+        divergence is the passive-aggressive algorithm. "perceptron" needs update="explicit" if the weights start at
+        0, which implicit steps cannot leave. The targets of a `Loss` are its `labels`, -1 and 1 by default.
     multi_class : {"ovr", "multinomial"}
         How more than two classes are learned: one-vs-rest with separate losses, or jointly with the log loss of the
         softmax of their scores, where a row (x, y) moves the weights of class c by c_c = eta (p_c - [y = c]), p the

@@ -1,6 +1,7 @@
 """The linear classifiers: shapes, warm start, class weights, one against the rest, regret."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from onlinebregman import PerceptronClassifier
+from onlinebregman import PerceptronClassifier, PNormClassifier
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
@@ -140,6 +142,17 @@ def test_class_weights_that_cannot_be_are_refused_first_and_in_mid_stream(model,
     stream = clone(model).partial_fit(X, y, classes=[0, 1, 2]).set_params(class_weight=bad)
     with unchanged(stream, match):
         stream.partial_fit(X, y)
+
+
+@pytest.mark.parametrize("model", [MirrorDescentClassifier, PNormClassifier])
+def test_a_loss_of_margin_0_needs_explicit_steps_or_weights(model):
+    X, y = np.array([[1.0], [2.0], [-1.0]]), [1, 1, 0]
+    with pytest.warns(ConvergenceWarning, match="'implicit' learns nothing from weights of 0"):
+        model(loss="perceptron").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for start in ({"update": "explicit"}, {"init": 0.1}):
+            assert model(loss="perceptron", **start).partial_fit(X, y, classes=[0, 1]).coef_ > 0
 
 
 @every
