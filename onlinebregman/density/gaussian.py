@@ -84,6 +84,9 @@ class OnlineGaussian(OnlineDensity):
 
     Notes
     -----
+    An absurd row moves the mean and widens the covariance for good; :class:`DensityOutlierDetector` limits what it
+    learns of it. The prior is in units of the features: with means of 10^6 or deviations of 10^-3, standardise them.
+
     All parameters are read when learning starts. A row of weight h counts h times in sums and losses. With
     k_t = k1 + h_1 + ... + h_{t-1}, for every Gaussian of moments W (Key Lemma)
 

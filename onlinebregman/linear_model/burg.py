@@ -95,6 +95,10 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
     exactly 1; after that the rate is 0 and learning stops. Here the weight is projected to upper_bound and the rate is
     not lowered.
 
+    An absurd value in a column or target makes weights so small that later steps hardly bring them back, and, with
+    update="gradient", the rate small for good: clip columns to their usual range. Against absurd targets
+    `MirrorDescentRegressor(divergence="burg", loss="huber")` makes the same steps on another loss.
+
     Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean
     cross-validated R^2 over ten standardised regression data sets (benchmarks/defaults.py).
 

@@ -85,6 +85,10 @@ class EGRegressor(EntropyMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
 
     Notes
     -----
+    An absurd value in a column or target makes weights so small that multiplicative steps hardly bring them back: clip
+    columns to their usual range. Against absurd targets `MirrorDescentRegressor(divergence="simplex_entropy",
+    signed=True, loss="huber")` makes the same steps on another loss.
+
     Among eta0 = 0.03, 0.1, ..., 3 with "invscaling", the default was the best or within 0.01 of it in mean
     cross-validated R^2 over ten standardised regression data sets (benchmarks/defaults.py).
 

