@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_commands(commands)
     options = parser.parse_args(arguments)
     with suppress(ValueError):  # of another thread than the main one; what is half written is removed
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ctrl-C is ignored in the background
     try:
         options.run(options)
         print(end="", flush=True)  # the last lines may not be taken, either

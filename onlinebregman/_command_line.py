@@ -170,10 +170,11 @@ def test_file(options: argparse.Namespace) -> None:
         rows += len(y)
     if not rows:
         raise ValueError("The data must have at least one row; got none.")
-    print(f"rows {rows}")
-    for name, total in sums.items():
-        if counts[name] == rows:  # no mean of only some of the rows: there is no log loss if a label is unknown
-            print(f"{name} {total / rows:.6g}")
+    with _output("-") as out:
+        print(f"rows {rows}", file=out)
+        for name, total in sums.items():
+            if counts[name] == rows:  # no mean of only some of the rows: there is no log loss if a label is unknown
+                print(f"{name} {total / rows:.6g}", file=out)
 
 
 def _asked(method: Any, X: Any, first: int) -> Any:
@@ -409,7 +410,7 @@ def _output(path: str) -> Iterator[Any]:
     """Standard output, or a file, which is there only once it is complete."""
     if path == "-":
         if sys.stdout is None:
-            raise ValueError("Standard output is closed; give --output.")
+            raise ValueError("Standard output is closed; open it, or give --output.")
         try:
             yield sys.stdout
         except UnicodeEncodeError as error:

@@ -253,9 +253,10 @@ def test_a_reader_that_has_enough_is_no_error(folder):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="it is there on Linux")
 @pytest.mark.parametrize("to, said", [("> /dev/full", "No space left on device"), (">&-", "give --output")])
-def test_an_output_that_takes_nothing_is_an_error(folder, to, said):
+@pytest.mark.parametrize("command", ["predict", "test"])
+def test_an_output_that_takes_nothing_is_an_error(folder, command, to, said):
     save_model(learned(ForwardClassifier()), "m.zip")
-    command = f"{sys.executable} -m onlinebregman predict cells.csv -m m.zip {to}"
+    command = f"{sys.executable} -m onlinebregman {command} cells.csv -m m.zip {to}"
     found = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True)
     assert found.returncode == 1 and said in found.stderr and found.stderr.count("\n") == 1
 
@@ -263,6 +264,7 @@ def test_an_output_that_takes_nothing_is_an_error(folder, to, said):
 def test_a_run_that_is_ended_leaves_nothing_half_written(folder):
     save_model(learned(ForwardClassifier()), "m.zip")
     command = [sys.executable, "-m", "onlinebregman", "predict", "-", "-m", "m.zip", "-o", "out.csv"]
+    command = ["sh", "-c", 'trap "" INT; exec "$0" "$@"', *command]  # as in the background, where Ctrl-C is ignored
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while not (folder / "out.csv.part").exists():
             time.sleep(0.01)
