@@ -18,15 +18,15 @@ def eigen_factor(matrix):
         raise ValueError("the matrix must be finite to have a factor; got infinity or NaN")
     values, vectors = eigh(matrix, driver="evr", check_finite=False)
     directions = vectors.T[::-1]
-    largest = np.take_along_axis(directions, np.abs(directions).argmax(axis=1)[:, None], axis=1)
-    return directions * np.copysign(np.sqrt(np.maximum(values[::-1, None], 0.0)), largest)
+    largest = directions[np.arange(len(matrix)), np.abs(directions).argmax(axis=1)]
+    return directions * np.copysign(np.sqrt(np.maximum(values[::-1], 0.0)), largest)[:, None]
 
 
 def balanced_factor(matrix):
     """L with W = L'L, computed with features scaled to W_ii = 1, so that distances are accurate in any units."""
     diagonal = matrix.diagonal()
     scales = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    return eigen_factor(matrix / np.outer(scales, scales)) * scales
+    return eigen_factor(matrix / (scales[:, None] * scales)) * scales
 
 
 def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, double[:, ::1] scatter):
