@@ -47,8 +47,7 @@ class FirstRows(NamedTuple):
             targets = None if targets is None else np.concatenate([self.targets, targets])
         begun, known = 0, rows.shape[0] - X.shape[0]
         for end in (known + look - self.n for look in LOOKS if self.n < look <= n):
-            rows = sound_csr(rows) if sparse else rows  # those of a file may be anything
-            some = rows[begun:end]
+            some = (sound_csr(rows) if sparse else rows)[begun:end]  # those of a file may be anything
             if sparse:  # most columns have nothing to tell
                 some = some[:, some.getnnz(axis=0) >= SOME].toarray()
             if targets is not None:
@@ -58,4 +57,6 @@ class FirstRows(NamedTuple):
                 last.append(end - known - 1)
         if begun:
             rows, targets = rows[begun:], None if targets is None else targets[begun:]
+        if sparse:  # without the flags and sizes of integers that tell how it was made
+            rows = csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
         return (FirstRows(n, rows, targets) if 0 <= n < LOOKS[-1] else None), last
