@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -9,19 +10,23 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
 from .._kernels.matrices.reservoir import Reservoir
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
-from .._online.validation import check_rows, dense, fitted, read_only
+from .._online.validation import check_rows, dense, fitted, read_only, warn_caller
 from .._sklearn_compat import Interval, StrOptions
 from ..kernel_learning import DefiniteBoost
 from ._examples import check_labels, check_size, warn_of_labels
 from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._prior import centred, nearby_origin, relative
+
+# How often `similar` is relaxed, from 0.5 to 0.98
+RELAXATIONS = 5
 
 
 class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTransformer):
@@ -40,7 +45,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
     Parameters
     ----------
     similar : float
-        Upper bound on mean squared distances within a class, as a share of those in the Euclidean metric.
+        Upper bound on mean squared distances within a class, as a share of those in the Euclidean metric. Where the
+        bounds contradict each other, it is moved halfway to 1, up to five times, with a warning.
     dissimilar : float
         Lower bound on mean squared distances to impostors, as a share of those in the Euclidean metric.
     n_impostors : int
@@ -71,9 +77,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
     Warns
     -----
     ConvergenceWarning
-        If the constraints are infeasible, or `max_iter` rounds were not enough. Directions may have lost all of their
-        weight then: on glass and yeast 5-NN made 38 and 47 % errors, and in the Euclidean metric 34 and 44. A larger
-        `similar`, such as 0.75 and 0.95 for these two, or a smaller `dissimilar` makes the constraints feasible.
+        If the constraints are infeasible, or `max_iter` rounds were not enough: `similar` is relaxed then. If that does
+        not suffice, a smaller `dissimilar` makes the constraints feasible.
 
     See Also
     --------
@@ -175,11 +180,25 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         return found[1]
 
     def _solve(self, settings: _Settings) -> _Metric:
-        d, constraints = self.n_features_in_, self._constraints(settings)
-        boost = clone(settings.boost)
-        if len(constraints) == 0:
-            return _Metric(np.eye(d), 0, boost)
-        boost.partial_fit_matrices(constraints)
+        d, similar, identity = self.n_features_in_, settings.similar, np.eye(self.n_features_in_)
+        within, impostors = self._mean_squares(settings.n_impostors)
+        if not within and not impostors:
+            return _Metric(identity, 0, clone(settings.boost))
+        lower = [settings.dissimilar * identity - matrix for matrix in impostors]
+        for left in range(RELAXATIONS, -1, -1):
+            boost = clone(settings.boost)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                boost.partial_fit_matrices(np.array([matrix - similar * identity for matrix in within] + lower))
+            if boost.kkt_residual_ <= boost.tol or similar >= 1 or left == 0:
+                break
+            similar = (1 + similar) / 2  # a solution for these bounds has directions without any weight
+        if similar != settings.similar or boost.kkt_residual_ > boost.tol:
+            warn_caller(
+                f"The bounds cannot all be met, or not within max_iter={boost.max_iter} rounds: the metric is for "
+                f"similar={similar:g} in place of {settings.similar:g} (kkt_residual_={boost.kkt_residual_:g}).",
+                ConvergenceWarning,
+            )
         return _Metric(d * boost.kernel_, boost.n_iter_, boost)
 
     @property
@@ -197,8 +216,8 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         """Labels seen so far, sorted."""
         return np.unique(list(fitted(self, vars(self).get("_labels"))))
 
-    def _constraints(self, settings: _Settings) -> np.ndarray:
-        """C with tr(W C) <= 0 for each class and each bound, relative to the mean squared distances."""
+    def _mean_squares(self, n_impostors: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The mean of z z' within each class, and to impostors of each class, relative to the mean squared distance."""
         X, codes = self._sampler.sample()
         X = relative(X, nearby_origin(X))
         within, impostors = [], []
@@ -207,14 +226,10 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
             deviations = centred(mine)
             within.append(deviations.T @ deviations)
             if len(others):
-                search = NearestNeighbors(n_neighbors=min(settings.n_impostors, len(others))).fit(others)
+                search = NearestNeighbors(n_neighbors=min(n_impostors, len(others))).fit(others)
                 nearest = search.kneighbors(mine, return_distance=False)
                 impostors.append(sum(z.T @ z for z in ((mine - others[column]) for column in nearest.T)))
-        identity = np.eye(X.shape[1])
-        return np.array(
-            [matrix - settings.similar * identity for matrix in _of_mean_one(within)]
-            + [settings.dissimilar * identity - matrix for matrix in _of_mean_one(impostors)]
-        )
+        return _of_mean_one(within), _of_mean_one(impostors)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_solution" in vars(self)

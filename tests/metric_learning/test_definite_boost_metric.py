@@ -48,6 +48,15 @@ def test_contradicting_bounds_warn():
     assert np.isfinite(learner.components_).all()
 
 
+def test_contradicting_bounds_are_relaxed_until_they_can_be_met():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    learner = DefiniteBoostMetricLearner(similar=0.6)
+    with pytest.warns(ConvergenceWarning, match="for similar=0.8 in place of 0.6"):
+        learner.fit(X, np.arange(60) % 2)
+    assert learner.boost_.kkt_residual_ <= 0.01
+    assert np.linalg.eigvalsh(learner.get_mahalanobis_matrix())[0] > 0.1
+
+
 def test_rows_are_taken_in_and_the_metric_is_found_when_it_is_asked_for(wine, monkeypatch):
     X, y = wine
     solved, solve = [], DefiniteBoost.partial_fit_matrices
