@@ -25,8 +25,7 @@ from ._mahalanobis import MahalanobisTransformer
 from ._memory import RemembersRows, numbers_of, random_numbers
 from ._prior import centred, nearby_origin, relative
 
-# How often `similar` is relaxed, from 0.5 to 0.98
-RELAXATIONS = 5
+RELAXATIONS = 1.0 - 0.5 ** np.arange(6)  # shares of the way from `similar` to 1
 
 
 class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTransformer):
@@ -180,19 +179,18 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         return found[1]
 
     def _solve(self, settings: _Settings) -> _Metric:
-        d, similar, identity = self.n_features_in_, settings.similar, np.eye(self.n_features_in_)
+        d, identity = self.n_features_in_, np.eye(self.n_features_in_)
         within, impostors = self._mean_squares(settings.n_impostors)
         if not within and not impostors:
             return _Metric(identity, 0, clone(settings.boost))
         lower = [settings.dissimilar * identity - matrix for matrix in impostors]
-        for left in range(RELAXATIONS, -1, -1):
+        for similar in settings.similar + (1.0 - settings.similar) * RELAXATIONS:
             boost = clone(settings.boost)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 boost.partial_fit_matrices(np.array([matrix - similar * identity for matrix in within] + lower))
-            if boost.kkt_residual_ <= boost.tol or similar >= 1 or left == 0:
-                break
-            similar = (1 + similar) / 2  # a solution for these bounds has directions without any weight
+            if boost.kkt_residual_ <= boost.tol or similar >= 1:
+                break  # a solution for bounds that are not met has directions without any weight
         if similar != settings.similar or boost.kkt_residual_ > boost.tol:
             warn_caller(
                 f"The bounds cannot all be met, or not within max_iter={boost.max_iter} rounds: the metric is for "
