@@ -463,6 +463,7 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.svm", "and --n-features, which no file tells"),
         ("far.svm --n-features 3", "far.svm, line 1: .*with n_features=3 "),
         ("book.xlsx", "a spreadsheet: save it as CSV"),
+        ("data.arrows", "an Arrow stream: give pyarrow.ipc.open_stream"),
         ("data.arff", "ARFF: give the frame of scipy.io.arff.loadarff"),
         ("data.vw", "Vowpal Wabbit's: write it as svmlight"),
         ("two.zip", "Multiple files found in ZIP file.*Unpack it"),
@@ -497,7 +498,7 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
     for name, content in {
         "far.svm": "1 1:1 99999999999999:1\n", "book.xlsx": "PK", "data.arff": "@relation", "data.vw": "1 | a:1\n",
         "packed.csv.gz": "a,b\n", "bad.jsonl": '{"a": 1, "y": 0}\n{"a"\n', "list.jsonl": "[1, 2]\n",
-        "bad.parquet": "PAR1",
+        "bad.parquet": "PAR1", "data.arrows": "?",
         "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n{"y": 1}',
         "half.jsonl": r'{"a": "\ud800", "y": 0}', "points.csv": "a;y\n1.234;0\n2,5;1\n", "wide.svm": "0 1:1\n1 2:1",
         "gap.svm": "# of 2024\n1 1:1\n\n2 3:nan\n",

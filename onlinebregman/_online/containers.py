@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import importlib
 import sys
+from collections import Counter
 from contextlib import suppress
 from datetime import date
 from numbers import Number
@@ -143,6 +144,11 @@ def columns_of_numbers(X) -> Columns | None:
             return None
         columns.append(values)
     return Columns(columns)
+
+
+def doubled(items: Any) -> list[Any]:
+    """The items of which there are several."""
+    return [item for item, n in Counter(items).items() if n > 1]
 
 
 def needed(name: str) -> Any:

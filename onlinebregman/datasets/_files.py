@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._online.containers import doubled
 from ._frames import add_frames
 
 DATA_HOME_VARIABLE = "ONLINEBREGMAN_DATA"
@@ -151,7 +152,7 @@ def _read_columns(path: Path) -> tuple[list[str], list[tuple[str, ...]]]:
         names = next(reader, [])
         if not names or names == ["target"]:
             raise ValueError(f"{path}: line 1 must name the columns, at least one of them a feature.")
-        if twice := [name for number, name in enumerate(names) if name in names[:number]]:
+        if twice := doubled(names):
             raise ValueError(f"{path}: line 1 names two columns {twice[0]!r}.")
         rows = []
         for row in reader:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from sklearn.utils import check_scalar
 
-from .._online.containers import frame_of_arrow, needed
+from .._online.containers import doubled, frame_of_arrow, needed
 from ._batches import damage
 
 TYPED = 10_000  # rows that tell the types of columns
@@ -31,6 +31,7 @@ _FORMATS = {
 _REFUSED = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "a spreadsheet: save it as CSV, or give the frame of pandas.read_excel"),
     **dict.fromkeys((".svm", ".libsvm"), "svmlight's: give SVMLightBatches, with the number of features"),
+    ".arrows": "an Arrow stream: give pyarrow.ipc.open_stream of it to fit_stream",
     ".arff": "ARFF: give the frame of scipy.io.arff.loadarff, or save that as CSV",
     ".vw": "Vowpal Wabbit's: write it as svmlight (.svm), or as CSV",
 }
@@ -204,7 +205,7 @@ class FileFrames:
             if self.header is None and numbers:
                 said = f"{numbers[0]!r} among the names of columns is a number"
                 self._refuse(number, f"{said}. Set header (--header, --no-header): whether these are names")
-            if twice := [name for name in names if names.count(name) > 1]:
+            if twice := doubled(names):
                 self._refuse(number, f"two columns {twice[0]!r}. Rename one, or set header=False (--no-header)")
         self._choose(names)
         for number, text, width in records:
@@ -263,7 +264,7 @@ class FileFrames:
         dropped = {place(column, names, where) for column in self.drop}
         wanted = range(len(names)) if self.columns is None else [place(each, names, where) for each in self.columns]
         chosen = [number for number in wanted if number not in dropped]
-        if twice := [names[number] for number in chosen if chosen.count(number) > 1]:
+        if twice := doubled(names[number] for number in chosen):
             raise ValueError(f"{where}: column {twice[0]!r} is given twice, perhaps as the target. Set --target.")
         self.all_names_, self.names_ = list(names), [names[number] for number in chosen]
         self._given = {names[place(column, names, where)]: TYPES.get(kind, kind) for column, kind in self.types.items()}
@@ -277,8 +278,9 @@ class FileFrames:
             rows = [self._object(*record) for record in records]
             if not self.kinds_:
                 self._choose(list(dict.fromkeys(itertools.chain.from_iterable(rows))))
+            first = set(self.all_names_)
             for number, row in zip(index, rows, strict=True):
-                if new := [name for name in row if name not in self.all_names_]:
+                if new := [name for name in row if name not in first]:
                     self._refuse(number, f"the first rows have no {new[0]!r}. Give it there, or remove it")
             return pandas.DataFrame.from_records(rows, index, columns=self.names_)
         # the default is exact from pandas 3.1 on
