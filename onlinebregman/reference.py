@@ -3,7 +3,7 @@
 Notation as in the guide: w are weights, f = grad F the mirror map of the potential F, theta = f(w), x a row, y its
 target, a = w.x the prediction, L(a, y) the loss and L' its derivative by a, eta the learning rate, s the weight of a
 row (where there is an eta, a part of it). Functions return the new weights; learners with more state than weights are
-classes that `predict` a row and then `learn` it. An intercept is b, or else the last coordinate, of value 1.
+classes that `learn` a row; most `predict` it before. An intercept is b, or else the last coordinate, of value 1.
 
 The code is for reading: input is not checked, overflow is not avoided, nothing is fast. The tests compare every
 estimator with it. The page "References" of the documentation has the papers KW97, KB10, JKD07, TRW04, W and S18; those
