@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import Bunch, check_scalar
 
 from .._online.docs import described_by
-from .._online.validation import is_fitted
+from .._online.validation import check_targets_readable, is_fitted
 from ..pipeline import adds_classes, check_instance, takes_classes
 from ._chunks import as_pieces, cut
 from ._scoring import Record, as_scorer, scores, why_no_weights
@@ -388,4 +388,4 @@ def _labels(learner, y, classes, started: bool):
         )
     if np.ndim(y) != 1:
         raise ValueError(f"classes is None, but y has {np.ndim(y)} dimensions; give classes as partial_fit takes them.")
-    return np.unique(np.asarray(y))
+    return np.unique(check_targets_readable(y, labels=True))

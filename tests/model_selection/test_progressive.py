@@ -329,6 +329,9 @@ def test_classes_are_those_of_the_whole_stream():
     assert told == [[0, 1, 2], None, None, None]
     with pytest.raises(ValueError, match="classes must be given for an iterable"):
         progressive_val_score(model, chunks)
+    for missing in (np.array(["a"] * 29 + [None]), np.append(np.zeros(29), np.nan)):
+        with pytest.raises(ValueError, match=r"Input y contains (a missing label, None|NaN).*row 29"):
+            progressive_val_score(model, X[:30], missing)
     growing = ForwardClassifier(handle_unknown="add")
     for first, rest in ((y[:30], y[30:]), (np.zeros(30), np.ones(30))):
         result = progressive_val_score(growing, [(X[:30], first), (X[30:60], rest[:30])])
