@@ -7,6 +7,7 @@ are looked up, those of scikit-learn and NumPy that skops itself trusts, and tho
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -172,6 +173,8 @@ def description(value: Any) -> str:
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that it has either its old contents or these bytes, but nothing in between."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(path.parent))
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(temporary, "wb") as file:

@@ -85,6 +85,11 @@ def test_a_pipeline_with_a_foreign_step_goes_on_with_the_same_numbers(file):
     assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No such folder: .*missing'"):
+        save_model(ForwardClassifier(), tmp_path / "missing" / "model.zip")
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -16,6 +16,7 @@ from .._online.side_by_side import check_one_output
 from .._online.types import MatrixLike
 from ._base import Array, Display, Style, column_number
 
+_ROOM = 40  # labels at an axis, a fifth of it if they lie
 _OF_PAIR = 32  # most values of a column of a pair
 _ROWS, _EXPLAINED = 50, 10_000  # most rows that contributions are averaged over, and that are explained altogether
 
@@ -89,7 +90,9 @@ class ContributionDisplay(Display):
         places = [x if is_number else np.arange(x.size) for x, is_number in zip(columns, numeric, strict=True)]
         for axis, column, place, is_number in zip((ax.xaxis, ax.yaxis), columns, places, numeric, strict=False):
             if not is_number:
-                axis.set_ticks(place, labels=column.tolist())
+                shown = slice(None, None, 1 + column.size // _ROOM)
+                axis.set_ticks(place[shown], labels=column[shown].tolist())
+                axis.set_tick_params(rotation=90 if axis is ax.xaxis and column.size > _ROOM // 5 else 0)
         response = f"contribution to the {self.response}"
         if len(columns) == 2:
             x, y = map(_edges, places, numeric)

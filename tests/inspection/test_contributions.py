@@ -41,6 +41,13 @@ def test_the_contribution_of_categories_and_missing_values(ax):
     assert "log odds of 1.0" in ax.get_ylabel()
 
 
+@pytest.mark.parametrize(("n", "shown", "rotation"), [(8, 8, 0), (9, 9, 90), (100, 34, 90)])
+def test_labels_have_room(n, shown, rotation):
+    display = ContributionDisplay(names=["a"], values=[np.arange(n).astype(str)], contributions=np.zeros(n)).plot()
+    labels = display.ax_.get_xticklabels()
+    assert len(labels) == shown and {label.get_rotation() for label in labels} == {rotation}
+
+
 def test_the_contribution_of_a_pair_is_that_of_all_its_terms(ax):
     X, y = mixed(600)
     model = ParameterFreeClassifier(random_features=0).fit(X, np.where(y > 0, "yes", "no"))
