@@ -24,7 +24,7 @@ from .persistence import load_model
 from .pipeline import adds_classes
 from .streams import FileFrames, SVMLightBatches, fit_stream
 from .streams._fit import where
-from .streams._frames import place
+from .streams._frames import WRITTEN, place
 
 # How files are read, which is kept with the model.
 _READING: dict[str, dict[str, Any]] = {
@@ -194,7 +194,7 @@ class _Rows:
         names = [option.split()[0][2:].replace("-", "_") for option in (*_READING, *_SEVERAL, "--delay")]
         own = {name: getattr(options, name) for name in names if getattr(options, name, None) is not None}
         self.settings = {"target": "-1"} | {n: v for n, v in kept.items() if n not in ("n_rows", "format")} | own
-        self.batch_size, self.announced = self.settings.get("delay", 10_000), False
+        self.batch_size, self.announced, self.remark = self.settings.get("delay", 10_000), False, ""
         self.target = None if self.settings["target"] == "none" else _place(self.settings["target"])
         if self.target is None and has_targets and (is_classifier(model) or self.is_number):
             raise ValueError("Learning and testing need a column of targets; got --target none.")
@@ -283,7 +283,7 @@ class _Rows:
         if self.target is not None:
             labels = "" if self.classes is None else f", labels {_listed(self.classes.tolist())}"
             kind = "numbers" if self.is_number else "categories"
-            print(f"target {self.settings['target']!r}: {kind}{labels}", file=sys.stderr)
+            print(f"target {self.settings['target']!r}: {kind}{labels}{self.remark}", file=sys.stderr)
         kinds, counts = getattr(self.frames, "kinds_", {}), getattr(self.frames, "n_categories_", {})
         for kind in dict.fromkeys(kinds[name] for name in columns):
             names = [f"{n} ({counts[n]})" if n in counts else n for n in columns if kinds[n] == kind]
@@ -303,11 +303,17 @@ class _Rows:
         texts = list(map(_text, y.tolist()))
         given = () if self.classes is None else set(map(_text, self.classes.tolist()))
         for row, (text, value) in enumerate(zip(texts, y.tolist(), strict=True)):
-            if is_missing(value) or "\n" in text or "\r" in text or (text in ("", "?") and text not in given):
-                at = f"line {X.lines[row]}" if self.is_svmlight else f"{y.index.name} {y.index[row]}: column {y.name!r}"
-                said = f"{self.path}, {at} has {value!r} for a label"
+            if is_missing(value):
+                said = f"{self._at(X, y, row)} has no value for a target, or a text that is read as none, as NA is"
+                raise ValueError(f"{said}. Remove the row, or write another text.")
+            if "\n" in text or "\r" in text or (text in ("", "?") and text not in given):
+                said = f"{self._at(X, y, row)} has {value!r} for a label"
                 raise ValueError(f"{said}. Remove the row, or name all labels by --classes if it is one.")
         return texts
+
+    def _at(self, X: Any, y: Any, row: int) -> str:
+        at = f"line {X.lines[row]}" if self.is_svmlight else f"{y.index.name} {y.index[row]}: column {y.name!r}"
+        return f"{self.path}, {at}"
 
     def found_classes(self, *, of_numbers: bool) -> np.ndarray | None:
         """All labels of the file, by a pass over it; if there are so many that they are none, an error, or None."""
@@ -315,22 +321,49 @@ class _Rows:
         if self.path == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
             said = f"{self.path} can only be read once, and a classifier needs all labels in advance; give --classes"
             raise ValueError(f"{said}, --set handle_unknown=add, or of numbers -e ParameterFreeRegressor.")
-        found: set[str] = set()
         frames: Any = self.frames if self.is_svmlight else self._frames(only_targets=True)
+        found, odd, at = Counter[str](), "", ""
+
+        def is_written(text: str) -> bool:  # as a number, with the decimal point of the file
+            return is_number(text) if self.is_svmlight else frames._number(text) is not None
+
         for batch in frames:
-            found.update(self._texts(*batch) if self.is_svmlight else self._texts(batch, batch[self._target(frames)]))
-            most = 100 if all(map(_WHOLE.fullmatch, found)) else 20 if all(map(is_number, found)) else 1000
-            if of_numbers and len(found) > most < 1000:
-                return None
+            X, y = batch if self.is_svmlight else (batch, batch[self._target(frames)])
+            texts = self._texts(X, y)
+            found.update(texts)
+            if not odd and (odd := next((text for text in found if not is_written(text)), "")):
+                at = self._at(X, y, texts.index(odd))
+            most = 100 if all(map(_WHOLE.fullmatch, found)) else 1000 if odd else 20
             if len(found) > most:
-                said = f"{self.path} has more than {most} labels, as {_listed(sorted(found)[:3])}. Set a regressor for"
-                raise ValueError(
-                    f"{said} numbers (-e ParameterFreeRegressor), --target for another column, or --classes for these."
-                )
+                break
+        if not found:
+            raise ValueError(f"{self.path} has no rows: it is empty, or has nothing but names of columns.")
+        n_numbers = sum(n for text, n in found.items() if is_written(text) or WRITTEN.fullmatch(text))
+        chosen = self._has_categories(frames)
+        if odd and 2 * n_numbers > found.total() and not chosen:
+            said = f"{at} has {odd!r:.80}, which is no number, as most others are. Change it, or remove the row; set"
+            raise ValueError(f"{said} --decimal or --thousands; or name all labels by --classes if it is one.")
+        if len(found) > most:
+            if of_numbers and not (odd or chosen):
+                return None
+            said = f"{self.path} has more than {most} labels, as {_listed(sorted(found)[:3])}. Set a regressor for"
+            raise ValueError(
+                f"{said} numbers (-e ParameterFreeRegressor), --target for another column, or --classes for these."
+            )
         if len(found) < 2:
             said = f"{self.path} must have rows of two labels at least; got {sorted(found)}"
             raise ValueError(f"{said}. Give all labels (--classes), or a regressor for numbers.")
+        if of_numbers and not (odd or chosen) and len(found) > 2:
+            self.remark = f" ({len(found)} numbers as labels; for numbers --estimator ParameterFreeRegressor)"
         return np.unique(_as_classes(sorted(found)))
+
+    def _has_categories(self, frames: FileFrames) -> bool:
+        """Whether the targets are said to be categories."""
+        if self.is_svmlight:
+            return False
+        names = frames.all_names_
+        given = [place(_place(name), names, str(self.path)) for name in self.settings.get("categories", ())]
+        return names.index(self._target(frames)) in given
 
 
 class _LearnedFrames(FileFrames):

@@ -102,6 +102,21 @@ def test_many_different_numbers_need_no_name_of_a_regressor_and_learning_says_wh
     assert float(said[-2].split()[1]) == pytest.approx(2 * model.cumulative_loss_ / 300, rel=1e-5)
 
 
+def test_numbers_are_labels_only_if_that_is_said_and_texts_among_them_if_they_are_named(folder, capsys):
+    rows = X[["x1"]].assign(y=np.arange(300) % 5)
+    rows.to_csv("ages.csv", index=False)
+    assert main(["learn", "ages.csv", "-m", "m.zip"]) == 0
+    said = "labels 0, 1, 2, 3, 4 (5 numbers as labels; for numbers --estimator ParameterFreeRegressor)"
+    assert said in capsys.readouterr().err
+    rows.assign(y=X["x0"]).to_csv("comma.csv", index=False, sep=";", decimal=",")
+    assert main(["learn", "comma.csv", "-m", "n.zip", "--sep", ";", "--decimal", ","]) == 0
+    assert "target 'y': numbers" in capsys.readouterr().err
+    (folder / "ages.csv").write_text(rows.assign(y=[*rows["y"][1:], "old"]).to_csv(index=False))
+    for given in (["--classes", "0,1,2,3,4,old"], ["--categories", "y"]):
+        assert main(["learn", "ages.csv", "-m", "o.zip", "--restart", "-e", "ForwardClassifier", *given]) == 0
+        assert load_model("o.zip").classes_.tolist() == ["0", "1", "2", "3", "4", "old"]
+
+
 def test_standard_input_and_numbers(monkeypatch, capsys):
     threads, numbers = set(), X.assign(y=X["x0"] / 10).drop(columns="x0").to_csv(index=False)
 
@@ -391,6 +406,7 @@ RANDOM, ENDS = pd.Series(np.random.default_rng(1).uniform(size=120)).astype(str)
 MARKERS = [
     "-", ".", "#NULL!", r"\N", "NaT", "[null]", "?", "none", "$5", "45%", "1_000", "2024-01-01", "'5'", "0x1F", "1,5"
 ]  # fmt: skip
+POINTS = ROWS[["b"]].assign(y=ROWS["b"] / 8).to_csv(index=False)
 REFUSED = {
     **{mark: (cell(17, 0, f'"{mark}"'), f"line 17: column 'a' has {mark!r}, which is no number") for mark in MARKERS},
     "decimal commas": (ROWS.to_csv(index=False, sep="\t", decimal=","), "'a' has .* set missing .*--decimal"),
@@ -407,18 +423,21 @@ REFUSED = {
     "separators at ends of rows": (ENDS.replace(",\n", "\n", 1), "line 2: 6 values.* at ends of lines"),
     "comment": ("# by hand\n" + CSV, "line 2: 5 values, but 1 in the first line"),
     "another separator": (CSV.replace(",", ";"), "line 1: the target 'a;b;c;d;y' must have .*--sep"),
-    "latin-1": (cell(17, 2, "grün").encode("latin-1"), "line 17: byte 0xfc is not utf-8. Set encoding"),
+    "latin-1": (cell(17, 2, "grün").encode("latin-1"), "line 17: byte 0xfc is not utf-8. Set encoding .*latin-1"),
     "UTF-16": (CSV.encode("utf-16"), "line 1: byte 0xff is not utf-8. Set encoding .* utf-16"),
     "NUL": (cell(17, 2, "re\0d"), "line 17: a NUL byte"),
     "infinity": (cell(17, 0, "-inf"), "infinity .*Row 15 is line 17"),
     "long number": (cell(17, 0, "1" * 400), "infinity .*Row 15 is line 17"),
     "label ?": (cell(17, 4, "?"), r"line 17: column 'y' has '\?' for a label"),
-    "no label": (cell(17, 4, ""), "line 17: column 'y' has nan for a label. Remove the row"),
+    "no label": (cell(17, 4, ""), "line 17: column 'y' has no value for a target, .*Remove the row, or write another"),
+    "no number": (cell(17, 1, "n/k", POINTS), "line 17: column 'y' has 'n/k', which is no number.*--classes"),
+    "no whole number": ("a,y\n" + "1,7\n" * 15 + "1,n/k\n", "line 17: column 'y' has 'n/k', which is no number"),
+    "decimal targets": (ROWS[["b"]].assign(y="1,5").to_csv(index=False), "line 2: column 'y' has '1,5', .*--decimal"),
     "line break": (cell(17, 4, '"y\nes"'), r"line 17: column 'y' has 'y\\nes' for a label"),
     "minus signs": (column("b", lambda v: f"{v}".replace("-", "\u2212")), "line 2: column 'b' has .* is no number"),
     "months first": (column("c", lambda v: "Feb 1, 2024"), "line 2: column 'c' has 'Feb 1, 2024', which is a date"),
-    "nothing": ("", r"rows of two labels at least; got \[\]"),
-    "header only": ("a,b,y\n", r"rows of two labels at least; got \[\]"),
+    "nothing": ("", "odd.csv has no rows: it is empty"),
+    "header only": ("a,b,y\n", "odd.csv has no rows: it is empty, or has nothing but names"),
     "one label": ("a,y\n1,0\n2,0\n", r"rows of two labels at least; got \['0'\]. Give all labels \(--classes\)"),
     "too long": (cell(17, 2, '"' + "u" * 200_000 + '"'), "line 17: field larger than field limit"),
 }
@@ -455,7 +474,9 @@ def check_refusal(capsys, message, *, escaped=False):
         ("cells.csv --set share", "--set must be followed by NAME=VALUE; got 'share'"),
         ("cells.csv --set share__x=1", "--set share__x=1: "),
         ("cells.csv -t z", "must have a column 'z'; got"),
+        ("points.csv -t y", r"must have a column 'y'; got a;y\. .* separated by ';': set sep \(--sep\)"),
         ("cells.csv -t x0 -e ForwardClassifier", "more than 20 labels.*-e ParameterFreeRegressor"),
+        ("cells.csv -t x0 --categories x0", "more than 20 labels.*-e ParameterFreeRegressor"),
         ("cells.csv --continue", "m.zip"),
         ("cells.csv --sep ab", "sep one character; got None, 'ab'"),
         ("- --quiet", "give --classes"),
@@ -537,7 +558,7 @@ def test_rows_of_svmlight_have_no_names_and_labels_that_are_missing_are_none(fol
     assert main(["predict", "cells.svm", "-m", "m.zip"]) == 1
     check_refusal(capsys, "cells.svm has no names of columns, by which the model has learned")
     assert main(["learn", "cells.svm", "-m", "n.zip", "--n-features", "3"]) == 1
-    check_refusal(capsys, "cells.svm, line 1 has nan for a label")
+    check_refusal(capsys, "cells.svm, line 1 has no value for a target")
     expected = learned(ForwardClassifier(), rows=X.to_numpy())  # a model of places reads by places, without a warning
     save_model(expected, "m.zip")
     assert main(["predict", "cells.csv", "-m", "m.zip", "--proba", "-o", "p.csv"]) == 0

@@ -37,7 +37,7 @@ _REFUSED = {
 }
 _PACKED = (".gz", ".bz2", ".zip", ".xz", ".zst", ".tar")
 # What people write for numbers but pandas does not read as such, and what they write for days.
-_WRITTEN = re.compile(
+WRITTEN = re.compile(
     r"\s*['\"(]?[-+\u2212$€£¥\s]*(\d[\d.,_'\s]*([dDeE][-+\u2212]?\d+)?|0[xX][\da-fA-F]+)\s*[%$€£¥]?[)'\"]?\s*"
 )
 _DAY = re.compile(
@@ -60,7 +60,9 @@ def place(column: Any, names: Sequence[Any], where: str) -> int:
         return stripped.index(str(column).strip())
     if isinstance(column, Integral) and -len(listed) <= int(column) < len(listed):
         return int(column) % len(listed)
-    raise ValueError(f"{where} must have a column {column!r}; got {', '.join(map(str, listed))}.")
+    seps = [sep for sep in ";\t|," if len(listed) == 1 and sep in str(listed[0])]
+    remedy = f" Its columns seem to be separated by {seps[0]!r}: set sep (--sep)." if seps else ""
+    raise ValueError(f"{where} must have a column {column!r}; got {', '.join(map(str, listed))}.{remedy}")
 
 
 class FileFrames:
@@ -178,8 +180,8 @@ class FileFrames:
                     if line.lstrip().startswith("{") and self.format == "csv" and self.header is None:
                         self._refuse(number, "this looks like JSON lines. Set format (--format) to jsonl")
                 if not line.isascii() and (found := _UNDECODED.search(line)):
-                    byte = f"byte {ord(found[0]) - 0xDC00:#x} is not {self.encoding}"
-                    self._refuse(number, f"{byte}. Set encoding (--encoding), as to utf-16, or the name's end (.gz)")
+                    byte = f"byte {ord(found[0]) - 0xDC00:#x} is not {self.encoding}. Set encoding (--encoding)"
+                    self._refuse(number, f"{byte}, such as latin-1 or utf-16, or the name's end (.gz)")
                 if "\0" in line:
                     self._refuse(number, "a NUL byte. Set encoding (--encoding), as to utf-16, or the name's end (.gz)")
                 if file is not None and number % 1000 == 0:
@@ -332,7 +334,7 @@ class FileFrames:
                 self._refuse_value(known, row, "a date" if hasattr(value, "year") else "neither a number nor text")
         texts = [str(value) for value in values]
         plain = [self._number(value) is not None for value in values]
-        n_numbers = sum(number or bool(_WRITTEN.fullmatch(t)) for number, t in zip(plain, texts, strict=True))
+        n_numbers = sum(number or bool(WRITTEN.fullmatch(t)) for number, t in zip(plain, texts, strict=True))
         if 2 * n_numbers >= len(texts):
             self._refuse_value(known, plain.index(False), "no number, as most others are")
         if 2 * sum(bool(_DAY.fullmatch(text)) for text in texts) > len(texts):
