@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from .._kernels.rows.arrays import has_absurd
+from .._kernels.rows.arrays import FIRST, has_absurd
 from .containers import sound_csr
 
 SOME = 10  # values that tell what is absurd: of fewer, some are close by chance in many columns
-LOOKS = (SOME, 20, 40)  # after how many rows they are looked at
+LOOKS = (SOME, FIRST, 2 * FIRST)  # after how many rows they are looked at
 OF_LABELS = 5.0  # times as far are values in columns that spoil models of labels, to which few rows matter
 
 

@@ -121,8 +121,7 @@ class ExplainedMixin(DocumentedMixin):
             parts.append([sparse.csr_array(each) for each in np.atleast_3d(part.contributions).transpose(2, 0, 1)])
             scores.append(part.scores)
         of_classes = [sparse.csr_array(sparse.vstack(each)) for each in zip(*parts, strict=True)]
-        several = part.contributions.ndim == 3
-        part.update(contributions=of_classes if several else of_classes[0], scores=np.concatenate(scores))
+        part.update(contributions=of_classes if len(of_classes) > 1 else of_classes[0], scores=np.concatenate(scores))
         return part
 
     def _read_rows(self, X: MatrixLike) -> Array:

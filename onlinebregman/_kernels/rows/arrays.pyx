@@ -104,6 +104,9 @@ def all_finite(values):
     return total == 0
 
 
+FIRST = OB_FIRST  # numbers of which all are in a robust scale, see `ops/robust.h`
+
+
 def has_absurd(const double[:, :] values, Py_ssize_t some, double times):
     """Whether a column has a value so many times farther than its scale allows; what is not finite does not count.
 
