@@ -5,8 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from potentials import BUILT_IN, HyperbolicEntropy
-from scipy.special import expit
+from potentials import BUILT_IN, HyperbolicEntropy, into_domain, vectors
 
 from onlinebregman.divergences import (
     BinaryEntropy,
@@ -44,21 +43,6 @@ moving = pytest.mark.parametrize(
 )
 laws = settings(max_examples=25, deadline=None)
 fractions = st.floats(0.05, 0.99)
-hundredths = st.integers(-300, 300).map(lambda k: k / 100)
-
-
-@st.composite
-def vectors(draw, count):
-    """`count` vectors of one length, of hundredths between -3 and 3, zeros among them."""
-    n = draw(st.integers(1, 6))
-    return [np.array(draw(st.lists(hundredths, min_size=n, max_size=n))) for _ in range(count)]
-
-
-def into_domain(div, raw):
-    """A point of the domain from any vector."""
-    if isinstance(div, SimplexEntropy):
-        return div.total * np.exp(raw) / np.exp(raw).sum()
-    return expit(raw) if div.upper == 1 else np.exp(raw) if div.lower == 0 else raw
 
 
 def norm_of(ball, w):
