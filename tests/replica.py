@@ -23,7 +23,6 @@ FORMULAS = {
 }
 GEOMETRIES = [(name, False) for name in reference.MIRRORS] + [("relative_entropy", True), ("simplex_entropy", True)]
 LOSSES = list(reference.LOSSES)
-SLOPES = {name: loss.derivative for name, loss in reference.LOSSES.items()}
 MARGIN_LOSSES = ("hinge", "perceptron", "squared_hinge", "modified_huber")
 geometries = pytest.mark.parametrize(("divergence", "signed"), GEOMETRIES, ids=str)
 
@@ -146,16 +145,44 @@ class Cosh(Divergence):
         return np.arcsinh(theta)
 
 
-class LogCosh(Loss):
-    """ln cosh(a - y): smooth, but not a matching loss, learned by the NumPy path."""
-
-    translation_invariant = True
+class ScoreLoss(Loss):
+    """A user's own loss, which predicts scores: learned by the NumPy path."""
 
     def link(self, a):
-        return np.asarray(a, dtype=float)
+        return np.array(a, dtype=float)
 
     def link_derivative(self, a):
-        return np.ones_like(np.asarray(a, dtype=float))
+        return np.ones(np.shape(a))
+
+
+class Stairs(ScoreLoss):
+    """curvature (a - y)^2 / 2 + sum h_k abs(a - y - k): several kinks, between lines or parabolas."""
+
+    def __init__(self, heights, curvature=0.0):
+        self.heights, self.bend = tuple(heights), curvature
+
+    def value(self, a, y):
+        gap = np.asarray(a) - y
+        return self.bend * gap**2 / 2 + sum(h * np.abs(gap - k) for k, h in enumerate(self.heights))
+
+    def derivative(self, a, y):
+        gap = np.asarray(a) - y
+        return self.bend * gap + sum(h * np.sign(gap - k) for k, h in enumerate(self.heights))
+
+    def curvature(self, a, y):
+        return np.full(np.broadcast_shapes(np.shape(a), np.shape(y)), self.bend)
+
+    def kinks(self, y):
+        return np.stack([np.asarray(y, dtype=float) + k for k in range(len(self.heights))])
+
+
+STAIRS = [Stairs([1.0, 2.0, 0.5]), Stairs([1.0, 2.0, 0.5], 1.0), Stairs([0.3, 0.0, 0.3, 3.0], 0.1)]
+
+
+class LogCosh(ScoreLoss):
+    """ln cosh(a - y): smooth, but not a matching loss."""
+
+    translation_invariant = True
 
     def value(self, a, y):
         return np.logaddexp(a - y, y - a) - np.log(2)

@@ -1,7 +1,6 @@
 """User-defined potentials and penalties: the general estimators learn with them, and the laws hold."""
 
 import copy
-import itertools
 import pickle
 
 import numpy as np
@@ -171,30 +170,6 @@ def test_they_keep_the_contracts(divergence, penalty, update, unchanged, learned
 
 
 # --- subclasses of what is compiled, which run by their NumPy methods -------------------------------------------------
-
-
-COMPILED = [
-    *itertools.product(("squared_euclidean", "relative_entropy", "burg", "binary_entropy"), ("l1", "l2", "elasticnet")),
-    ("p_norm", "l1"),
-]
-
-
-@pytest.mark.parametrize(("divergence", "name"), COMPILED)
-@pytest.mark.parametrize("which", ["divergence", "penalty"])
-@updates
-def test_a_subclass_of_each_gives_its_numbers(divergence, name, which, update):
-    X, y = stream("squared_error", np.random.default_rng(2), 25, 4)
-    parameters = {"update": update, "eta0": 0.01 if update == "explicit" else 0.3, "track_regret": True}
-    parameters |= {"divergence": divergence, "penalty": name, "alpha": 0.1, "l1_ratio": 0.5}
-    compiled = MirrorDescentRegressor(**parameters).partial_fit(X, y)
-    original = {"divergence": resolve_divergence(divergence, 4), "penalty": resolve_penalty(name, 0.1, 0.5)}[which]
-    own = copy.copy(original)
-    own.__class__ = type(f"My{type(own).__name__}", (type(own),), {})
-    slow = MirrorDescentRegressor(**parameters | {which: own}).partial_fit(X, y)
-    assert_allclose(slow.coef_, compiled.coef_, rtol=1e-10, atol=1e-12)
-    assert_array_equal(slow.coef_ == 0, compiled.coef_ == 0)
-    u = np.full(4, 0.3)
-    assert_allclose(slow.regret_bound(u, weighted=True), compiled.regret_bound(u, weighted=True), rtol=1e-8, atol=1e-10)
 
 
 class Broken(Total):

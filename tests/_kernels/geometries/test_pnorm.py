@@ -149,21 +149,6 @@ def test_a_million_sparse_steps_do_not_drift(p, swing, update):
     assert np.abs(weights_in(learner) / exact - 1).max() <= 4 * (4 + p) * np.finfo(float).eps
 
 
-@pytest.mark.parametrize("p", [2.0, 4.0, 27.6])
-def test_sparse_rows_are_dense_rows(p):
-    X, y = swinging_stream(30_000, 50, 4)
-    rows = {"sparse": X, "dense": X.toarray()}
-    learners = {
-        layout: learner_of(PNormGeometry(np.zeros(50), p), eta=0.1, average=10_000, fit_intercept=True)
-        for layout in rows
-    }
-    for layout, learner in learners.items():
-        assert learner.learn(rows[layout], y) is None
-    for numbers in (weights_in, lambda learner: learner.coef, lambda learner: learner.intercept):
-        dense = numbers(learners["dense"])
-        assert_allclose(numbers(learners["sparse"]), dense, rtol=1e-11, atol=1e-11 * np.abs(dense).max())
-
-
 # --- hard cases of the sum over all weights ---------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from replica import GEOMETRIES, LOSSES, POSITIVE, Replica, agree, geometries, learn, model_of, start_of, stream
+from replica import GEOMETRIES, LOSSES, POSITIVE, Replica, agree, learn, model_of, start_of, stream
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
@@ -28,7 +28,6 @@ from onlinebregman.losses import (
     SquaredHingeLoss,
     SquaredLoss,
     TweedieLoss,
-    resolve_loss,
 )
 
 # --- steps equal their replica ----------------------------------------------------------------------------------------
@@ -76,48 +75,6 @@ def test_a_few_steps_equal_the_replica(
             agree(model, replica, 1e-12 * max(1.0, -lowest / 10), signs=signed or divergence not in POSITIVE)
 
 
-# --- implicit steps are minima ----------------------------------------------------------------------------------------
-
-
-@geometries
-@pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=3)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 6), rate=st.floats(-3.0, 1.0))
-def test_the_implicit_step_is_a_minimum(divergence, signed, loss, seed, n, rate):
-    """w' minimises D(w', w) + (b' - b)^2/2 + eta L(w'.x + b', y), where c lies in eta times the subdifferential."""
-    rng = np.random.default_rng(seed)
-    X, y = stream(loss, rng, 1, n)
-    eta, x, target = 10**rate, X[0], y[0]
-    model = model_of(
-        divergence, loss, signed=signed, eta0=eta, learning_rate="constant", init=start_of(divergence, rng, n, signed)
-    )
-    learn(model, X, y, np.zeros(1))
-    learner = model._learner if isinstance(model, MirrorDescentRegressor.func) else model._learner.learners[0]
-    w, _ = learner.position
-    learn(model, X, y)
-    moved, b = learner.position
-    x = np.r_[x, -x] if signed else x
-    definition, geometry, a, c = resolve_loss(loss), model.divergence_, moved @ x + b, -b
-
-    def objective(u, b):
-        return geometry.divergence(u, w) + b**2 / 2 + eta * float(definition.value(u @ x + b, target))
-
-    best = objective(moved, b)
-    for size in (1e-4, 1e-2, 1.0):
-        for _ in range(5):
-            theta = geometry.mirror(moved)
-            push = size * rng.normal(size=len(w)) * (np.abs(theta) if divergence == "burg" else 1.0)
-            push = np.minimum(push, -0.9 * theta) if divergence == "burg" else push
-            u, shift = geometry.inverse_mirror(theta + push), b + size * rng.normal()
-            assert objective(u, shift) >= best - 1e-12 * max(1.0, best)
-
-    kinks = definition.kinks(target)
-    near = kinks[np.abs(kinks - a) <= 1e-12 * max(1.0, np.abs(moved * x).sum() + abs(b))]
-    low, high = definition.subdifferential(near[0] if len(near) else a, target)
-    scale = max(1.0, eta * float(definition.curvature(a, target)) * (np.abs(moved * x).sum() + abs(b)))
-    assert eta * low - 1e-10 * scale <= c <= eta * high + 1e-10 * scale
-
-
 # --- compiled losses are those of onlinebregman.losses ----------------------------------------------------------------
 
 DEFINITIONS = [
@@ -140,11 +97,15 @@ DEFINITIONS = [
 ]
 
 
+def euclidean(loss, score, rate=1.0, **parameters):
+    """A model of one weight, which is the score of the row [1]."""
+    parameters = {"loss": loss, "eta0": rate, "learning_rate": "constant", "init": [score]} | parameters
+    return MirrorDescentRegressor(divergence="squared_euclidean", **parameters)
+
+
 def seen(loss, a, y):
     """Value, derivative and link at a score, computed from an explicit step of rate 1 on one row."""
-    model = MirrorDescentRegressor(
-        divergence="squared_euclidean", loss=loss, update="explicit", eta0=1.0, learning_rate="constant", init=[a]
-    )
+    model = euclidean(loss, a, update="explicit")
     link = model.partial_fit([[1.0]], [y], sample_weight=[0.0]).predict([[1.0]])[0]
     model.partial_fit([[1.0]], [y])
     return model.cumulative_loss_, -model.intercept_, link
@@ -187,15 +148,7 @@ def test_from_its_kink_the_exact_step_does_not_move(update, label):
 @pytest.mark.parametrize("y", [0.0, 3.0])
 def test_an_implicit_step_from_far_up_an_exponential(score, y):
     """The explicit step, an end of the bracket, is up to 10^304 times as long."""
-    model = MirrorDescentRegressor(
-        divergence="squared_euclidean",
-        loss="poisson",
-        init=[score],
-        eta0=1.0,
-        learning_rate="constant",
-        fit_intercept=False,
-    ).partial_fit([[1.0]], [y])
-    a = model.coef_[0]
+    a = euclidean("poisson", score, fit_intercept=False).partial_fit([[1.0]], [y]).coef_[0]
     assert_allclose(score - a, np.exp(a) - y, rtol=1e-13 * score)
 
 
@@ -206,14 +159,7 @@ def test_both_labels_are_alike_far_out(update, score, rate):
     """h(a) - y is accurate where h(a) is close to y, in both tails."""
 
     def step(y):
-        model = MirrorDescentRegressor(
-            divergence="squared_euclidean",
-            loss="log_loss",
-            update=update,
-            eta0=rate,
-            learning_rate="constant",
-            init=[score if y else -score],
-        )
+        model = euclidean("log_loss", score if y else -score, rate, update=update)
         return -model.partial_fit([[1.0]], [y]).intercept_
 
     assert_allclose(-step(1.0), step(0.0), rtol=1e-13)
@@ -227,15 +173,7 @@ def test_both_labels_are_alike_far_out(update, score, rate):
 @pytest.mark.parametrize("rate", [1e-300, 1e-3, 1.0, 50.0, 1e8, 1e200])
 def test_implicit_steps_on_the_log_loss_are_exact(y, score, rate):
     """c = rate (h(score - c) - y): both sides are compared."""
-    model = MirrorDescentRegressor(
-        divergence="squared_euclidean",
-        loss="log_loss",
-        init=[score],
-        eta0=rate,
-        learning_rate="constant",
-        fit_intercept=False,
-    ).partial_fit([[1.0]], [y])
-    a = model.coef_[0]
+    a = euclidean("log_loss", score, rate, fit_intercept=False).partial_fit([[1.0]], [y]).coef_[0]
     if rate < 1e100:
         assert_allclose(
             score - a, rate * (expit(a) - y), rtol=1e-11, atol=1e-13 * max(abs(score), 1.0) * max(rate, 1.0)
