@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentRegressor
-from replica import MARGIN_LOSSES, learn, model_of, stream
+from replica import LOSSES, MARGIN_LOSSES, learn, model_of, stream
 from scipy import sparse
 from sklearn.base import clone
 
@@ -31,31 +31,41 @@ def sparse_rows(rng, rows, n, density=0.3):
 
 
 @every
-@penalties
-@layouts
-@pytest.mark.parametrize("update", ["implicit", "explicit"])
-@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "log_loss", "hinge", "squared_hinge"])
-def test_the_kernel_gives_the_numbers_of_the_formulas(name, penalty, layout, update, loss):
-    rng = np.random.default_rng(len(loss))
+@pytest.mark.parametrize("penalty", [None, "l1", "l2", "elasticnet"])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "perceptron"])
+@settings(max_examples=4)
+@given(
+    seed=seeds,
+    update=st.sampled_from(["implicit", "explicit"]),
+    layout=st.sampled_from([np.asarray, sparse.csr_array]),
+    fit_intercept=st.booleans(),
+)
+def test_the_kernel_gives_the_numbers_of_the_formulas(name, penalty, loss, seed, update, layout, fit_intercept):
+    """With a penalty, within a box, too."""
+    deviance = loss in ("poisson", "tweedie", "gamma")
+    if name == "diagonal_newton" and deviance:
+        pytest.skip("half deviances have no bound on their curvature: refused, see test_adaptive.py")
+    rng = np.random.default_rng(seed)
     n, box = 6, (np.r_[-0.3, np.full(5, -np.inf)], np.r_[np.full(3, 0.4), np.full(3, np.inf)])
     X, y = stream(loss, rng, 30, n, density=0.5)
     X *= np.exp(rng.normal(size=n))
     X[:10, 4] = 0.0  # a column that comes late
-    weights, init = rng.choice([0.5, 1.0, 2.0], size=30), np.zeros(n)
-    if loss not in MARGIN_LOSSES:
-        init[4] = 0.7
-    R = resolve_penalty(penalty, 0.02, 0.4)
-    model = model_of(
-        name, loss, update=update, eta0=0.5, init=init, learning_rate="constant", penalty=R, constraint=Box(*box)
-    )
-    replica = Replica(name, loss, update, init, 0.5, l1=R.l1, l2=R.l2, box=box)
+    weights, eta0 = rng.choice([0.5, 1.0, 2.0], size=30), 0.05 if deviance else 0.5
+    init = np.zeros(n) if loss in MARGIN_LOSSES else rng.normal(size=n) / n
+    parameters, bounds = {"update": update, "eta0": eta0, "fit_intercept": fit_intercept}, {}
+    if penalty is not None:
+        init, R = init.clip(*box), resolve_penalty(penalty, 0.02, 0.4)
+        parameters |= {"penalty": R, "constraint": Box(*box)}
+        bounds = {"l1": R.l1, "l2": R.l2, "box": box}
+    model = learn(model_of(name, loss, init=init, learning_rate="constant", **parameters), layout(X), y, weights)
+    replica = Replica(name, loss, update, init, eta0, fit_intercept, **bounds)
     for row in zip(X, y, weights, strict=True):
         replica.learn(*row)
-    learn(model, layout(X), y, weights)
     assert_allclose(np.ravel(model.coef_), replica.w[:n], rtol=1e-7, atol=1e-8)
     assert_allclose(model.intercept_, replica.w[n], rtol=1e-7, atol=1e-8)
     assert_allclose(model.cumulative_loss_, replica.total, rtol=1e-7)
-    if penalty != "l2":
+    assert_allclose(np.ravel(model.metric_), replica.metric()[:n], rtol=1e-7)
+    if penalty in ("l1", "elasticnet"):
         assert_array_equal(np.ravel(model.coef_) == 0, replica.w[:n] == 0)
 
 
@@ -203,6 +213,8 @@ class Mine(Penalty):
     ("parameters", "match"),
     [
         ({"penalty": Mine()}, "no proximal step of .*, as its metric is not known before the row; use L1, L2"),
+        ({"signed": True}, "signed"),
+        ({"learning_rate": "theory", "data_bounds": {"x": 1.0, "u": 1.0}}, "is adaptive"),
         ({"constraint": L1Ball(1.0)}, "no projection onto .* use UpperBound or Box"),
         ({"constraint": L2Ball(1.0)}, "no projection onto .* use UpperBound or Box"),
         ({"constraint": Simplex(1.0)}, "no projection onto .* use UpperBound or Box"),

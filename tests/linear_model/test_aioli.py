@@ -152,17 +152,3 @@ def test_it_passes_scikit_learn_s_checks():
     reason = "compares shuffled rows: what a learner keeps of a stream depends on its order"
     failing = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
     check_estimator(aioli(), expected_failed_checks=dict.fromkeys(failing, reason), on_skip=None)
-
-
-@pytest.mark.parametrize("size", [1e160, 1e300])
-def test_rows_too_large_are_refused(size, unchanged):
-    X, y = some_rows(30, 3, 2)
-    model = aioli().fit(X, y)
-    wrong = X.copy()
-    wrong[7, 1] = size
-    with unchanged(model, "Row 7"):
-        model.partial_fit(wrong, y)
-    with pytest.raises(ValueError, match="score of row 7"):
-        model.predict(wrong)
-    large = X * 1e100
-    assert np.isfinite(aioli().partial_fit(large, y, classes=[0, 1]).predict_proba(large)).all()

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier
-from scipy import sparse
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
@@ -108,38 +107,6 @@ def test_the_metric_stays_positive_definite(seed, d, k, spread, gamma, alpha):
         model.partial_fit(X[i : i + 1], y[i : i + 1])
         assert (scales(model) > 0).all() and np.isfinite(scales(model)).all()
     assert np.isfinite(model.predict_log_proba(X)).all() and np.isfinite(model.cumulative_loss_)
-
-
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize(
-    ("row", "weight"), [([1e200, 1.0], 1.0), ([1e154, 1e154], 1e10), ([1e-5, -1e160], 1.0), ([1.0, 1.0], 1e308)]
-)
-def test_rows_that_overflow_are_refused(k, row, weight, unchanged):
-    X, y = some_rows(20, 2, k)
-    model = ForwardClassifier(standardize=False, alpha=1e-3).fit(X, y)
-    for form in (np.array, sparse.csr_array):
-        rows = form(np.vstack([X[:3], [row], X[:2]]))
-        message = "Row 3 .* cannot be learned: the squares of its numbers, times its weight, overflow; scale features"
-        with unchanged(model, message):
-            model.partial_fit(rows, y[:6], sample_weight=[1.0, 1.0, 1.0, weight, 1.0, 1.0])
-
-
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
-def test_a_refused_call_of_one_row_does_not_undo_the_step_before(k, form, unchanged, state):
-    """The step of the metric for a row is applied with the next row, which may be refused before or after that."""
-    X, y = some_rows(20, 9, k)
-    model, other = (
-        ForwardClassifier(standardize=False, forgetting=0.99).partial_fit(form(X[:2]), y[:2], classes=range(k))
-        for _ in "ab"
-    )
-    for i in range(2, 20):
-        for bad in ([1e200] * 9, [1e308] * 9):
-            with unchanged(model, "overflow"):
-                model.partial_fit(form([bad]), y[i : i + 1])
-        for learning in (model, other):
-            learning.partial_fit(form(X[i : i + 1]), y[i : i + 1])
-    assert state(model._learner) == state(other._learner)
 
 
 def test_a_row_that_a_member_refuses_is_learned_by_none(unchanged, state):

@@ -10,7 +10,7 @@ from forward_replica import papers, some_rows
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from onlinebregman.linear_model.forward import ForwardRegressor
+from onlinebregman import ForwardClassifier, ForwardRegressor
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -69,6 +69,30 @@ def test_fit_is_one_task_for_callbacks_and_breaks_off_cleanly():
 
 
 # --- rows that are not sound ------------------------------------------------------------------------------------------
+
+
+SECOND_ORDER = {
+    "softmax of two": lambda: ForwardClassifier(standardize=False, alpha=1e-3),
+    "softmax of three": lambda: ForwardClassifier(standardize=False, alpha=1e-3),
+    "aioli": lambda: ForwardClassifier(update="aioli"),
+    "poisson": lambda: ForwardRegressor(standardize=False, loss="poisson"),
+    "log loss": lambda: ForwardRegressor(standardize=False, loss="log_loss"),
+}
+
+
+@pytest.mark.parametrize("kind", SECOND_ORDER)
+@pytest.mark.parametrize(
+    ("row", "weight"),
+    [([1e200, 1.0], 1.0), ([-1e308, 1.0], 1.0), ([1e154, 1e154], 1e10), ([1e-5, -1e160], 1.0), ([1e10, 1.0], 1e308)],
+)
+def test_rows_that_overflow_are_refused_by_other_losses_too(kind, row, weight, unchanged):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % (3 if kind == "softmax of three" else 2)
+    model = SECOND_ORDER[kind]().fit(X, y)
+    rows = np.vstack([X[:3], [row], X[:2]])
+    for form in (rows, rows.tolist(), sparse.csr_array(rows)):
+        with unchanged(model, "Row 3 .*overflow"):
+            model.partial_fit(form, y[:6], sample_weight=[1.0, 1.0, 1.0, weight, 1.0, 1.0])
 
 
 def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from forward_replica import papers
+from forward_replica import papers, some_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,13 +15,6 @@ from onlinebregman.reference import ForwardRegression
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
 seeds = st.integers(0, 2**32 - 1)
-
-
-def some_rows(n=40, d=4, n_targets=None, seed=0, noise=0.1):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    y = X @ rng.normal(size=d if n_targets is None else (d, n_targets))
-    return X, y + noise * rng.normal(size=y.shape)
 
 
 class Replica(ForwardRegression):

@@ -9,6 +9,7 @@ from raw import MirrorDescentClassifier
 from replica import Cosh, own
 from scipy import sparse
 from scipy.special import log_softmax, softmax
+from softmax_replica import some_rows
 
 from onlinebregman.constraints import L2Ball
 from onlinebregman.divergences import SquaredEuclidean
@@ -20,13 +21,6 @@ ADAPTIVE = ("adagrad", "normalized_adagrad", "diagonal_newton")
 
 PlainEuclidean = own(SquaredEuclidean)
 OWN = (Cosh(), PlainEuclidean())
-
-
-def some_rows(n=60, d=4, k=3, seed=0, scale=1.0):
-    rng = np.random.default_rng(seed)
-    X = scale * rng.normal(size=(n, d))
-    y = (2.0 * X / scale @ rng.normal(size=(d, k)) + rng.gumbel(size=(n, k))).argmax(axis=1)
-    return X, np.where(np.arange(n) < k, np.arange(n), y)
 
 
 def make(divergence, **parameters):
@@ -60,7 +54,8 @@ def one_hot(y, k):
 )
 def test_steps_are_those_of_the_formulas(seed, divergence, k, update, eta0, scale, fit_intercept, weight):
     """f(w_c') = f(w_c) - eta (p_c - y_c) x for all classes, p at the old weights or at the new ones."""
-    X, y = some_rows(12, 5, k, seed, scale)
+    X, y = some_rows(12, 5, k, seed)
+    X *= scale
     if update == "explicit":
         eta0 = 1e-3 / scale if divergence == "burg" else min(eta0, 0.3) / max(scale, 1.0) ** 2
     model = make(divergence, update=update, eta0=eta0, fit_intercept=fit_intercept)
