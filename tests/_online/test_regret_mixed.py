@@ -14,6 +14,7 @@ import pickle
 
 import numpy as np
 import pytest
+from kernels import density
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import MIRRORS, Cosh, Replica, start_of
@@ -140,11 +141,6 @@ def test_classifiers_have_one_for_each_loss(multi_class):
     assert (left <= model.regret_bound(u, b, weighted=True)).all()
 
 
-def matrix(rng, d):
-    U = rng.normal(size=(d, d))
-    return U @ U.T / np.trace(U @ U.T)
-
-
 @pytest.mark.parametrize(
     "learner",
     [
@@ -175,7 +171,7 @@ def test_matrices_have_one(learner):
         return each.get_mahalanobis_matrix() if pairs else each.kernel_
 
     learn(model, 0, sample_weight=[0.0])
-    comparators, left = [matrix(rng, 4) for _ in range(10)], np.zeros(10)
+    comparators, left = [density(rng, 4) for _ in range(10)], np.zeros(10)
     shards = np.split(np.arange(30), [4, 13])
     for _ in range(3):
         parts = [copy.copy(model) for _ in shards]

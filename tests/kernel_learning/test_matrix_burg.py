@@ -176,12 +176,9 @@ def test_steps_at_the_bound_are_projected():
         ([[1.0, 2.0], [1e200, 1.0]], [1.0, 1.0], "row 1"),
     ],
 )
-def test_bad_rows_leave_the_model_unchanged(rows, targets, message):
-    model = MatrixBurgRegressor().partial_fit([[1.0, 0.5]], [0.3])
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=message):
+def test_bad_rows_leave_the_model_unchanged(rows, targets, message, unchanged):
+    with unchanged(model := MatrixBurgRegressor().partial_fit([[1.0, 0.5]], [0.3]), message):
         model.partial_fit(rows, targets)
-    assert pickle.dumps(model) == before
 
 
 @pytest.mark.parametrize(

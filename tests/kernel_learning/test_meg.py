@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import density
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import expm, logm
 
@@ -16,11 +17,6 @@ from onlinebregman.schedules import InverseScaling
 laws = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 D = VonNeumann(trace=1.0).divergence
-
-
-def density(rng, d, rank=None):
-    factor = rng.normal(size=(d, rank or d))
-    return factor @ factor.T / (factor**2).sum()
 
 
 def symmetric(rng, *shape):

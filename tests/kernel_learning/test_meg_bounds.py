@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernels import density
 from numpy.testing import assert_allclose, assert_array_equal
 
 from onlinebregman.divergences import VonNeumann
@@ -11,11 +12,6 @@ from onlinebregman.kernel_learning import MEGKernelLearner
 
 laws = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def density(rng, d, rank=None):
-    factor = rng.normal(size=(d, rank or d))
-    return factor @ factor.T / (factor**2).sum()
 
 
 def half_losses(matrices, y, kernel):
