@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.stacked_mixers import CentredMixer
 from onlinebregman._kernels.losses.loss import SquaredLoss
@@ -116,6 +116,19 @@ def test_beginning_again_depends_on_no_cut_and_is_undone(kind, learned):
     assert learned(refused.partial_fit(X[2:], y[2:], weights[2:])) == learned(whole)
     moved = clone(model).partial_fit(X, 3.0 + 1e-3 * y, weights)
     assert_allclose((moved.predict(X[-5:]) - 3.0) / 1e-3, whole.predict(X[-5:]), rtol=1e-9)
+
+
+def test_a_mixture_that_began_again_says_after_which_rows_and_who_is_best_since():
+    X, _, y, _ = stream(60)
+    y[:2] = FIRST[0, 1]
+    model = few("squared_error").partial_fit(X, y)
+    n = int(model.weights_history_t_[0]) - 1  # rows before
+    since = few("squared_error").partial_fit(X[n:], y[n:])
+    assert n == 10 and model.t_ == 60
+    assert_array_equal(model.weights_history_, since.weights_history_)
+    assert_array_equal(model.weights_history_t_, np.arange(n + 1, 61))
+    assert model.best_index_ == since.best_index_ != model.cumulative_losses_.argmin()  # with the losses before
+    assert model.best_estimator_ is model.estimators_[since.best_index_]
 
 
 def test_bounds_include_what_was_lost_before_a_model_began_again():

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from onlinebregman._kernels.learners.hedge import Hedge
 from onlinebregman._kernels.learners.linked_mixer import LinkedMixer
 from onlinebregman._kernels.learners.stack import COMBINATIONS, Stack
+from robust_replica import RobustScale
 from scipy.optimize import brentq
 from sklearn.linear_model import PoissonRegressor
 
@@ -117,6 +118,26 @@ def test_combinations_make_implicit_second_order_steps(loss):
         mixer.learn(s[np.newaxis], np.array([target]))
     for coef, (A, b) in zip(mixer.stack.coef, state, strict=True):
         assert_allclose(coef, np.linalg.solve(A, b), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("absurd", [[0], [0, 1], [2]])
+def test_predictions_are_about_the_mean_of_targets_of_which_absurd_ones_are_forgotten(absurd):
+    """As soon as more targets show which they were, those that were learned count as the scale's limit."""
+    y = np.random.default_rng(0).poisson(5.0, size=40) + 1.0
+    y[absurd] = 1e6
+    mixer, scale = LinkedMixer(Hedge(2), make_loss(PoissonLoss()), None, None, None, True), RobustScale()
+    mean = largest = spread = 0.0
+    for n, target in enumerate(y):
+        learned = scale.learn(target)
+        if scale.known and len(scale.moves) <= 20 and largest > scale.hi:
+            mean, largest, spread = scale.clip(mean), scale.hi, 1 / n
+        mean, largest = mean + (learned - mean) / (n + 1), max(largest, learned)
+        part = learned / (mean * (n + 1))
+        spread = spread * (1 - part) ** 2 + part**2
+        mixer.learn(np.zeros((1, 2)), np.array([target]))
+        stats = mixer.target_stats
+        assert_allclose([stats["lo"], stats["hi"]], np.log(mean) + np.log(spread) * np.array([1, -1]), rtol=1e-9)
+    assert mean < 10.0
 
 
 @pytest.mark.parametrize("loss, first, later", [("poisson", 2.0, 0.0), ("gamma", 1e-9, 1.0), ("tweedie", 5.0, 1e4)])
