@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
@@ -134,16 +134,6 @@ def test_classes_and_weights_are_routed_to_partial_fit():
         )
         requests = model.get_metadata_routing().partial_fit.requests
         assert requests == {"classes": True, "sample_weight": True}
-        X, y = load_iris(return_X_y=True)
-        weights = np.random.default_rng(0).choice([0.0, 1.0, 3.0], size=len(y))
-        routed = make_pipeline(
-            MirrorDescentClassifier(divergence="squared_euclidean", random_state=0).set_fit_request(sample_weight=True)
-        )
-        routed.fit(X, y, sample_weight=weights)
-        assert_array_equal(
-            routed[-1].coef_,
-            MirrorDescentClassifier(divergence="squared_euclidean", random_state=0).fit(X, y, weights).coef_,
-        )
 
 
 # --- callbacks and warnings -------------------------------------------------------------------------------------------
@@ -154,22 +144,6 @@ def callback():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # callbacks are experimental, and warn
         return pytest.importorskip("sklearn.callback")
-
-
-@every
-def test_a_scoring_monitor_logs_the_score_of_every_epoch(name, callback, diabetes):
-    X, y = StandardScaler().fit_transform(diabetes[0]), ((diabetes[1] - 152) / 77).to_numpy()
-    model = clone(REGRESSORS[name]().regressor[-1]).set_params(max_iter=6, tol=None, shuffle=False)
-    monitor = callback.ScoringMonitor(scoring="r2")
-    model.set_callbacks(monitor)
-    model.fit(X, y)
-    log = [entry["r2"] for entry in monitor.get_logs().data if entry["task_name"] == "epoch"]
-    expected = []
-    by_hand = clone(model)
-    by_hand.set_callbacks()
-    for _ in range(6):
-        expected.append(by_hand.partial_fit(X, y).score(X, y))
-    assert log == expected
 
 
 @every_classifier

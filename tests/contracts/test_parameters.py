@@ -17,7 +17,6 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRatePath,
     LogDetMetricLearner,
-    MetricKNeighborsClassifier,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
     ParameterFreeRegressor,
@@ -243,17 +242,6 @@ def test_a_warm_start_does_not_change_them_either(unchanged):
     with unchanged(model, "learn anew by fit with warm_start=False"):
         model.fit(X, y)
     assert model.set_params(warm_start=False).fit(X, y).n_iter_ == 3
-
-
-def test_an_invalid_value_is_refused_in_mid_stream_too(unchanged):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(9, 3)), rng.integers(2, size=9)
-    model = MirrorDescentRegressor().partial_fit(X, y).set_params(loss="zzz")
-    with unchanged(model, "The 'loss' parameter of MirrorDescentRegressor must be"):
-        model.partial_fit(X, y)
-    neighbours = MetricKNeighborsClassifier().partial_fit(X, y, classes=[0, 1])
-    with unchanged(neighbours.set_params(metric_learner=["euclidean"]), "metric_learner=.*mid-stream"):
-        neighbours.partial_fit(X, y)
 
 
 def test_settings_of_base_classes_are_those_of_the_parameters(estimator):

@@ -120,15 +120,3 @@ def test_an_offset_of_the_rows_changes_nothing():
     rows, y = rng.integers(-9, 9, size=(120, 20)).astype(float), np.arange(120) % 3
     near, far = (DefiniteBoostMetricLearner().fit(rows + offset, y) for offset in (0.0, 2.0**30))
     assert_allclose(far.get_mahalanobis_matrix(), near.get_mahalanobis_matrix(), rtol=1e-9, atol=1e-12)
-
-
-def test_an_error_leaves_the_model(wine):
-    X, y = wine
-    learner = DefiniteBoostMetricLearner().fit(X, y)
-    before = pickle.dumps(learner)
-    bad = X.copy()
-    bad[3, 2] = np.nan
-    with pytest.raises(ValueError, match="row 3, column 2"):
-        learner.partial_fit(bad, y)
-    assert pickle.dumps(learner) == before
-    assert isinstance(learner.boost_, DefiniteBoost)

@@ -1,7 +1,5 @@
 """Examples and parameters of metric learners: triplets, one-sided losses, labels of pairs, priors, certificates."""
 
-import pickle
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -51,14 +49,11 @@ def test_triplets_against_a_numpy_replica():
         (np.empty((0, 3), int), "minimum of 1"),
     ],
 )
-def test_bad_triplets(triplets, message):
-    learner = LogDetMetricLearner().partial_fit_triplets(X, TRIPLETS)
-    before = pickle.dumps(learner)
-    with pytest.raises(ValueError, match=message):
+def test_bad_triplets(triplets, message, unchanged):
+    with unchanged(learner := LogDetMetricLearner().partial_fit_triplets(X, TRIPLETS), message):
         learner.partial_fit_triplets(X, triplets)
-    assert pickle.dumps(learner) == before
-    with pytest.raises(ValueError, match=message):
-        LogDetMetricLearner().fit_triplets(X, triplets)
+    with unchanged(learner := LogDetMetricLearner(), message):
+        learner.fit_triplets(X, triplets)
 
 
 # --- pairs with labels, one-sided losses ------------------------------------------------------------------------------
@@ -91,18 +86,12 @@ def test_labels_alone_have_the_bounds_as_targets(loss):
     assert_allclose(measured.bounds_, np.percentile(squared, [5, 95]), rtol=0.2)
 
 
-def test_pairs_before_there_are_bounds_and_pairs_of_weight_zero_move_nothing():
+def test_pairs_before_there_are_bounds_move_nothing():
     learner = LogDetMetricLearner().partial_fit_pairs(X, PAIRS[:1], labels=[1])
     assert learner.bounds_ is None
     assert_array_equal(learner.get_mahalanobis_matrix(), np.eye(4))
     learner.partial_fit_pairs(X, PAIRS[1:3], labels=[1, -1])
     assert learner.bounds_ is not None and learner.n_updates_ == 2
-    weights = (np.arange(len(PAIRS)) % 2).astype(float)
-    labels = np.where(np.arange(len(PAIRS)) % 3, 1, -1)
-    some = LogDetMetricLearner().partial_fit_pairs(X, PAIRS, labels=labels, sample_weight=weights)
-    alone = LogDetMetricLearner().partial_fit_pairs(X, PAIRS[1::2], labels=labels[1::2])
-    assert_array_equal(some.get_mahalanobis_matrix(), alone.get_mahalanobis_matrix())
-    assert some.bounds_ == alone.bounds_
 
 
 @pytest.mark.parametrize(
@@ -225,16 +214,14 @@ def test_two_rows_do_not_determine_correlations():
 # --- values that are too large ----------------------------------------------------------------------------------------
 
 
-def test_values_whose_squares_overflow_are_refused():
+def test_values_whose_squares_overflow_are_refused(unchanged):
     rows = X.copy()
     rows[30, 1] = -1e200
     learner = LogDetMetricLearner().partial_fit(X, np.arange(40) % 2)
-    before = pickle.dumps(learner)
     for learn in (
         lambda: learner.partial_fit(rows, np.arange(40) % 2),
         lambda: learner.partial_fit_pairs(rows, [[0, 1]], [1.0]),
         lambda: learner.partial_fit_triplets(rows, [[0, 1, 2]]),
     ):
-        with pytest.raises(ValueError, match=r"X\[30, 1\] = -1e\+200.*StandardScaler"):
+        with unchanged(learner, r"X\[30, 1\] = -1e\+200.*StandardScaler"):
             learn()
-    assert pickle.dumps(learner) == before

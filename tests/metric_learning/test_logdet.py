@@ -37,31 +37,6 @@ def test_one_step_is_the_closed_form(seed, log_eta, d):
     assert_array_equal(W, W.T)
 
 
-def test_trajectory():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(60, 9))
-    pairs = rng.integers(0, 60, size=(1000, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    targets = rng.uniform(0, 30, size=len(pairs))
-    learner = raw(eta0=0.01).partial_fit_pairs(X, pairs, targets)
-    W = np.eye(9)
-    for (i, j), target in zip(pairs, targets, strict=True):
-        W = logdet_step(W, X[i] - X[j], target, 0.01)
-    assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-10, atol=1e-10 * np.abs(W).max())
-
-
-@given(seed=st.integers(0, 10**6))
-def test_equivariant_under_linear_maps(seed):
-    """Rows mapped by an invertible M, and the prior accordingly: every distance is unchanged."""
-    rng = np.random.default_rng(seed)
-    X, M = rng.normal(size=(20, 4)), rng.normal(size=(4, 4)) + 3 * np.eye(4)
-    pairs, targets = rng.integers(0, 20, size=(30, 2)), rng.uniform(0, 5, size=30)
-    inverse = np.linalg.inv(M)
-    plain = raw(eta0=0.05).partial_fit_pairs(X, pairs, targets)
-    mapped = raw(eta0=0.05, prior=inverse @ inverse.T).partial_fit_pairs(X @ M, pairs, targets)
-    assert_allclose(mapped.predict(np.diff(X @ M, axis=0)), plain.predict(np.diff(X, axis=0)), rtol=1e-6)
-
-
 def test_dimensionless_rate():
     """scale_eta: rows times 10 and targets times 100 give the metric of the same rows, over 100."""
     rng = np.random.default_rng(4)
@@ -198,14 +173,11 @@ ROWS = np.arange(12.0).reshape(4, 3)
         (np.empty((0, 2), int), [], "minimum of 1"),
     ],
 )
-def test_bad_pairs(pairs, targets, message):
-    learner = LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0])
-    before = pickle.dumps(learner)
-    with pytest.raises(ValueError, match=message):
+def test_bad_pairs(pairs, targets, message, unchanged):
+    with unchanged(learner := LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0]), message):
         learner.partial_fit_pairs(ROWS, pairs, targets)
-    assert pickle.dumps(learner) == before
-    with pytest.raises(ValueError, match=message):
-        LogDetMetricLearner().fit_pairs(ROWS, pairs, targets)
+    with unchanged(learner := LogDetMetricLearner(), message):
+        learner.fit_pairs(ROWS, pairs, targets)
 
 
 @pytest.mark.parametrize(

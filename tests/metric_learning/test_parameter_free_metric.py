@@ -92,24 +92,5 @@ def test_it_learns_targets_in_place_of_labels():
         metric.fit(X, np.ones(len(y)))
 
 
-def test_a_refused_row_changes_nothing(unchanged):
-    X, y = stream()
-    for learned in (50, 150):
-        model = ParameterFreeMetricLearner(random_state=0).partial_fit(X[:learned], y[:learned])
-        bad = X[:20].copy()
-        bad[7, 1] = np.nan
-        with unchanged(model, r"NaN \(row 7, column 1\)"):
-            model.partial_fit(bad, y[:20])
-        bad[7, 1] = 1e200
-        with unchanged(model, r"X\[7, 1\] = 1e\+200"):
-            model.partial_fit(bad, y[:20])
-
-
-def test_rows_of_one_class_are_warned_about():
-    X, y = stream()
-    with pytest.warns(UserWarning, match="All rows were of one class"):
-        ParameterFreeMetricLearner(random_state=0).fit(X, np.zeros(len(y), dtype=int))
-
-
 def test_the_start_has_as_many_rows_as_the_documentation_says():
     assert f"first {parameter_free.START} rows" in ParameterFreeMetricLearner.__doc__

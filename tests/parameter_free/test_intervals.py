@@ -1,7 +1,5 @@
 """Conformal intervals of mixtures: against plain NumPy, their laws, and their coverage on any stream."""
 
-import copy
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -184,35 +182,6 @@ def test_after_perfect_predictions_intervals_recover():
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=20)
-@given(seeds, st.floats(-30, 30), st.floats(-1e3, 1e3))
-def test_units_and_origin_of_targets(seed, power, shift):
-    X, y = stream(80, seed)
-    factor = 2.0 ** round(power)
-    one = ParameterFreeRegressor(members=MEMBERS).fit(X, y)
-    other = ParameterFreeRegressor(members=MEMBERS).fit(X, factor * y)
-    moved = ParameterFreeRegressor(members=MEMBERS).fit(X, y + shift)
-    for coverage in ASKED:
-        low, high = one.predict_interval(X, coverage)
-        assert_allclose(other.predict_interval(X, coverage), [factor * low, factor * high], rtol=1e-9)
-        assert_allclose(moved.predict_interval(X, coverage), [low + shift, high + shift], rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("model", [ParameterFreeRegressor(), LearningRateMixture()], ids=str)
-def test_intervals_do_not_depend_on_cuts_weights_copies_and_refused_rows(model):
-    X, y = stream(80)
-    whole = copy.deepcopy(model).partial_fit(X, y)
-    for i in range(80):
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-        with pytest.raises(ValueError):
-            model.partial_fit(X[:4], [1.0, 1.0, 1.0, 1e200])
-        if i == 40:
-            model = copy.deepcopy(model)
-            model.partial_fit(X[:5], 1e3 * y[:5], sample_weight=np.zeros(5))
-    for coverage in ASKED:
-        assert_array_equal(model.predict_interval(X, coverage), whole.predict_interval(X, coverage))
 
 
 # --- the start, and errors --------------------------------------------------------------------------------------------

@@ -278,20 +278,6 @@ def test_a_member_without_an_intercept_that_forgets_has_no_mean_of_targets():
         mixture.partial_fit(x, y[i : i + 1])
 
 
-def test_a_share_follows_a_lead_that_changes():
-    X, y = rows(n=4000, d=4, seed=3)
-    y[2000:] = 1 - y[2000:]
-    members = [ForwardClassifier(forgetting=forgetting) for forgetting in (1.0, 0.9)]
-    losses = {}
-    for share in (0.0, 0.001):
-        model = ParameterFreeClassifier(members=members, share=share).partial_fit(X, y, classes=[0, 1])
-        losses[share] = model.cumulative_loss_
-    assert losses[0.001] < 0.95 * losses[0.0]
-    history, t = model.weights_history_, model.weights_history_t_
-    assert history[t < 2000][-1].argmax() == 0
-    assert history[t > 2100][0].argmax() == 1
-
-
 def test_the_history_does_not_grow_with_the_stream():
     X, y = rows(n=5000, d=2)
     model = ParameterFreeClassifier(members=CLASSIFIERS[:2])
@@ -321,16 +307,6 @@ def test_a_combination_that_overflows_is_refused(unchanged):
     model = ParameterFreeRegressor(members=REGRESSORS[:2]).partial_fit(X, y)
     with unchanged(model, r"row 0 \(target 1e\+300\).*[Ss]cale features and targets"):
         model.partial_fit(X[:1], [1e300])
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
-def test_infinite_rows_have_no_probabilities(value):
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    model = ParameterFreeClassifier(random_features=0, standardize=False).fit(X, X[:, 0] > 0)
-    X[3, 1] = value
-    for rows in (X, csr_array(X)):
-        with pytest.raises(ValueError, match=r"contains infinity .row 3, column 1"):
-            model.predict_proba(rows)
 
 
 @pytest.mark.parametrize(
