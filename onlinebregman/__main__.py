@@ -52,17 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(error, BrokenPipeError):  # by `predict ... | head`, which stops reading
             notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
             print(f"{parser.prog} {options.command}: {error}{notes}".replace("\n", " "), file=sys.stderr)
-        _drop_what_is_not_taken()
+        try:
+            print(end="", flush=True)
+        except OSError:  # what is not taken, the exit would flush again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 0
-
-
-def _drop_what_is_not_taken() -> None:
-    """Of standard output, which the exit would flush again."""
-    try:
-        print(end="", flush=True)
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _demo(options: argparse.Namespace) -> None:

@@ -339,7 +339,10 @@ class _Rows:
         if not found:
             raise ValueError(f"{self.path} has no rows: it is empty, or has nothing but names of columns.")
         n_numbers = sum(n for text, n in found.items() if is_written(text) or WRITTEN.fullmatch(text))
-        chosen = self._has_categories(frames)
+        chosen = False  # whether the targets are said to be categories
+        if not self.is_svmlight:
+            names, given = frames.all_names_, self.settings.get("categories", ())
+            chosen = names.index(self._target(frames)) in [place(_place(each), names, str(path)) for each in given]
         if odd and 2 * n_numbers > found.total() and not chosen:
             said = f"{at} has {odd!r:.80}, which is no number, as most others are. Change it, or remove the row; set"
             raise ValueError(f"{said} --decimal or --thousands; or name all labels by --classes if it is one.")
@@ -356,14 +359,6 @@ class _Rows:
         if of_numbers and not (odd or chosen) and len(found) > 2:
             self.remark = f" ({len(found)} numbers as labels; for numbers --estimator ParameterFreeRegressor)"
         return np.unique(_as_classes(sorted(found)))
-
-    def _has_categories(self, frames: FileFrames) -> bool:
-        """Whether the targets are said to be categories."""
-        if self.is_svmlight:
-            return False
-        names = frames.all_names_
-        given = [place(_place(name), names, str(self.path)) for name in self.settings.get("categories", ())]
-        return names.index(self._target(frames)) in given
 
 
 class _LearnedFrames(FileFrames):

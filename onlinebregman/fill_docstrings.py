@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +93,13 @@ class Sources:
         """A function without a body; properties are not filled in."""
         if any(getattr(d, "id", None) == "property" for d in node.decorator_list):
             return property(doc=ast.get_docstring(node))
-        names = _Names(lambda name: self.find(path, ast.Name(name)))
-        exec(f"def {node.name}({ast.unparse(self.plain(node.args))}): pass", {}, names)
-        names[node.name].__doc__ = ast.get_docstring(node)
-        return names[node.name]
+        defaults = [default for default in (*node.args.defaults, *node.args.kw_defaults) if default is not None]
+        names = {each for default in defaults for each in ast.walk(default) if isinstance(each, ast.Name)}
+        known = {each.id: self.find(path, each) for each in names if not hasattr(builtins, each.id)}
+        plain = f"from __future__ import annotations\ndef {node.name}({ast.unparse(node.args)}): pass"
+        exec(plain, known)  # in which annotations are not evaluated
+        known[node.name].__doc__ = ast.get_docstring(node)
+        return known[node.name]
 
     @staticmethod
     def fields(node: ast.ClassDef) -> dict[str, Any]:
@@ -106,14 +109,6 @@ class Sources:
         declared = {ast.unparse(n.target): n.value for n in node.body if isinstance(n, ast.AnnAssign)}
         literals = {name: value for name, value in declared.items() if isinstance(value, ast.Constant | ast.Tuple)}
         return {name: ast.literal_eval(value) for name, value in literals.items()}
-
-    @staticmethod
-    def plain(arguments: ast.arguments) -> ast.arguments:
-        """Arguments without annotations."""
-        for argument in ast.walk(arguments):
-            if isinstance(argument, ast.arg):
-                argument.annotation = None
-        return arguments
 
     def find(self, path: Path, node: ast.expr) -> Any:
         """What a name stands for in a module, if the package defines it; None otherwise."""
@@ -143,17 +138,6 @@ class Sources:
 def _is_ours(decorator: ast.expr) -> bool:
     """Whether it is one of `DECORATORS`."""
     return getattr(getattr(decorator, "func", decorator), "id", None) in DECORATORS
-
-
-class _Names(dict):
-    """Names that are looked up when they are needed, for the defaults of a signature."""
-
-    def __init__(self, find: Callable[[str], Any]) -> None:
-        super().__init__()
-        self.find = find
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name) if hasattr(builtins, name) else self.find(name)
 
 
 def python_files(folder: Path) -> list[Path]:

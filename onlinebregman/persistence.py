@@ -1,29 +1,36 @@
 """Model files of skops, which contain numbers and names: loading executes no code from the file, and saving is atomic.
 
 A file is a ZIP archive of `schema.json`, the tree of objects, and of their arrays. An object is written as its class
-and the arguments of its constructor (as in its pickles), or its attributes. On loading, only the classes in `TRUSTED`
-are looked up, those of scikit-learn and NumPy that skops itself trusts, and those that the reader lists.
+and the arguments of its constructor (as in its pickles), or its attributes; compiled ones together, see `Made`, as
+skops takes minutes for a tree of 10^5 objects. On loading, only the classes in `TRUSTED` are looked up, those of
+scikit-learn and NumPy that skops itself trusts, and those that the reader lists.
 """
 
 from __future__ import annotations
 
 import errno
 import io
+import json
+import math
 import os
 import pickle
 import re
 import secrets
 import sys
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from . import pipeline  # noqa: F401  # the one of these packages that is not imported with the package itself
+from ._online.containers import needed
 
 __all__ = ["TRUSTED", "load_model", "save_model"]
 
@@ -32,7 +39,7 @@ _OF_MODELS = re.compile(
     r"metric_learning|model_selection|parameter_free|penalties|pipeline|preprocessing|schedules)\b"
 )
 _OTHERS = {  # they only keep numbers and each other
-    "builtins": "frozenset",
+    "builtins": "dict frozenset",
     "numpy": "dtype",
     "scipy.sparse._csr": "csr_matrix",
     "sklearn._loss.loss": "HalfTweedieLoss HalfTweedieLossIdentity",
@@ -43,22 +50,25 @@ _OTHERS = {  # they only keep numbers and each other
 }
 
 
-def _own() -> list[str]:
-    """The names of the classes in the packages of which models consist; of compiled ones, those that can be saved."""
-    modules = [(name, module) for name, module in sorted(sys.modules.items()) if _OF_MODELS.match(name)]
-    return [
-        f"{name}.{cls.__name__}"
-        for name, module in modules
-        for cls in vars(module).values()
-        if isinstance(cls, type) and cls.__module__ == name
-        if "._kernels." not in name or cls.__reduce__ is not object.__reduce__
-    ]
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
 
+
+# The classes in the packages of which models consist; of compiled ones, those that can be saved
+_OWN = {
+    _name(cls): cls
+    for name, module in sorted(sys.modules.items())
+    if _OF_MODELS.match(name)
+    for cls in vars(module).values()
+    if isinstance(cls, type) and cls.__module__ == name
+    if "._kernels." not in name or cls.__reduce__ is not object.__reduce__
+}
+_COMPILED = {name: cls for name, cls in _OWN.items() if "._kernels." in name}
 
 #: The names of all classes that model files may contain, besides those that skops trusts.
 TRUSTED = (
-    f"{__name__}.Pairs",
-    *_own(),
+    f"{__name__}.Made",
+    *_OWN,
     *(f"{module}.{name}" for module, names in _OTHERS.items() for name in names.split()),
 )
 
@@ -98,7 +108,7 @@ def save_model(estimator: BaseEstimator, path: str | os.PathLike[str], *, extra:
     >>> np.array_equal(again.coef_, model.coef_), again.t_
     (True, 1)
     """
-    skops, pickled = _skops(), io.BytesIO()
+    skops, pickled = needed("skops.io", "A model file"), io.BytesIO()
     try:
         _Writer(pickled, pickle.HIGHEST_PROTOCOL).dump(estimator if extra is None else (estimator, extra))
         pickled.seek(0)
@@ -148,7 +158,7 @@ def load_model(path: str | os.PathLike[str], *, trusted: Iterable[type | str] = 
     --------
     See `save_model`.
     """
-    skops = _skops()
+    skops = needed("skops.io", "A model file")
     data = Path(path).read_bytes()
     try:
         found = skops.loads(data, trusted=[*TRUSTED, *trusted])
@@ -193,24 +203,50 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
             os.close(folder)
 
 
-class Pairs:
-    """A dictionary in files, which can only have text or whole numbers as keys: when it is made, it is one."""
+class Made:
+    """An object in files by what makes it: the compiled objects of a model and the number of one of them, or a class.
 
-    pairs: list[tuple[Any, Any]]
+    The class is `list`, with all compiled objects as one text and an array for each dtype, as there are many, or
+    `dict`, as dictionaries in files can only have text or whole numbers as keys.
+    """
 
-    def __new__(cls, pairs: Iterable[tuple[Any, Any]]) -> Any:
-        return dict(pairs)
+    of: tuple[Any, ...]
+
+    def __new__(cls, kind: Any, *arguments: Any) -> Any:
+        if isinstance(kind, list):
+            return kind[arguments[0]]
+        return _unpacked(*arguments) if kind is list else dict(*arguments)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Pairs, (self.pairs,)
+        return Made, self.of
+
+
+def _unpacked(text: np.ndarray, arrays: list[np.ndarray], others: list[Any]) -> list[Any]:
+    """Objects, each after those of which it consists; the arrays have the numbers of all in the order of the text."""
+    rest, made = {values.dtype.str: values for values in arrays}, list[Any]()
+    kinds: dict[str, Any] = {"tuple": tuple, "dict": dict, "part": made.__getitem__, "other": others.__getitem__}
+
+    def make(written: dict[str, Any]) -> Any:
+        ((kind, value),) = written.items()
+        if kind in rest:
+            values, rest[kind] = np.split(rest[kind], [math.prod(value)])
+            return values.reshape(value).copy()
+        return kinds[kind](value) if kind in kinds else made.append(_COMPILED[kind](*value))
+
+    json.loads(text.tobytes(), object_hook=make)
+    return made
 
 
 class _Writer(pickle.Pickler):
     """Pickles a model for `_Reader`, which makes of it what skops can write without losing anything."""
 
     def reducer_override(self, value: Any) -> Any:
-        """Memory maps become arrays in memory."""
-        return (np.array, (np.asarray(value),)) if type(value) is np.memmap else NotImplemented
+        """Memory maps become arrays in memory, and compiled objects parts."""
+        if type(value) is np.memmap:
+            return np.array, (np.asarray(value),)
+        if _name(type(value)) in _COMPILED:
+            return Made, (type(value), *value.__reduce__()[1])
+        return NotImplemented
 
     def persistent_id(self, value: Any) -> list[tuple[Any, Any]] | None:
         if isinstance(value, type) and value.__name__ != value.__qualname__:
@@ -221,29 +257,59 @@ class _Writer(pickle.Pickler):
 
 
 class _Reader(pickle.Unpickler):
-    def persistent_load(self, pid: Any) -> Pairs:
-        made: Pairs = object.__new__(Pairs)
-        made.pairs = pid
-        return made
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.parts, self.texts = object.__new__(Made), list[Any]()
+        self.arrays, self.others = list[np.ndarray](), list[Any]()
+
+    def load(self) -> Any:
+        """The model, whose compiled objects are in `parts`."""
+        model, groups = super().load(), defaultdict[str, list[np.ndarray]](list)
+        for values in self.arrays:
+            groups[values.dtype.str].append(values.ravel())
+        text = np.frombuffer(json.dumps(self.texts).encode(), np.uint8)
+        self.parts.of = list, text, [np.concatenate(group) for group in groups.values()], self.others
+        return model
+
+    def find_class(self, module: str, name: str) -> Any:
+        return self.part if (module, name) == (__name__, "Made") else super().find_class(module, name)
+
+    def part(self, kind: type, *arguments: Any) -> Made:
+        self.texts.append({_name(kind): self.written(list(arguments))})
+        return _made(self.parts, len(self.texts) - 1)
+
+    def persistent_load(self, pid: Any) -> Made:
+        return _made(dict, pid)
+
+    def written(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in (str, float, int, bool, NoneType):
+            return value
+        if kind is dict:  # whose keys are text or whole numbers, or it would be `Made`
+            return {"dict": [[key, self.written(each)] for key, each in value.items()]}
+        if kind in (tuple, list):
+            written = [self.written(each) for each in value]
+            return written if kind is list else {"tuple": written}
+        if kind is Made and value.of[0] is self.parts:
+            return {"part": value.of[1]}
+        if kind is np.ndarray and value.dtype.kind in "biuf" and value.flags.c_contiguous:
+            self.arrays.append(value)
+            return {value.dtype.str: value.shape}
+        self.others.append(value)
+        return {"other": len(self.others) - 1}
 
 
-def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError('Model files require the package skops: pip install "onlinebregman[files]"') from error
-    return skops.io
+def _made(*of: Any) -> Made:
+    made = object.__new__(Made)
+    made.of = of
+    return made
 
 
 def _why(data: bytes) -> str:
     """Why a file cannot be read."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            old, written_by = "model.json" in archive.namelist(), archive.comment.decode()
-    except Exception:
-        old, written_by = False, ""
-    own = version(__package__)
-    if old or (written_by and written_by != own):
-        writer = written_by or "0.2 or before"
-        return f"was written by onlinebregman {writer}, and {own} cannot read it: use that version, or learn again"
+    own = written_by = version(__package__)
+    with suppress(Exception), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        written_by = "0.2 or before" if "model.json" in archive.namelist() else archive.comment.decode() or own
+    if written_by != own:
+        return f"was written by onlinebregman {written_by}, and {own} cannot read it: use that version, or learn again"
     return "is not a model, or damaged"

@@ -51,14 +51,15 @@ def other_array(array, dice):
     return array
 
 
-def other_tree(tree, dice):
-    """Another value somewhere in a tree: mostly a number for a number."""
+def other_text(text, dice):
+    """JSON with another value somewhere: mostly a number for a number."""
+    tree = json.loads(text)
     places, numbers = [], []
 
     def walk(node):
         for key, item in node.items() if isinstance(node, dict) else enumerate(node):
             places.append((node, key))
-            if key == "content" and isinstance(item, str):
+            if isinstance(item, int | float) or (key == "content" and isinstance(item, str)):
                 numbers.append((node, key))
             elif isinstance(item, dict | list):
                 walk(item)
@@ -67,13 +68,15 @@ def other_tree(tree, dice):
     how = dice.randrange(8)
     if how < 5 and numbers:
         node, key = dice.choice(numbers)
-        node[key] = json.dumps(dice.choice((*WHOLE, *EXTREME, 2**53, 2**70, None, "x", True, [], 999)))
+        other = dice.choice((*WHOLE, *EXTREME, 2**53, 2**70, None, "x", True, [], 999))
+        node[key] = json.dumps(other) if isinstance(node[key], str) else other
     elif how < 7:  # parts of the same kind, or any parts, are swapped
         (a, i), (b, j) = (dice.choice(places) for _ in "ab")
         a[i], b[j] = b[j], a[i]
     else:
         node, key = dice.choice(places)
         del node[key]
+    return json.dumps(tree).encode()
 
 
 class FileChain:
@@ -104,16 +107,18 @@ class FileChain:
         arrays = sorted(name for name in parts if name.endswith(".npy"))
         for _ in range(self.dice.choice((1, 1, 2, 3))):
             if not arrays or self.dice.random() < 0.5:
-                tree = json.loads(parts["schema.json"])
                 with contextlib.suppress(RecursionError, ValueError):
-                    other_tree(tree, self.dice)
-                    parts["schema.json"] = json.dumps(tree).encode()
+                    parts["schema.json"] = other_text(parts["schema.json"], self.dice)
             elif self.dice.random() < 0.2:
                 parts[self.dice.choice(arrays)] = parts[self.dice.choice(arrays)]
             else:
                 name, out = self.dice.choice(arrays), io.BytesIO()
-                with contextlib.suppress(TypeError, ValueError, OverflowError), np.errstate(all="ignore"):
-                    np.save(out, other_array(np.load(io.BytesIO(parts[name])), self.dice))
+                array = np.load(io.BytesIO(parts[name]))
+                with contextlib.suppress(Exception), np.errstate(all="ignore"):
+                    if array.dtype == np.uint8:  # the text of compiled objects
+                        np.save(out, np.frombuffer(other_text(array.tobytes(), self.dice), np.uint8))
+                    else:
+                        np.save(out, other_array(array, self.dice))
                     parts[name] = out.getvalue()
         return parts
 

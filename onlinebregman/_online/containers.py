@@ -151,14 +151,13 @@ def doubled(items: Any) -> list[Any]:
     return [item for item, n in Counter(items).items() if n > 1]
 
 
-def needed(name: str) -> Any:
-    """A module of the extra `files`."""
+def needed(name: str, what: str = "Reading files and Arrow data", extra: str = "files") -> Any:
+    """A module of a package that is optional, which `what` needs, and an extra contains."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(
-            f"Files and Arrow data require {name.partition('.')[0]}: `python -m pip install 'onlinebregman[files]'`."
-        ) from error
+        said = f"{what} requires {name.partition('.')[0]}, which is not installed"
+        raise ImportError(f"{said}: `python -m pip install 'onlinebregman[{extra}]'`.") from error
 
 
 def frame_of_arrow(X: Any) -> Any:

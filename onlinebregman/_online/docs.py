@@ -146,7 +146,9 @@ def _filled(doc: str, sources: list[str | None], function: Callable | type) -> s
         heading = match[0].removesuffix(body)
         return heading + _ENTRY.sub(lambda entry: "\n".join(entries(section, *entry.groups())), body)
 
-    returned = f"Returns\n-------\n{{{_returned(sources)}}}"
+    # what the first of the sources that says it returns
+    found = [name for doc in (*sources, COMMON) if doc for section, name in _entries(doc) if section == "Returns"]
+    returned = f"Returns\n-------\n{{{found[0]}}}"
     return _SECTION.sub(filled, inspect.cleandoc(doc).replace("{Returns}", returned))
 
 
@@ -182,9 +184,3 @@ def _defaults(function: Callable | type) -> dict[str, Any]:
         return fields
     positional, defaults = function.__code__.co_varnames[: function.__code__.co_argcount], function.__defaults__ or ()
     return fields | dict(zip(reversed(positional), reversed(defaults), strict=False)) | (function.__kwdefaults__ or {})
-
-
-def _returned(sources: list[str | None]) -> str:
-    """The name of what the first of the sources that says it returns."""
-    entries = [name for doc in (*sources, COMMON) if doc for section, name in _entries(doc) if section == "Returns"]
-    return entries[0]

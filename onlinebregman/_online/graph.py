@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from scipy.special import expit, log_expit
 
+from .containers import needed
 from .types import Values
 
 OPSET, IR_VERSION = 18, 8
@@ -26,14 +27,11 @@ class Graph:
     """
 
     def __init__(self, dtype: str) -> None:
-        try:
-            import onnx.helper
-            import onnx.numpy_helper
-        except ImportError as error:
-            raise ImportError('to_onnx requires the package onnx: pip install "onlinebregman[onnx]"') from error
+        for name in ("onnx.helper", "onnx.numpy_helper", "onnx"):
+            self.onnx = needed(name, "to_onnx", "onnx")
         if dtype not in ("float64", "float32"):
             raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}.")
-        self.onnx, self.dtype = onnx, np.dtype(dtype)
+        self.dtype = np.dtype(dtype)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.rows: Values = Tensor(self, "X")

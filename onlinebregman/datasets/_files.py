@@ -20,13 +20,12 @@ _SUFFIXES = (".csv", ".csv.gz")
 
 
 def _resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
-    if data_home is None:
-        data_home = os.environ.get(DATA_HOME_VARIABLE)
-        if not data_home:
-            raise FileNotFoundError(
-                f"There is no folder to read data sets from: set the environment variable {DATA_HOME_VARIABLE} to a "
-                "folder of CSV files, or pass data_home."
-            )
+    data_home = data_home or os.environ.get(DATA_HOME_VARIABLE)
+    if not data_home:
+        raise FileNotFoundError(
+            f"There is no folder to read data sets from: set the environment variable {DATA_HOME_VARIABLE} to a folder "
+            "of CSV files, or pass data_home."
+        )
     folder = Path(data_home).expanduser()
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -164,21 +163,14 @@ def _read_columns(path: Path) -> tuple[list[str], list[tuple[str, ...]]]:
     return names, list(zip(*rows, strict=True))
 
 
-def _number(field: str) -> float:
-    if "_" in field:  # Python reads 1_000 as a number; in a data file it is text
-        raise ValueError
-    number = float(field)
-    if not math.isfinite(number):  # also "nan" and "inf" are text
-        raise ValueError
-    return number
-
-
 def _numbers(column: tuple[str, ...]) -> list[float] | None:
-    """The column as numbers, NaN for an empty field; None if it has text."""
+    """The column as numbers, NaN for an empty field; None if it has text, such as 1_000, nan or inf."""
     try:
-        return [_number(field) if field else math.nan for field in column]
+        numbers = [float(field or "nan") for field in column]
     except ValueError:
         return None
+    found = zip(column, numbers, strict=True)
+    return None if any("_" in field or (field and not math.isfinite(number)) for field, number in found) else numbers
 
 
 def _target(column: tuple[str, ...], path: Path) -> np.ndarray:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._online.containers import needed
+
 
 def add_frames(bunch: Bunch) -> Bunch:
     """Turn the arrays of a data set into pandas objects, with `frame` the two side by side.
 
     Columns of text become categories, and a data set without a target keeps None.
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("as_frame=True requires pandas: `python -m pip install pandas`.") from error
+    pd = needed("pandas", "as_frame=True")
     data = pd.DataFrame(bunch.data, columns=bunch.feature_names).infer_objects()
     texts = [name for name in data.columns if not pd.api.types.is_numeric_dtype(data[name])]
     bunch.data = data.astype(dict.fromkeys(texts, "category"))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._online.containers import needed
 from .._online.docs import DocumentedMixin
 
 Array = NDArray[np.float64]
@@ -105,13 +106,7 @@ class Display(DocumentedMixin):
     @classmethod
     def _pyplot(cls) -> Any:
         """matplotlib's pyplot, which is imported on drawing."""
-        try:
-            import matplotlib.pyplot as pyplot
-        except ImportError as error:
-            raise ImportError(
-                f"{cls.__name__} requires matplotlib, which is not installed: `python -m pip install matplotlib`."
-            ) from error
-        return pyplot
+        return needed("matplotlib.pyplot", cls.__name__, "plot")
 
 
 def column_number(feature: int | str, names: list[str]) -> int:

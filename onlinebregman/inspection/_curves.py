@@ -122,13 +122,9 @@ class ProgressiveScoreDisplay(Display):
         {Returns}
         """
         cls._check(how)
-        more: dict[str, Any] = {
-            "chunk_size": chunk_size,
-            "sample_weight": sample_weight,
-            "classes": classes,
-            "warm_start": warm_start,
-        }
-        result = progressive_val_score(estimator, X, y, scoring=scoring, n_points=n_points, **more)
+        more: dict[str, Any] = {"chunk_size": chunk_size, "sample_weight": sample_weight, "classes": classes}
+        more |= {"scoring": scoring, "warm_start": warm_start, "n_points": n_points}
+        result = progressive_val_score(estimator, X, y, **more)
         score_name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         return cls.from_result(result, score_name=score_name, **{"name": type(estimator).__name__} | how)
 

@@ -140,7 +140,10 @@ def fit_stream(
     labels = _labels(model, None, classes, started)
     told = {} if labels is None else {"classes": labels}
     scorer = None if scoring is None else as_scorer(scoring, model)[0]
-    course.score_by(description(scoring), path)
+    if course.scoring not in ("", described := description(scoring)):
+        said = f"{path} is a checkpoint with scoring = {course.scoring}; got {described}"
+        raise ValueError(f"{said}. Give the same scoring, or {START_OVER}.")
+    course.scoring = described
     refused = None if scorer is None else why_no_weights(model, scorer, scoring)
     saved_at, resumed_at, reports = course.n_rows, course.n_rows, _Reports(verbose, scorer is None)
     if isinstance(stream, str | os.PathLike):
@@ -201,13 +204,6 @@ class _Course:
         self.checksums = [0, 0, 0]  # of the rows of other streams
         self.settings: dict[str, Any] = {}  # of a stream that has them: how it is read
         self.scoring = ""  # its description
-
-    def score_by(self, scoring: str, path: Path | None) -> None:
-        """The scores of a curve are all by one scoring."""
-        if self.scoring not in ("", scoring):
-            said = f"{path} is a checkpoint with scoring = {self.scoring}; got {scoring}"
-            raise ValueError(f"{said}. Give the same scoring, or {START_OVER}.")
-        self.scoring = scoring
 
     def count(self, score: float, n: float) -> None:
         self.total += float(score) * n

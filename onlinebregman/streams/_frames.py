@@ -369,9 +369,8 @@ class FileFrames:
         self._write_out(frame)
         for name, kind in self.kinds_.items():
             column = frame[name]
-            if kind == CATEGORIES or getattr(column.dtype, "kind", "O") in {NUMBERS: "iuf", BOOLEANS: "b"}.get(
-                kind, ""
-            ):
+            read = {NUMBERS: "iuf", BOOLEANS: "b"}.get(kind, "")
+            if kind == CATEGORIES or getattr(column.dtype, "kind", "O") in read:
                 continue
             if kind == DATES:
                 written = column if column.dtype.kind == "M" else column.astype(str).where(column.notna())

@@ -1,8 +1,8 @@
 """Data sets: the lever rule, the papers' streams, CSV files from a folder."""
 
-import builtins
 import gzip
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -72,16 +72,9 @@ def test_balance_scale_is_the_published_data_set():
 
 
 def test_as_frame_without_pandas_says_what_to_install(monkeypatch):
-    real_import = builtins.__import__
-
-    def without_pandas(name, *args, **kwargs):
-        if name == "pandas":
-            raise ImportError("no pandas")
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_pandas)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     assert load_balance_scale().data.shape == (625, 4)
-    with pytest.raises(ImportError, match="pip install pandas"):
+    with pytest.raises(ImportError, match="as_frame=True requires pandas"):
         load_balance_scale(as_frame=True)
 
 

@@ -324,7 +324,7 @@ for draw in (display.plot, lambda: inspection.RegretDisplay.from_estimator(None,
     try:
         draw()
     except ImportError as error:
-        assert "RegretDisplay requires matplotlib" in str(error) and "pip install matplotlib" in str(error)
+        assert "RegretDisplay requires matplotlib" in str(error) and "onlinebregman[plot]" in str(error)
     else:
         raise AssertionError
 """

@@ -146,7 +146,9 @@ def test_a_folder_of_tables_has_the_columns_of_pandas_and_the_types_of_each_part
 def test_files_without_their_packages_name_the_extra(monkeypatch, tmp_path):
     (tmp_path / "rows.csv").write_text(TEXT)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"require pandas: `python -m pip install 'onlinebregman\[files\]'`"):
+    with pytest.raises(
+        ImportError, match=r"requires pandas, which is not installed: `python -m pip install 'onlinebregman\[files\]'`"
+    ):
         fit_stream(ParameterFreeRegressor(), tmp_path / "rows.csv", target="y")
 
 
