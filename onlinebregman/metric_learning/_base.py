@@ -10,9 +10,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._kernels.matrices.neighbors import NeighborTriplets, TargetTriplets
 from .._kernels.matrices.reservoir import Percentiles
-from .._kernels.matrices.sampler import MOST_PER_ROW, RandomPairs, targets_and_rates
+from .._kernels.matrices.sampler import MOST_PER_ROW, NeighborTriplets, RandomPairs, TargetTriplets
 from .._online.comparators import Comparators
 from .._online.compiled import make_loss
 from .._online.estimator import Call, Examples, by_parameter
@@ -354,7 +353,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         super()._configure()
         one_sided = self._draws_triplets or self.loss == "one_sided"
         loss = make_loss(BoundLoss() if one_sided else SquaredLoss())
-        self._sampler.configure(loss=loss, one_sided=one_sided, scaled=self.scale_eta, metric=self._learner)
+        self._sampler.configure(loss=loss, one_sided=one_sided, scaled=self.scale_eta, plain_learner=self._learner)
 
     @property
     def _draws_triplets(self) -> bool:
@@ -511,7 +510,11 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         """
         d, before = self.n_features_in_, self._learner.cumulative_loss
         one_sided = block.rows.shape[1] > d or self.loss == "one_sided"
-        targets, rates, collapsed = targets_and_rates(*block, d, one_sided, self.scale_eta)
+        targets = block.targets * block.senses if one_sided else block.targets
+        with np.errstate(all="ignore"):  # the learner refuses what is not finite
+            rates = np.where(self.scale_eta & (block.scales > 0), block.weights / block.scales**2, block.weights)
+        collapsed = ~block.rows[:, :d].any(axis=1)  # equal rows, or a dissimilar row equal to the anchor
+        rates[collapsed] = 0.0
         self._n_collapsed += int(np.count_nonzero(weights[collapsed]))
         self._learner.configure(loss=make_loss(BoundLoss() if one_sided else SquaredLoss()))
         refused = self._learner.learn(block.rows, targets, rates)
@@ -519,7 +522,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
             reason, which = refused
             row = f"row {which if order is None else order[which]}"
             self._refuse(reason, which, Examples(block.rows, block.targets), row)
-        total = float((np.delete(rates, collapsed) if len(collapsed) else rates).sum())
+        total = float(rates[~collapsed].sum())
         return (self._learner.cumulative_loss - before) / total if total else 0.0
 
     # --- checks ---------------------------------------------------------------------------------------------------

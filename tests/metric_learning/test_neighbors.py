@@ -9,15 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.matrices.frobenius import FrobeniusGeometry
-from onlinebregman._kernels.matrices.neighbors import (
+from onlinebregman._kernels.matrices.reservoir import Percentiles, Reservoir
+from onlinebregman._kernels.matrices.sampler import (
     NEAREST_IMPOSTORS,
     NEAREST_SIMILAR,
     NeighborTriplets,
+    RandomPairs,
     TargetTriplets,
-    update_images,
 )
-from onlinebregman._kernels.matrices.reservoir import Percentiles, Reservoir
-from onlinebregman._kernels.matrices.sampler import RandomPairs
 from replica import uniform
 from sklearn.metrics import pairwise_distances
 
@@ -273,16 +272,14 @@ def test_a_reservoir_is_rolled_back(seen, n, state):
 
 def test_places_are_those_in_the_metric():
     rng = np.random.default_rng(0)
-    for n, d in ((0, 3), (1, 3), (7, 1), (30, 5)):
-        rows, origin, L = np.ones((n, 2 * d + 1)), rng.normal(size=d), rng.normal(size=(d, d))
-        rows[:, :d] = rng.normal(size=(n, d))
-        x = rows[:, :d].copy()
-        update_images(rows, origin, L)
-        assert_array_equal(rows[:, :d], x)
-        assert_allclose(rows[:, d:-1], (x - origin) @ L.T, rtol=1e-12, atol=1e-12)
-        assert_allclose(rows[:, -1], (rows[:, d:-1] ** 2).sum(axis=1), rtol=1e-12)
-    with pytest.raises(ValueError, match=r"components the shape \(5, 5\); got 11 values and shape \(4, 5\)"):
-        update_images(rows, origin, L[:4])
+    for n, d in ((1, 3), (7, 1), (60, 5)):
+        X = rng.normal(size=(n, d)) * np.arange(1, d + 1)
+        model = LogDetMetricLearner(sampling="neighbors", random_state=0).partial_fit(X, rng.permutation(n) % 2)
+        state = model._sampler.get_state()
+        assert_array_equal(state["stored"][:, :d], X)
+        places = (X - state["origin"]) @ state["components"].T
+        assert_allclose(state["stored"][:, d:-1], places, rtol=1e-12, atol=1e-12)
+        assert_allclose(state["stored"][:, -1], (places**2).sum(axis=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1e5, 1e8, 1e12])

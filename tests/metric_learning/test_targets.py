@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.matrices.neighbors import NeighborTriplets
 from onlinebregman._kernels.matrices.reservoir import Percentiles
+from onlinebregman._kernels.matrices.sampler import NeighborTriplets
 
 from onlinebregman.metric_learning._memory import known_numbers, numbers_of, random_numbers
 

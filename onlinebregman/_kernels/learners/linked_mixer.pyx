@@ -15,6 +15,14 @@ cdef double SETTLED = 50.0    # equal targets above 0, before which experts are 
 cdef double LEAST_UNIT = 1e3  # in rounding errors, see `stack`: losses of equal targets may all be 0
 
 
+cdef struct TargetTotals:           # of the targets so far, as they are learned
+    double rows
+    double mean
+    double spread             # sum (weight y)^2 / (sum weight y)^2
+    double largest
+    double information        # sum of the curvatures of the loss at the predictions, by which the shift moves
+
+
 @cython.final
 cdef class LinkedMixer(CentredMixer):
     """The weighted mean of scores that are shifted, so that totals are right, and clipped, while few targets are known.
@@ -30,6 +38,9 @@ cdef class LinkedMixer(CentredMixer):
     limited : bool
         Whether targets are limited to their robust scale, see `ops/robust.h`, also for the learners.
     """
+
+    cdef bint limited         # whether absurd targets are
+    cdef TargetTotals totals
 
     def __cinit__(self, hedge, loss, stack, tracker, memory, bint limited, state=None):
         self.limited = limited

@@ -8,12 +8,18 @@ from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer,
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.robust cimport (
-    OB_FIRST, ob_median, ob_robust_count, ob_robust_known, ob_robust_look
+    OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_look
 )
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
 cdef double FAR = 3.0            # deviations of the targets
 cdef double FAR_AT_FIRST = 1e3   # typical errors
+
+
+cdef enum Limits:             # what is clipped before it is learned
+    NOTHING
+    FORECASTS
+    ERRORS
 
 
 @cython.final
@@ -33,6 +39,15 @@ cdef class MeanMixer(Mixer):
         no weight in the row, whose loss is that of the mixture, and errors of the others are clipped to the scale of
         the mixture's. Or a range of targets and forecasts is given.
     """
+
+    cdef int limits
+    cdef ob_robust targets    # their scale; with ERRORS for forecasts
+    cdef ob_robust errors     # the scale of those of the mixture
+    cdef ob_robust held_targets, held_errors  # those at the start of a call of delayed rows
+    cdef double lo            # range of the forecasts that count
+    cdef double hi
+    cdef double least, most   # of a row: forecasts between these are learned as they are,
+    cdef double below, above  # and others as one of these
 
     def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, limits,
                   state=None):

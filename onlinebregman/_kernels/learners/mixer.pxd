@@ -46,30 +46,3 @@ cdef class Mixer(AtomicLearner):
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil
     cdef void weigh(self, double* buffer) noexcept nogil
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil
-
-
-cdef class Unmixed(Mixer):
-    pass
-
-
-cdef class OutputsMixer(Mixer):
-    cdef readonly tuple mixers          # of each output
-    cdef void** parts                   # the same
-    cdef Py_ssize_t n                   # their number
-    cdef double[::1] row                # scores of one output
-
-    cdef void gather(self, const double* scores, Py_ssize_t output, double* row) noexcept nogil
-
-
-cdef class AggregatingMixer(Mixer):
-    cdef readonly double lo, hi         # the range of targets
-
-    cdef double forecast(self, const double* forecasts, double* v, double* work) noexcept nogil
-
-
-cdef class LogMixer(Mixer):
-    cdef readonly bint logarithms
-
-
-cdef class BrierMixer(Mixer):
-    cdef readonly Py_ssize_t n_classes

@@ -276,6 +276,11 @@ cdef class OutputsMixer(Mixer):
         Of learners with one score, and with the same number of scores of their own.
     """
 
+    cdef readonly tuple mixers          # of each output
+    cdef void** parts                   # the same
+    cdef Py_ssize_t n                   # their number
+    cdef double[::1] row                # scores of one output
+
     def __cinit__(self, mixers, state=None):
         cdef Mixer mixer
         cdef Py_ssize_t k
@@ -398,6 +403,8 @@ cdef class AggregatingMixer(Mixer):
     lo, hi : float
     """
 
+    cdef readonly double lo, hi         # the range of targets
+
     def __cinit__(self, Hedge hedge not None, double lo, double hi, state=None):
         if not lo < hi:
             raise ValueError(f"lo must be below hi; got {lo} and {hi}")
@@ -447,6 +454,8 @@ cdef class LogMixer(Mixer):
         Whether rows are ln p_k.
     """
 
+    cdef readonly bint logarithms
+
     def __cinit__(self, Hedge hedge not None, bint gradient, bint logarithms, state=None):
         self.gradient, self.logarithms = gradient, logarithms
         self.allocate(hedge, hedge.n_experts, 1)
@@ -478,6 +487,8 @@ cdef class BrierMixer(Mixer):
         See `MeanMixer`.
     n_classes : int
     """
+
+    cdef readonly Py_ssize_t n_classes
 
     def __cinit__(self, Hedge hedge not None, bint gradient, Py_ssize_t n_classes, state=None):
         if n_classes < 1:

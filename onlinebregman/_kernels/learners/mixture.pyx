@@ -20,7 +20,8 @@ from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport empty_float64
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
-from onlinebregman._kernels.rows.thresholds cimport ThresholdMap
+from onlinebregman._kernels.rows.thresholds import ThresholdMap
+from onlinebregman._kernels.rows.trees cimport Trees
 
 MIN_PARALLEL_ROW = 512        # work of a row whose learners in lockstep are divided
 
@@ -42,6 +43,20 @@ cdef class MixtureLearner(Team):
         Of experts that may also learn by themselves: how each one's score is mapped to a forecast, which the mixer
         learns. The forecasts equal, bit for bit, those of the experts just before the row.
     """
+
+    cdef readonly Mixer mixer
+    cdef readonly tuple targets_by_class
+    cdef readonly tuple links
+    cdef Trees trees          # that grow with the stream, from the residuals of the mixer; or None
+    cdef list experts         # the estimators with these learners, if there are links
+    cdef Validated bound      # see `set_experts`
+    cdef tuple bound_experts
+    cdef double[::1] targets  # of the rows of the chunk
+    cdef double[:, ::1] by_label  # of several labels: the targets of each learner that has its own
+    cdef bint several         # whether targets are indicators of several labels, if learners have their own
+    cdef double[::1] predicted  # of rows that were predicted together: the scores of all of them, before the call
+    cdef Py_ssize_t at        # the first of those of the next row
+    cdef double[::1] forecasts  # to which links map the scores of a row
 
     def __cinit__(self, learners, Mixer mixer not None, targets_by_class=None, links=None, dict state=None):
         cdef AtomicLearner learner

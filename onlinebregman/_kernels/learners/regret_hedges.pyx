@@ -34,6 +34,9 @@ from onlinebregman._kernels.learners.hedge cimport Hedge
 cdef class RegretHedge(Hedge):
     """Base class of both: costs are minus regrets; see `Hedge`, of whose arguments `rate` is None and `share` 0."""
 
+    cdef double[::1] squares  # sums of r_k^2
+    cdef double[::1] largest  # |r_k| so far
+
     def __cinit__(self, n_experts, *arguments, **more):
         self.squares, self.largest = np.zeros(n_experts), np.zeros(n_experts)
         self.fields.vector("squares", self.squares)
@@ -121,6 +124,8 @@ cdef class PolynomialHedge(RegretHedge):
 @cython.final
 cdef class BernsteinHedge(RegretHedge):
     """The weights of Bernstein online aggregation."""
+
+    cdef double[::1] spent    # sums of eta_k r_k^2
 
     def __cinit__(self, n_experts, *arguments, **more):
         self.spent = np.zeros(n_experts)

@@ -1,4 +1,3 @@
-from onlinebregman._kernels.learners.links cimport Calibration
 from onlinebregman._kernels.learners.mixer cimport Mixer
 from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.ops.robust cimport ob_quantile, ob_robust
@@ -40,42 +39,3 @@ cdef class CentredMixer(Mixer):
     cdef bint learn_combinations(self, double m, double unit, double weight) noexcept nogil
     cdef bint learn_stage(self, Stack stack, double* x, double m, double unit, double weight) noexcept nogil
     cdef bint learn_memory(self, double m, double mixed, double y, double shift, double weight) noexcept nogil
-
-
-cdef struct Stage:            # of combinations of a forecast: parts of a buffer
-    double* u                 # weights of the forecast and the combinations, their losses, and a buffer
-    double* losses
-    double* t
-    double* g                 # the gradient, and a buffer for the stack
-    double* z
-    double* q                 # the probabilities of a combination, and of the forecast
-    double* p
-    double* logits            # of the forecast
-    double* a                 # of a combination
-    double* x                 # the features
-    double* more              # a buffer for the mixture
-
-
-cdef class ProbabilityMixer(Mixer):
-    cdef readonly Py_ssize_t n_classes
-    cdef Py_ssize_t width     # scores of an expert
-    cdef readonly tuple links
-    cdef int[::1] kinds       # the `Link` of each expert
-    cdef double[::1] counts   # weight of the rows of each class so far
-    cdef double[:, ::1] calibrations  # memory of the following
-    cdef Calibration* scales
-
-    cdef double evenness(self) noexcept nogil
-    cdef void find_logits(self, Py_ssize_t k, const double* scores, double* a) noexcept nogil
-    cdef void mixed(self, const double* scores, const double* v, double* p, double* buffer) noexcept nogil
-    cdef Stage stage_in(self, double* buffer) noexcept nogil
-    cdef Py_ssize_t stage_length(self) noexcept nogil
-    cdef bint learn_stages(self, const double* scores, Py_ssize_t y, double weight, double lost,
-                           double* buffer) noexcept nogil
-    cdef bint learn_stage(self, Stack stack, const double* scores, Py_ssize_t y, double weight, double* lost,
-                          Stage* at) noexcept nogil
-    cdef void mix_stage(self, Stack stack, const double* scores, double* p, Stage* at) noexcept nogil
-    cdef void find_all_logits(self, const double* scores, double* x) noexcept nogil
-    cdef void differences(self, Py_ssize_t n, const double* p, Stage* at) noexcept nogil
-    cdef void votes(self, const double* scores, Stage* at) noexcept nogil
-    cdef void combine(self, Stack stack, Py_ssize_t j, Stage* at) noexcept nogil

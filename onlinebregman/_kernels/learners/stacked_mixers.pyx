@@ -373,6 +373,20 @@ cdef class CentredMixer(Mixer):
         out[0] += self.known.origin + self.known.offset
 
 
+cdef struct Stage:            # of combinations of a forecast: parts of a buffer
+    double* u                 # weights of the forecast and the combinations, their losses, and a buffer
+    double* losses
+    double* t
+    double* g                 # the gradient, and a buffer for the stack
+    double* z
+    double* q                 # the probabilities of a combination, and of the forecast
+    double* p
+    double* logits            # of the forecast
+    double* a                 # of a combination
+    double* x                 # the features
+    double* more              # a buffer for the mixture
+
+
 @cython.final
 cdef class ProbabilityMixer(Mixer):
     """The weighted mean of the probabilities of classes.
@@ -393,6 +407,14 @@ cdef class ProbabilityMixer(Mixer):
     separate : bool, default=False
         Whether experts have a score for each of two classes, too. There may be a single class, of probability 1.
     """
+
+    cdef readonly Py_ssize_t n_classes
+    cdef Py_ssize_t width     # scores of an expert
+    cdef readonly tuple links
+    cdef int[::1] kinds       # the `Link` of each expert
+    cdef double[::1] counts   # weight of the rows of each class so far
+    cdef double[:, ::1] calibrations  # memory of the following
+    cdef Calibration* scales
 
     def __cinit__(self, Hedge hedge not None, n_classes, links, Stack stack, QuantileTracker tracker,
                   LabelMemory memory, separate=False, state=None):

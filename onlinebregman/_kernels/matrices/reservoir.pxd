@@ -52,8 +52,6 @@ cdef class Percentiles(Undoable):
     cdef double[::1] sample, buffer  # of distances
     cdef double n, n_distances       # size of the sample, and distances so far
 
-    cdef void put(self, Py_ssize_t slot, double value) noexcept nogil
-    cdef bint is_due(self) noexcept nogil
     cdef void update(self) noexcept nogil
 
 

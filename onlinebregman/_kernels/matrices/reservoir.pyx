@@ -218,7 +218,7 @@ def enlarged(values, n=None):
 cdef class Percentiles(Undoable):
     """Percentiles of a uniform sample of the distances of a stream, or given numbers.
 
-    A `Sampler` adds distances, and undoes the changes of a call.
+    A `Sampler` adds distances, see its `measure`, and undoes the changes of a call.
 
     Parameters
     ----------
@@ -254,17 +254,6 @@ cdef class Percentiles(Undoable):
     def values(self):
         """The percentiles, as a list; None before they are known."""
         return np.asarray(self.found).tolist() if self.known else None
-
-    cdef void put(self, Py_ssize_t slot, double value) noexcept nogil:
-        """Add a distance at index `slot` of the sample: the next one, or a random one among all distances so far."""
-        self.n_distances += 1.0
-        if slot < SIZE:
-            self.n = max(self.n, slot + 1.0)
-            self.sample[slot] = value
-
-    cdef bint is_due(self) noexcept nogil:
-        """Whether the percentiles are to be recomputed."""
-        return self.n_distances >= self.next_update and self.n_distances >= self.least
 
     cdef void update(self) noexcept nogil:
         """Recompute the percentiles, unless the largest is 0: all rows were equal so far."""

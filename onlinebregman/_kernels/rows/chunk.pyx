@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, in_place, shape_of
-from onlinebregman._kernels.rows.thresholds cimport ThresholdMap
+from onlinebregman._kernels.rows.thresholds import ThresholdMap
 
 
 cdef class Chunk:

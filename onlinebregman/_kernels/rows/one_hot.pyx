@@ -43,6 +43,16 @@ cdef class OneHotMap(RowMap):
         Whether missing numbers have indicators; requires a standardizer.
     """
 
+    cdef readonly Standardizer standardizer
+    cdef readonly Py_ssize_t n_indicators
+    cdef Py_ssize_t[::1] numeric       # the columns of numbers
+    cdef Py_ssize_t[::1] categorical   # the columns of categories
+    cdef readonly bint missing         # whether missing numbers have indicators
+    cdef Py_ssize_t[:, ::1] place      # of each category of each of them among the indicators; -1 if it has none
+    cdef Py_ssize_t[::1] place_of_missing  # the same of each of the columns of numbers
+    cdef Py_ssize_t[:, ::1] owner      # of each indicator, as indices of `place`; beyond its rows, of numbers
+    cdef Py_ssize_t used, used_before  # number of indicators that have a category
+
     def __cinit__(self, is_categorical, n_indicators, standardizer=None, missing=False, dict state=None):
         cdef Py_ssize_t k
         mask = np.array(is_categorical, dtype=bool)

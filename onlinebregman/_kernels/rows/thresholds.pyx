@@ -24,6 +24,26 @@ from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, open_rows
 from onlinebregman._kernels.rows.trees cimport LEAVES, Trees
 
+cdef enum:
+    COARSE = 6               # bins at each resolution
+    MEDIUM = 12
+    FINE = 64
+    RESOLUTIONS = 3
+    OF_PAIRS = 2             # resolutions of pairs of columns, the first ones
+    ALL_BINS = COARSE + MEDIUM + FINE
+    WIDTH = ALL_BINS + RESOLUTIONS  # indicators of a column, with one of missing values at each resolution
+    SAMPLE = 256             # values of a column that are kept, to tell where bins have to be split
+    PAIR = (COARSE + 1) * (COARSE + 1) + (MEDIUM + 1) * (MEDIUM + 1)  # indicators
+
+
+cdef struct Column:          # what is known of a column; the bins of all resolutions, one after the other
+    int64_t kept             # values in the sample
+    int64_t[RESOLUTIONS] different  # values counted so far, at most one more than there are bins
+    int64_t[ALL_BINS] number   # of each bin, in the order of the values
+    double[ALL_BINS] lower   # the bins' least values, in order; infinite where there is no bin yet
+    double[SAMPLE] sample    # in order
+
+
 BINS = (COARSE, MEDIUM, FINE)
 BINS_OF_PAIRS = BINS[:OF_PAIRS]
 COLUMN = np.dtype([
@@ -33,8 +53,6 @@ COLUMN = np.dtype([
 
 cdef Py_ssize_t[RESOLUTIONS] SIZE = BINS
 cdef Py_ssize_t[RESOLUTIONS] START = [0, COARSE, COARSE + MEDIUM]  # of each resolution among the bins of a column
-cdef enum:
-    PAIR = (COARSE + 1) * (COARSE + 1) + (MEDIUM + 1) * (MEDIUM + 1)  # indicators
 
 
 def parts_of_pairs(n_features, size, n_parts, random_state):
@@ -82,6 +100,17 @@ cdef class Bins(Stateful):
     n_trees : int, default=0
         Most trees that are grown from these rows.
     """
+
+    cdef readonly Py_ssize_t n_features
+    cdef object array         # of the columns
+    cdef Column[::1] columns  # the same
+    cdef readonly Trees trees  # or None
+    cdef int64_t[::1] counted  # values of each column so far
+    # What `undo` restores: the columns that the call has changed, of which copies are made when they change
+    cdef Column[::1] before
+    cdef int64_t[::1] counted_before
+    cdef int64_t[::1] saved_in  # the last call in which a column was saved
+    cdef int64_t call
 
     def __cinit__(self, n_features, dict state=None, n_trees=0):
         cdef Py_ssize_t d = n_features
@@ -178,6 +207,14 @@ cdef class ThresholdMap(RowMap):
     grown : bool, default=False
         Whether there are indicators of the leaves of their trees, too.
     """
+
+    cdef readonly Bins bins
+    cdef readonly Py_ssize_t widest
+    cdef readonly bint singles
+    cdef readonly bint allow_nan
+    cdef readonly object pairs
+    cdef Py_ssize_t[:, ::1] pair
+    cdef readonly bint grown  # whether there are indicators of leaves as well
 
     def __cinit__(self, n_features, pairs=(), bint singles=True, bint allow_nan=False, Bins bins=None,
                   dict state=None, grown=False):
