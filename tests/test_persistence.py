@@ -243,7 +243,7 @@ NOT_SAVED = {
     "Stateful",
     "ThreadPool",
 }
-NOT_SAVED |= {"Blend", "LogLinkLoss", "Pass", "RidgeLearner", "Sampler", "SecondOrderLearner", "Secular", "Snapshot"}
+NOT_SAVED |= {"Blend", "LogLinkLoss", "Pass", "Sampler", "SecondOrderLearner", "Secular", "Snapshot"}
 NOT_SAVED |= {"Centre", "ColumnBlocks", "Columns", "Query", "TableView", "Transaction", "Undoable", "Workspaces"}
 # What predicts rows; parts of geometries, whose numbers are saved with these.
 NOT_SAVED |= {"Average", "AverageBet", "EuclideanLazy", "Flow", "Lazy", "NumPyLazy", "PNormLazy", "Scorers"}

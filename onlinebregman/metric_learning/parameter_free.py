@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._kernels.matrices.symmetric import add_deviations
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
@@ -183,5 +182,8 @@ class RunningCovariance:
         return other
 
     def add(self, X: np.ndarray) -> None:
-        add_deviations(np.ascontiguousarray(X), self.count, self.mean, self.scatter)
-        self.count += len(X)
+        for x in X:
+            self.count += 1
+            deviation = x - self.mean
+            self.mean += deviation / self.count
+            self.scatter += deviation[:, np.newaxis] * (x - self.mean)

@@ -22,6 +22,17 @@ def stream(seed=0, rows=150, n=4, scales=(1.0, 100.0, 0.01, 1.0)):
     return X * scales, y
 
 
+def test_mean_and_scatter_grow_by_rows_however_they_are_cut():
+    X = np.random.default_rng(0).normal(size=(50, 3)) + 10
+    whole, cut = (parameter_free.RunningCovariance(np.zeros(3)) for _ in range(2))
+    whole.add(X)
+    for start, end in ((0, 1), (1, 20), (20, 20), (20, 50)):
+        cut.add(X[start:end])
+    assert whole.mean.tobytes() == cut.mean.tobytes() and whole.scatter.tobytes() == cut.scatter.tobytes()
+    assert_allclose(whole.mean, X.mean(axis=0), rtol=1e-12)
+    assert_allclose(whole.scatter, 50 * np.cov(X.T, bias=True), rtol=1e-12, atol=1e-12)
+
+
 def mean_of(metrics, X):
     return mean_metric(metrics, np.cov(X.T, bias=True))
 

@@ -60,7 +60,8 @@ def test_the_scale_is_that_of_its_definition(name):
     for t in range(len(y)):
         mixer.learn(np.zeros((1, 1)), y[t : t + 1])
         scale.learn(y[t])
-        found = mixer.target_scale
+        names = ("n", "moves", "origin", "mean", "deviation", "usual", "votes", "lo", "hi")
+        found = dict(zip(names, mixer.get_state()["scale"][:9], strict=True))
         assert found["deviation"] == pytest.approx(scale.deviation, rel=1e-9)
         if scale.known:
             interval = np.array([found["lo"], found["mean"], found["hi"]]) + found["origin"]

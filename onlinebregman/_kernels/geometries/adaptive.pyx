@@ -27,7 +27,10 @@ from onlinebregman._kernels.ops.adaptive cimport (
     ob_rescale_row, ob_shrink, ob_update_largest
 )
 from onlinebregman._kernels.ops.exp cimport ob_exp1
-from onlinebregman._kernels.ops.row cimport ob_sparse_axpy
+from onlinebregman._kernels.ops.robust cimport (
+    ob_quantile, ob_quantile_unit, ob_robust, ob_robust_known, ob_robust_limit
+)
+from onlinebregman._kernels.ops.row cimport ob_gather, ob_scatter, ob_sparse_axpy
 from onlinebregman._kernels.ops.state import aligned, average_of, vector_of
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 
@@ -46,6 +49,20 @@ cdef struct Notes:
     int larger                # whether a value is the largest of its coordinate so far
     double dot, square        # w.x and sum z^2, computed when the row was loaded; valid unless `larger`
     double slope              # x'q
+
+
+cdef inline double* block_of(AdaptiveGeometry geometry, Workspace* work, int number, int place) noexcept nogil:
+    """The row's values of a block: the block itself, or gathered into a working vector (sparse)."""
+    cdef double* source = &geometry.weights[number * geometry.n_features]
+    if work.row.index == NULL:
+        return source
+    ob_gather(scratch(work, place), source, work.row.index, work.row.n)
+    return scratch(work, place)
+
+
+cdef inline void store_block(AdaptiveGeometry geometry, Workspace* work, int number, double* values) noexcept nogil:
+    if work.row.index != NULL:
+        ob_scatter(&geometry.weights[number * geometry.n_features], values, work.row.index, work.row.n)
 
 
 cdef inline double reciprocal_root(double total) noexcept nogil:
@@ -314,6 +331,13 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
         of a quantile, see `ops/robust.h`.
     """
 
+    cdef readonly bint located          # whether scores have the units of the target
+    cdef readonly int by_deviation      # by which deviation of the targets the rate is
+    cdef double counted, of_class       # weight of the rows, and of those of the class
+    cdef double target_weight, target_mean, target_spread  # of the targets, and their sum of squared deviations
+    cdef ob_robust targets              # their scale
+    cdef ob_quantile quantile
+
     def __cinit__(self):
         self.blocks = 3
         self.declare("target_weight", &self.target_weight)
@@ -383,12 +407,25 @@ cdef class NormalisedGeometry(AdaptiveGeometry):
             ob_normalised_dot(work.w, work.x, notes.reciprocals, work.n, &notes.square, &larger)
         return notes.square
 
+    @cython.final
+    cdef double unit_of_steps(self, double g, double a, double y, double weight) noexcept nogil:
+        """The deviation of the targets so far, y included, see `by_deviation`; |y| while all of them are equal."""
+        cdef double learned = ob_robust_limit(&self.targets, y) if self.by_deviation >= 2 else y
+        cdef double residual = learned - self.target_mean, unit
+        self.target_weight += weight
+        self.target_mean += residual * (weight / self.target_weight)
+        self.target_spread += weight * residual * (learned - self.target_mean)
+        unit = sqrt(self.target_spread / self.target_weight) if self.target_spread > 0 else fabs(learned)
+        if ob_robust_known(&self.targets):
+            unit = min(unit, 2.0 * self.targets.deviation)
+        return unit if self.by_deviation < 3 else ob_quantile_unit(&self.quantile, g, fabs(a - y), unit)
+
     cdef double adapt(self, Workspace* work, double g, double a, double y, double weight, bint exact,
                       double* slope, double* intercept_xSx) noexcept nogil:
         """See `AdaptiveGeometry.adapt`. Where targets have units, an exact first step moves the intercept alone, to the
         first target: the sums are then independent of the distance of the targets from 0."""
         cdef bint first = self.located and exact and intercept_xSx[0] != 0 and self.target_weight == 0
-        cdef double deviation = unit_of_steps(self, 0.0 if first else g, a, y, weight) if self.located else 1.0
+        cdef double deviation = self.unit_of_steps(0.0 if first else g, a, y, weight) if self.located else 1.0
         self.counted, self.of_class = self.counted + weight, self.of_class + weight * y
         cdef double factor = AdaptiveGeometry.adapt(
             self, work, 0.0 if first else g, a, y, weight, exact, slope, intercept_xSx
@@ -449,6 +486,10 @@ cdef class DiagonalNewtonGeometry(NormalisedGeometry):
     flat, of_classes : bool, default=False
         Whether the loss is 0 on an interval of scores; rows there have no curvature. Whether it is the log loss.
     """
+
+    cdef readonly double curvature
+    cdef public bint of_classes        # whether k is that of the share of a class so far
+    cdef readonly bint flat            # whether the loss is 0 on an interval, where rows have no curvature
 
     def __cinit__(self):
         self.prior = True

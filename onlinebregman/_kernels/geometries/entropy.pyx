@@ -13,7 +13,7 @@ from libc.math cimport INFINITY, NAN, exp, fabs, frexp, hypot, isfinite, isnan, 
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport (
-    COMPLETE, HAS_POLES, MISSED, SIGNED, Geometry, Workspace, scratch
+    COMPLETE, HAS_POLES, MISSED, SIGNED, Geometry, Workspace, find_poles, scratch
 )
 from onlinebregman._kernels.ops.entropy cimport (
     OB_SHORT_REACH, ob_binary_moved, ob_binary_ratios, ob_binary_sums, ob_burg_log, ob_burg_ratios,
@@ -605,11 +605,7 @@ cdef class BurgGeometry(Geometry):
         cdef Products* products = <Products*> work.notes
         products.least = products.most = 0.0
         ob_product_range(work.w, work.x, work.n, &products.least, &products.most)
-        lo[0] = -1.0 / products.most if products.most > 0 else -INFINITY
-        hi[0] = -1.0 / products.least if products.least < 0 else INFINITY
-        if work.origin != 0:
-            lo[0] -= work.origin  # exactly 0 at the end that c is measured from
-            hi[0] -= work.origin
+        find_poles(work, products.least, products.most, lo, hi)
 
     cdef void ratios(self, Workspace* work, double c, double* r) noexcept nogil:
         """1 + c x w, which the weights are divided by."""

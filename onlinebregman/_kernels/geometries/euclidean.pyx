@@ -8,7 +8,7 @@ from onlinebregman._kernels.ops.penalty cimport (
     ob_soft_threshold, ob_soft_threshold_row, ob_soft_thresholds, ob_soft_thresholds_and_ridge
 )
 from onlinebregman._kernels.ops.row cimport ob_gathered_dot, ob_sparse_axpy, ob_sparse_dot
-from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_clip, ob_dot, ob_dot_norm
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_clip, ob_dot, ob_dot_and_square
 
 
 cdef double euclidean_proximal(double w, double l1, double l2) noexcept nogil:
@@ -92,7 +92,7 @@ cdef class EuclideanGeometry(Geometry):
         if in_place(self, work):
             value[0], slope[0] = ob_sparse_dot(work.w, work.row.index, work.x, work.n), ob_dot(work.x, work.x, work.n)
         else:
-            ob_dot_norm(work.w, work.x, work.n, value, slope)
+            value[0] = ob_dot_and_square(work.w, work.x, work.n, slope)
             if self.traits & SIGNED:
                 value[0] = Geometry.dot(self, work)
 

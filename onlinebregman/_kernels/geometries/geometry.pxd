@@ -1,3 +1,5 @@
+from libc.math cimport INFINITY
+
 from onlinebregman._kernels.ops.state cimport State
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -48,6 +50,15 @@ cdef inline double* scratch(const Workspace* work, int k) noexcept nogil:
 cdef inline void open_workspace(Workspace* work, const Row* row) noexcept nogil:
     """Set the row of the workspace; to be followed by `Geometry.load`."""
     work.row, work.x, work.n, work.origin, work.twin = row, row.x, row.n, 0.0, NULL
+
+
+cdef inline void find_poles(Workspace* work, double least, double most, double* lo, double* hi) noexcept nogil:
+    """The interval of c on which 1 + c mu > 0 for all mu between least <= 0 and most >= 0, relative to the origin."""
+    lo[0] = -1.0 / most if most > 0 else -INFINITY
+    hi[0] = -1.0 / least if least < 0 else INFINITY
+    if work.origin != 0:
+        lo[0] -= work.origin  # exactly 0 at the end that c is measured from
+        hi[0] -= work.origin
 
 
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1

@@ -23,8 +23,9 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, fabs, isfinite
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.state cimport State
 from onlinebregman._kernels.ops.state import aligned, average_of, vector_of
 from onlinebregman._kernels.ops.row cimport ob_average_dot, ob_gather, ob_scatter
@@ -34,9 +35,7 @@ from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 cdef int make_workspace(Workspace* work, Py_ssize_t length) except -1:
     """Allocate a workspace for vectors of this length; to be freed by `free_workspace`."""
-    work.notes = work.memory if length <= SHORT else malloc((NOTES + 5 * length) * sizeof(double))
-    if work.notes == NULL:
-        raise MemoryError()
+    work.notes = work.memory if length <= SHORT else resized(NULL, (NOTES + 5 * length) * sizeof(double))
     work.vectors, work.length, work.in_block = <double*> work.notes + NOTES, length, False
     return 0
 
@@ -65,9 +64,7 @@ cdef class Workspaces:
             return 0
         n, length = max(n, self.n), max(length, self.length)
         self.release()
-        self.each = <Workspace*> calloc(n, sizeof(Workspace))
-        if self.each == NULL:
-            raise MemoryError()
+        self.each = <Workspace*> resized(NULL, n * sizeof(Workspace))
         self.length = length
         while self.n < n:
             make_workspace(&self.each[self.n], length)

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from onlinebregman._kernels.geometries.geometry cimport LINEAR, Geometry, Lazy, Workspace, scratch
 from onlinebregman._kernels.ops.penalty cimport ob_soft_thresholds
 from onlinebregman._kernels.ops.pnorm cimport ob_pow, ob_power, ob_power_sums, ob_power_total
-from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_norm, ob_range
+from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_dot_and_square, ob_range
 
 # Up to this p the powers of numbers near their unit neither overflow nor underflow.
 cdef double LARGEST_P = 500.0
@@ -225,7 +225,7 @@ cdef class PNormGeometry(Geometry):
         cdef double* theta = work.w
         cdef double unit = self.unit, total = self.total, dot, square, factor
         if self.traits & LINEAR:
-            ob_dot_norm(work.w, work.x, work.n, value, slope)
+            value[0] = ob_dot_and_square(work.w, work.x, work.n, slope)
             return
         if c != 0:
             theta = scratch(work, 1)

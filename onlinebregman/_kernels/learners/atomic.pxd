@@ -1,7 +1,7 @@
 from libc.math cimport NAN
 
 from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace
-from onlinebregman._kernels.learners.state cimport INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.run cimport INTERRUPTED, LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
@@ -75,8 +75,7 @@ cdef class AtomicLearner(Stateful):
     cdef dict exchange(self, dict others)
 
 
-cdef object reason(int status)
-cdef tuple with_members(tuple learners)
+cdef dict REASONS
 cdef int claim(AtomicLearner learner) except -1
 cdef void release(AtomicLearner learner, Py_ssize_t n) noexcept
 cdef Rows fitting_rows(AtomicLearner learner, dict attributes, X)

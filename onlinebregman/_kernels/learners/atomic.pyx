@@ -13,10 +13,12 @@ If a row would change weights that are not backed up, the call is undone and rep
 
 import numpy as np
 
+cimport cython
+from cpython.time cimport time
 from libc.math cimport fabs, isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, free_workspace, make_workspace
-from onlinebregman._kernels.learners.state cimport (
+from onlinebregman._kernels.learners.run cimport (
     BAD_TARGET, FAILED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED, NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, TOO_LARGE
 )
 from onlinebregman._kernels.learners.transaction cimport (
@@ -27,20 +29,10 @@ from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.arrays cimport View, empty_float64, float64_array
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, open_rows, try_rows
 
-cdef extern from "learners/claim.h":
-    bint ob_claim(long* flag) noexcept nogil
-    void ob_release(long* flag) noexcept nogil
-
-cdef extern from "<time.h>" nogil:
-    struct timespec:
-        long tv_sec
-        long tv_nsec
-    int timespec_get(timespec* at, int base)
-    enum: TIME_UTC
-
 cdef double SECONDS_BETWEEN_CHECKS = 0.01
 cdef dict UNCHANGED = {}      # the former settings of a call without new ones
 
+# Of each status the reason why a row was refused, a key for the estimator's error message.
 cdef dict REASONS = {
     NOT_FINITE: "not finite",
     BAD_TARGET: "bad target",
@@ -51,11 +43,6 @@ cdef dict REASONS = {
     LOSS_OVERFLOWED: "loss overflowed",
     TOO_LARGE: "too large",
 }
-
-
-cdef object reason(int status):
-    """The reason why a row was refused, a key for the estimator's error message."""
-    return REASONS[status]
 
 
 cdef bint all_positive(const double* weights, Py_ssize_t n) noexcept:
@@ -82,19 +69,20 @@ def check_columns(Py_ssize_t n_columns, Py_ssize_t n_features):
         )
 
 
-cdef tuple with_members(tuple learners):
-    """Learners and all their members."""
-    cdef AtomicLearner learner
-    return tuple([each for learner in learners for each in (learner, *learner.members)])
+cdef bint exchange_busy(AtomicLearner learner, bint busy) noexcept:
+    """Set whether a thread is learning; returns what was set before. One thread at a time, also without the GIL."""
+    cdef bint before
+    with cython.critical_section(learner):
+        before, learner.busy = learner.busy, busy
+    return before
 
 
 cdef int claim(AtomicLearner learner) except -1:
     """Claim a learner and its members for a call of this thread, all or none of them."""
     cdef Py_ssize_t n = 0
-    if not ob_claim(&learner.busy):
-        check_idle(True)
+    check_idle(exchange_busy(learner, True))
     for each in learner.members:
-        if not ob_claim(&(<AtomicLearner> each).busy):
+        if exchange_busy(<AtomicLearner> each, True):
             release(learner, n)
             check_idle(True)
         n += 1
@@ -105,8 +93,8 @@ cdef void release(AtomicLearner learner, Py_ssize_t n) noexcept:
     """Release a learner and the first n of its members."""
     cdef Py_ssize_t k
     for k in range(n):
-        ob_release(&(<AtomicLearner> learner.members[k]).busy)
-    ob_release(&learner.busy)
+        exchange_busy(<AtomicLearner> learner.members[k], False)
+    exchange_busy(learner, False)
 
 
 cdef inline void keep(AtomicLearner learner) noexcept:
@@ -182,10 +170,7 @@ cdef int undo_call(AtomicLearner learner) except -1:
 
 cdef bint signalled(AtomicLearner learner) noexcept nogil:
     """Whether a signal has raised an exception; checked if enough time has passed."""
-    cdef timespec now
-    cdef double seconds
-    timespec_get(&now, TIME_UTC)
-    seconds = now.tv_sec + 1e-9 * now.tv_nsec
+    cdef double seconds = time()
     learner.work_left = WORK_BETWEEN_CHECKS
     if fabs(seconds - learner.checked_at) < SECONDS_BETWEEN_CHECKS:
         return False
@@ -264,7 +249,7 @@ cdef class AtomicLearner(Stateful):
             )
         rows.set_order(order)
         status = learn_block(self, rows, &block)
-        return None if status == LEARNED else (reason(status), block.failed)
+        return None if status == LEARNED else (REASONS[status], block.failed)
 
     def predict(self, X, bint linked=True):
         """Predictions for validated rows, dense or CSR, or their scores; None if one is not finite."""

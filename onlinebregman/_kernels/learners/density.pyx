@@ -18,12 +18,24 @@ from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport PROGRESSIVE, AtomicLearner, Foresight
-from onlinebregman._kernels.learners.state cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
+from onlinebregman._kernels.learners.run cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
 from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_nonfinite, ob_symv, ob_syr
 from onlinebregman._kernels.rows.rows cimport Row, Rows
+
+
+cdef struct DensityState:
+    double rows               # number of rows learned
+    double weight             # sum of their weights
+    double loss               # the sum of weight * -ln P(x), each row predicted before it was learned
+    double log_det            # of the scatter with the prior (a Gaussian of any covariance)
+    # Of an exponential family:
+    double base               # sum of weight * -ln P_0(x - origin)
+    double quadratic          # sum of quadratic costs, for the regret bound of a Gaussian
+    double radius             # max |x - mu_1|^2 / variance
+    double unweighted         # 1 if all rows had weight 1
 
 
 cdef class DensityLearner(AtomicLearner):
@@ -34,6 +46,11 @@ cdef class DensityLearner(AtomicLearner):
     mean : ndarray of shape (n_features,)
         Of the prior.
     """
+
+    cdef double[::1] memory   # origin, total = sum of weight * (x - origin), and further statistics of a subclass
+    cdef readonly DensityState state
+    cdef double[::1] mean
+    cdef readonly bint located  # whether the first row is the origin
 
     def __cinit__(self, *arguments, **more):
         if not arguments and not more or type(self) is DensityLearner:

@@ -2,7 +2,7 @@ from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.learners.rule cimport Rule
-from onlinebregman._kernels.learners.state cimport (
+from onlinebregman._kernels.learners.run cimport (
     BAD_TARGET, IMPLICIT, LEARNED, LOSS_OVERFLOWED, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count,
     linear_step
 )

@@ -10,7 +10,7 @@ from libc.math cimport INFINITY
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
 from onlinebregman._kernels.geometries.geometry cimport SIGNED, Geometry
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
-from onlinebregman._kernels.learners.state cimport EXPLICIT, IMPLICIT, LEARNED, Settings
+from onlinebregman._kernels.learners.run cimport EXPLICIT, IMPLICIT, LEARNED, Settings
 from onlinebregman._kernels.learners.solver cimport logistic_step
 from onlinebregman._kernels.losses.loss cimport Loss, SquaredLoss, logistic_value
 from onlinebregman._kernels.ops.row cimport ob_sparse_axpy, ob_sparse_dot

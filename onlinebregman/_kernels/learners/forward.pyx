@@ -31,12 +31,12 @@ from onlinebregman._kernels.learners.factor cimport (
     BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
 from onlinebregman._kernels.learners.factor import factored, inverse_root, unpacked
-from onlinebregman._kernels.learners.state cimport LEARNED, OVERFLOWED
+from onlinebregman._kernels.learners.run cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.forward cimport ob_centre, ob_centre_and_count, ob_differs, ob_prior
 from onlinebregman._kernels.ops.vector cimport ob_dot, ob_nonfinite
 from onlinebregman._kernels.rows.fourier cimport FourierFeatures
-from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
+from onlinebregman._kernels.rows.rows cimport Row, Rows, filled, open_rows
 
 
 cdef struct ForwardState:     # the state in addition to the factor
@@ -61,8 +61,9 @@ cdef enum:
     MOST = 1 << 30            # bound on numbers that are squared
 
 
-cdef class RidgeLearner(AtomicLearner):
-    """The base class of `ForwardLearner`.
+@cython.final
+cdef class ForwardLearner(AtomicLearner):
+    """Learns rows one after the other; predictions include the query in the matrix (forward) or do not (ridge).
 
     Parameters
     ----------
@@ -103,6 +104,12 @@ cdef class RidgeLearner(AtomicLearner):
     cdef double gamma         # its forgetting factor
     cdef bint residuals       # whether its targets are differences from the mean of all before
     cdef tuple solution       # cached ridge weights of all targets, shape (m, d), and `n_changes` at the time; or None
+    # Rows of a block that are loaded, to be learned together
+    cdef Py_ssize_t n_loaded
+    cdef Py_ssize_t[BATCH] number
+    cdef double[BATCH] weight
+    cdef const double* targets[BATCH]
+    cdef Py_ssize_t refused   # the number of one that could not be learned, or -1
 
     def __cinit__(self, n_features, target_shape, alpha, fit_intercept, FourierFeatures features,
                   bint penalize_intercept, bint centred, bint scaled, state=None):
@@ -140,7 +147,7 @@ cdef class RidgeLearner(AtomicLearner):
 
     def with_features(self, n_features, row_map):
         """A learner of more features, which have been 0 in all rows and are at the prior, with this map of rows."""
-        cdef RidgeLearner wide = type(self)(n_features, *self.arguments[1:])
+        cdef ForwardLearner wide = ForwardLearner(n_features, *self.arguments[1:])
         d, U, g, left, centre = self.parts()
         place = [k if k < self.n_inputs else n_features for k in range(self.d)]
         D, V, G = np.full(wide.d, 0.0 if self.scaled else self.alpha), np.eye(wide.d), np.zeros((wide.d, self.m))
@@ -172,11 +179,11 @@ cdef class RidgeLearner(AtomicLearner):
 
         Centred sums are those about the means of all rows: sums about 0, as if these were rows of (x - c, y - c, 1).
         """
-        cdef RidgeLearner joined = type(self)(*self.arguments)
+        cdef ForwardLearner joined = ForwardLearner(*self.arguments)
         centres = [learner.parts()[4] for learner in (self, *learners)]
         origin = next((each for each in centres if self.centred and each[0] > 0), centres[0])
 
-        def sums_of(RidgeLearner learner):
+        def sums_of(ForwardLearner learner):
             """(S, state), S = sum (x, y) (x, y)' and the prior, or sum (x - c, y - c, 1) (x - c, y - c, 1)'."""
             D, U, g, left, centre = learner.parts()
             V = np.hstack([U, g])
@@ -212,6 +219,19 @@ cdef class RidgeLearner(AtomicLearner):
         joined.state, joined.forward, joined.gamma, joined.residuals = state, self.forward, self.gamma, self.residuals
         joined.map_by(row_map)
         return joined
+
+    @property
+    def t(self):
+        return int(self.state.t)
+
+    @property
+    def noise_variance(self):
+        """Estimated from the residuals of each target; infinite without degrees of freedom."""
+        if self.state.degrees_of_freedom <= 0:
+            return np.full(self.m, np.inf)
+        left = np.asarray(<double[:self.m]> (self.factor + self.length - self.m))
+        with np.errstate(over="ignore"):
+            return np.minimum(left / self.state.degrees_of_freedom, np.finfo(np.float64).max)
 
     @property
     def coef(self):
@@ -369,34 +389,6 @@ cdef class RidgeLearner(AtomicLearner):
                 self.solution = known
         return known[0]
 
-
-@cython.final
-cdef class ForwardLearner(RidgeLearner):
-    """Learns rows one after the other; predictions include the query in the matrix (forward) or do not (ridge).
-
-    See `RidgeLearner` for its parameters.
-    """
-
-    # Rows of a block that are loaded, to be learned together
-    cdef Py_ssize_t n_loaded
-    cdef Py_ssize_t[BATCH] number
-    cdef double[BATCH] weight
-    cdef const double* targets[BATCH]
-    cdef Py_ssize_t refused   # the number of one that could not be learned, or -1
-
-    @property
-    def t(self):
-        return int(self.state.t)
-
-    @property
-    def noise_variance(self):
-        """Estimated from the residuals of each target; infinite without degrees of freedom."""
-        if self.state.degrees_of_freedom <= 0:
-            return np.full(self.m, np.inf)
-        left = np.asarray(<double[:self.m]> (self.factor + self.length - self.m))
-        with np.errstate(over="ignore"):
-            return np.minimum(left / self.state.degrees_of_freedom, np.finfo(np.float64).max)
-
     # --- entry points -------------------------------------------------------------------------------------------
 
     def apply(self, *, bint forward, double forgetting, bint residuals=False):
@@ -425,6 +417,7 @@ cdef class ForwardLearner(RidgeLearner):
 
     cdef int begin(self, Rows rows, bint complete) except -1:
         self.backed_up = rows.n_rows > 1  # one row is rotated into a copy
+        # the first field is the factor
         self.fields.each[0].changing = self.size * sizeof(double) if self.backed_up else 0
         self.checked = 0
         return AtomicLearner.begin(self, rows, complete)
@@ -579,15 +572,12 @@ cdef class ForwardLearner(RidgeLearner):
 
     cdef void load(self, const Row* row, double* z) noexcept nogil:
         """Write a row as (x, 1)."""
-        cdef Py_ssize_t k
         if self.features is not None:
             self.features.apply(row, z)
         elif row.index == NULL:
             memcpy(z, row.x, row.n * sizeof(double))
         else:
-            memset(z, 0, self.n_inputs * sizeof(double))
-            for k in range(row.n):
-                z[row.index[k]] = row.x[k]
+            filled(row, z, self.n_inputs)
         if self.d > self.n_inputs:
             z[self.n_inputs] = 1.0
 

@@ -3,7 +3,7 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.descent cimport Descent
 from onlinebregman._kernels.learners.rule cimport GradientRate, Rule
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
-from onlinebregman._kernels.learners.state cimport RunState, Settings
+from onlinebregman._kernels.learners.run cimport RunState, Settings
 
 
 cdef class Learner(AtomicLearner):

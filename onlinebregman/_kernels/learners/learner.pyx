@@ -7,7 +7,7 @@ import numpy as np
 cimport cython
 from libc.math cimport INFINITY, isfinite
 
-from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry, NormalisedGeometry
+from onlinebregman._kernels.geometries.adaptive import AdaptiveGeometry, NormalisedGeometry
 from onlinebregman._kernels.geometries.euclidean import AveragedGeometry
 from onlinebregman._kernels.geometries.entropy import SimplexGeometry
 from onlinebregman._kernels.geometries.euclidean cimport EuclideanGeometry
@@ -22,7 +22,7 @@ from onlinebregman._kernels.learners.descent cimport Descent, descend, is_descen
 from onlinebregman._kernels.learners.rule cimport GradientRate, PowerLaw, Rule, gradient_rate, limited, rule_of
 from onlinebregman._kernels.learners.mirror_step cimport mirror_step
 from onlinebregman._kernels.learners.snapshot cimport Snapshot
-from onlinebregman._kernels.learners.state cimport (
+from onlinebregman._kernels.learners.run cimport (
     EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, OVERFLOWED, RunState
 )
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -350,7 +350,7 @@ cdef class Learner(AtomicLearner):
         open_workspace(work, row)
         if scorer != NULL:
             scores[0] = score_of(<Geometry> scorer, work) + intercept_of(&self.run)
-        elif self.run.averaged or self.traits & MOVES_ALL:
+        elif self.run.averaged or self.traits & MOVES_ALL:  # in a team, whose learners have no scorers
             with gil:
                 scores[0] = score_of(prediction_geometry(self, row.index == NULL), work) + intercept_of(&self.run)
         else:

@@ -4,7 +4,7 @@ from onlinebregman._kernels.geometries.geometry cimport Workspaces
 from onlinebregman._kernels.learners.descent cimport Descent
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.solver cimport Score
-from onlinebregman._kernels.learners.state cimport Settings
+from onlinebregman._kernels.learners.run cimport Settings
 from onlinebregman._kernels.rows.rows cimport Row
 
 cdef enum:

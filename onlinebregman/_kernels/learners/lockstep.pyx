@@ -9,7 +9,7 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, isfinite, isnan
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 
 from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, LINEAR, Workspace, Workspaces, open_workspace
 from onlinebregman._kernels.learners.descent cimport Descent, record_step, squared_step
@@ -17,9 +17,10 @@ from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.mirror_step cimport end_step, predict_row
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.learners.solver cimport Score, logistic_step
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, Settings
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, IMPLICIT, LEARNED, OVERFLOWED, Settings
 from onlinebregman._kernels.losses.loss cimport SquaredLoss, logistic_value
 from onlinebregman._kernels.ops.logistic cimport OB_LOCKSTEP, ob_logistic_losses, ob_logistic_steps
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_axpy, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot
 from onlinebregman._kernels.rows.rows cimport Row
@@ -67,12 +68,10 @@ cdef class Lockstep:
     def __cinit__(self, Py_ssize_t most):
         cdef Py_ssize_t k
         cdef double* vectors
-        self.learners = <void**> calloc(most, sizeof(void*))
-        self.descents = <Descent*> calloc(most, sizeof(Descent))
-        self.index = <Py_ssize_t*> calloc(most, sizeof(Py_ssize_t))
-        self.scores = <Score*> calloc(most, sizeof(Score))
-        if self.learners == NULL or self.descents == NULL or self.index == NULL or self.scores == NULL:
-            raise MemoryError()
+        self.learners = <void**> resized(NULL, most * sizeof(void*))
+        self.descents = <Descent*> resized(NULL, most * sizeof(Descent))
+        self.index = <Py_ssize_t*> resized(NULL, most * sizeof(Py_ssize_t))
+        self.scores = <Score*> resized(NULL, most * sizeof(Score))
         self.works = Workspaces()
         self.stride = (most + OB_LOCKSTEP - 1) // OB_LOCKSTEP * OB_LOCKSTEP
         self.memory = np.zeros(VECTORS * self.stride)

@@ -5,7 +5,7 @@ from libc.math cimport isfinite
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
-from onlinebregman._kernels.learners.state cimport LEARNED, NOT_FINITE
+from onlinebregman._kernels.learners.run cimport LEARNED, NOT_FINITE
 from onlinebregman._kernels.rows.rows cimport Row
 
 

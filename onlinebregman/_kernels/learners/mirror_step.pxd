@@ -10,7 +10,7 @@ from onlinebregman._kernels.geometries.geometry cimport (
 from onlinebregman._kernels.learners.flow cimport importance_step
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.learners.solver cimport Score, find_domain, implicit_step, logistic_step_from, size_of_score
-from onlinebregman._kernels.learners.state cimport (
+from onlinebregman._kernels.learners.run cimport (
     BAD_TARGET, EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
     NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step
 )

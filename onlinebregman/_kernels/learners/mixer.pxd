@@ -19,8 +19,7 @@ cdef class Mixer(AtomicLearner):
     cdef readonly Memory memory         # of the targets before, which corrects the predictions, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions, or None
     cdef tuple undoable                 # those of these that it has, and the stack of the memory
-    cdef void* held[5]                  # the same, the first `n_held`
-    cdef Py_ssize_t n_held
+    cdef Py_ssize_t n_undoable          # their number
     cdef double error                   # of a row: |target - prediction|, or a power of -ln p; negative: none
     cdef bint clipped                   # whether not the losses of a row are learned, but `costs`
     cdef double cost                    # then the mixture's loss as it is learned
@@ -30,7 +29,7 @@ cdef class Mixer(AtomicLearner):
     cdef double* losses                 # losses of the experts
     cdef double* costs                  # what is learned instead: linear approximations, if `gradient`, or `clipped`
     cdef double[::1] residuals          # of a row: minus the slopes of its loss at the prediction, then at a constant
-    cdef bint watched                   # whether they are computed
+    cdef bint watched                   # whether they are computed, for the trees of a `MixtureLearner`
     cdef double* work                   # 2 `lanes` numbers, and more of a subclass
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=*) except -1

@@ -9,7 +9,6 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, log
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
@@ -17,9 +16,10 @@ from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
 from onlinebregman._kernels.learners.stack cimport Stack
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
+from onlinebregman._kernels.ops.pointers cimport PyTuple_GET_ITEM
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -41,9 +41,7 @@ cdef class Mixer(AtomicLearner):
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
         parts = hedge, self.stack, self.memory, None if self.memory is None else self.memory.stack, self.tracker
         self.undoable = tuple([part for part in parts if part is not None])
-        for part in self.undoable:
-            self.held[self.n_held] = <void*> part
-            self.n_held += 1
+        self.n_undoable = len(self.undoable)
         self.buffer, self.residuals = np.zeros(5 * lanes + more), np.zeros(2 * n_scores)
         self.v, self.losses, self.costs = &self.buffer[0], &self.buffer[lanes], &self.buffer[2 * lanes]
         self.work = &self.buffer[3 * lanes]
@@ -150,11 +148,11 @@ cdef class Mixer(AtomicLearner):
         From `JUDGE` on all that predictions depend on stays as it is. The weights then move by the losses of all rows.
         """
         cdef Py_ssize_t k
-        for k in range(self.n_held):
+        for k in range(self.n_undoable):
             if phase == JUDGE:
-                (<Undoable> self.held[k]).hold()
+                (<Undoable> PyTuple_GET_ITEM(<void*> self.undoable, k)).hold()
             elif phase == AT_ONCE:
-                (<Undoable> self.held[k]).release()
+                (<Undoable> PyTuple_GET_ITEM(<void*> self.undoable, k)).release()
         self.phase = phase
         if self.memory is not None and not self.memory.stack.hedge.finite():
             return False
@@ -277,13 +275,11 @@ cdef class OutputsMixer(Mixer):
     """
 
     cdef readonly tuple mixers          # of each output
-    cdef void** parts                   # the same
     cdef Py_ssize_t n                   # their number
     cdef double[::1] row                # scores of one output
 
     def __cinit__(self, mixers, state=None):
         cdef Mixer mixer
-        cdef Py_ssize_t k
         self.mixers = self.members = tuple([<Mixer?> mixer for mixer in mixers])
         self.n = self.n_targets = len(self.mixers)
         self.target_ndim = 2
@@ -292,19 +288,11 @@ cdef class OutputsMixer(Mixer):
         self.n_scores = self.n * self.mixers[0].n_scores
         self.n_features = self.n * self.mixers[0].n_features
         self.row, self.residuals = np.empty(self.mixers[0].n_features), np.zeros(2 * self.n_scores)
-        self.parts = <void**> malloc(self.n * sizeof(void*))
-        if self.parts == NULL:
-            raise MemoryError()
-        for k, mixer in enumerate(self.mixers):
-            self.parts[k] = <void*> mixer
-
-    def __dealloc__(self):
-        free(self.parts)
 
     cdef void arrange(self, bint ordered) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.n):
-            (<Mixer> self.parts[k]).arrange(ordered)
+            (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).arrange(ordered)
 
     @property
     def cumulative_loss(self):
@@ -331,14 +319,14 @@ cdef class OutputsMixer(Mixer):
         cdef Py_ssize_t k
         cdef bint finite = True
         for k in range(self.n):
-            finite = (<Mixer> self.parts[k]).enter(phase) and finite
+            finite = (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).enter(phase) and finite
         return finite
 
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
                            double* targets) noexcept nogil:
         cdef Py_ssize_t k
         for k in range(self.n):
-            (<Mixer> self.parts[k]).find_targets(y + k, weight, n, stride, targets + k)
+            (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).find_targets(y + k, weight, n, stride, targets + k)
 
     cdef void gather(self, const double* scores, Py_ssize_t output, double* row) noexcept nogil:
         """The experts' scores of one output."""
@@ -347,30 +335,31 @@ cdef class OutputsMixer(Mixer):
             row[j] = scores[j * self.n + output]
 
     cdef int learn_targets(self, const double* scores, const double* y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, j, n = self.n_scores // self.n
+        cdef Py_ssize_t k, n = self.n_scores // self.n
         cdef int status
+        cdef const double* of_output
         for k in range(self.n):
             self.gather(scores, k, &self.row[0])
-            status = (<Mixer> self.parts[k]).learn_scores(&self.row[0], y[k], weight)
+            status = (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).learn_scores(&self.row[0], y[k], weight)
             if status != LEARNED:
                 return status
-            for j in range(n):
-                self.residuals[k * n + j] = (<Mixer> self.parts[k]).residuals[j]
-                self.residuals[self.n_scores + k * n + j] = (<Mixer> self.parts[k]).residuals[n + j]
+            of_output = &(<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).residuals[0]
+            memcpy(&self.residuals[k * n], of_output, n * sizeof(double))
+            memcpy(&self.residuals[self.n_scores + k * n], of_output + n, n * sizeof(double))
         return LEARNED
 
     cdef Py_ssize_t buffer_size(self) noexcept nogil:
         cdef Py_ssize_t k, size = self.row.shape[0]
         for k in range(self.n):
-            size += (<Mixer> self.parts[k]).buffer_size()
+            size += (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).buffer_size()
         return size
 
     cdef void weigh(self, double* buffer) noexcept nogil:
         cdef Py_ssize_t k
         buffer += self.row.shape[0]
         for k in range(self.n):
-            (<Mixer> self.parts[k]).weigh(buffer)
-            buffer += (<Mixer> self.parts[k]).buffer_size()
+            (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).weigh(buffer)
+            buffer += (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).buffer_size()
 
     cdef void mix(self, const double* scores, double* out, double* buffer) noexcept nogil:
         cdef Py_ssize_t k
@@ -378,9 +367,9 @@ cdef class OutputsMixer(Mixer):
         buffer += self.row.shape[0]
         for k in range(self.n):
             self.gather(scores, k, row)
-            (<Mixer> self.parts[k]).mix(row, out, buffer)
-            out += (<Mixer> self.parts[k]).n_scores
-            buffer += (<Mixer> self.parts[k]).buffer_size()
+            (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).mix(row, out, buffer)
+            out += (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).n_scores
+            buffer += (<Mixer> PyTuple_GET_ITEM(<void*> self.mixers, k)).buffer_size()
 
 
 @cython.final

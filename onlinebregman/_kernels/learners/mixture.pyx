@@ -14,7 +14,7 @@ from onlinebregman._kernels.learners.atomic cimport (
 from onlinebregman._kernels.learners.links cimport IDENTITY, find_probabilities, link_of, probability
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer
 from onlinebregman._kernels.learners.multi_learner cimport learns_chunks, sole_learner
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NOT_FINITE
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NOT_FINITE
 from onlinebregman._kernels.learners.team cimport Part, Team
 from onlinebregman._kernels.learners.transaction cimport Validated, unnamed
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite

@@ -14,14 +14,12 @@ from onlinebregman._kernels.learners.atomic cimport (
     PROGRESSIVE, AtomicLearner, Block, Foresight, links, loss_of, n_outputs, predict_row, widest
 )
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.state cimport LEARNED, LOSS_OVERFLOWED
+from onlinebregman._kernels.learners.run cimport LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.learners.team cimport Team
 from onlinebregman._kernels.losses.loss import NumPyLoss
+from onlinebregman._kernels.ops.pointers cimport PyTuple_GET_ITEM
 from onlinebregman._kernels.rows.chunk cimport Chunk
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
-
-cdef extern from "Python.h":
-    void* PyTuple_GET_ITEM(void* held, Py_ssize_t k) nogil  # a borrowed reference
 
 
 cdef class MultiLearner(Team):

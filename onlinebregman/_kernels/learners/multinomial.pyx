@@ -17,9 +17,9 @@ squared Euclidean geometry, the k equations are solved together, as in `softmax`
 
 cimport cython
 from libc.math cimport INFINITY, exp, expm1, fabs, isfinite, isnan, log1p
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
-from onlinebregman._kernels.geometries.adaptive cimport DiagonalNewtonGeometry
+from onlinebregman._kernels.geometries.adaptive import DiagonalNewtonGeometry
 from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, LINEAR, Geometry, Workspace, open_workspace
 from onlinebregman._kernels.learners.atomic cimport widest
 from onlinebregman._kernels.learners.learner cimport Learner
@@ -27,8 +27,9 @@ from onlinebregman._kernels.learners.mirror_step cimport averages, divergence_to
 from onlinebregman._kernels.learners.multi_learner cimport MultiLearner
 from onlinebregman._kernels.learners.rule cimport scheduled_rate
 from onlinebregman._kernels.learners.solver cimport Score, evaluate_score, implicit_step
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, EXPLICIT, LEARNED, LEFT_DOMAIN, OVERFLOWED, add_slack
 from onlinebregman._kernels.losses.loss cimport Loss
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.softmax cimport (
     OB_NO_CLASS, ob_softmax, ob_softmax_implicit, ob_softmax_loss, ob_softmax_of, ob_softmax_slopes
 )
@@ -92,14 +93,12 @@ cdef class MultinomialLearner(MultiLearner):
                 learner.geometry.of_classes = False
         self.same_metric = type(first.geometry) is DiagonalNewtonGeometry and all([
             type((<Learner> each).geometry) is DiagonalNewtonGeometry
-            and (<DiagonalNewtonGeometry> first.geometry).same_metric((<Learner> each).geometry)
+            and first.geometry.same_metric((<Learner> each).geometry)
             for each in self.learners
         ])
         self.n_lanes = (self.n + LANES - 1) // LANES * LANES
-        self.scores = <Score*> malloc(self.n * sizeof(Score))
-        self.predicted = <double*> malloc((VECTORS + 2) * self.n_lanes * sizeof(double))
-        if self.scores == NULL or self.predicted == NULL:
-            raise MemoryError()
+        self.scores = <Score*> resized(NULL, self.n * sizeof(Score))
+        self.predicted = <double*> resized(NULL, (VECTORS + 2) * self.n_lanes * sizeof(double))
         for i in range((VECTORS + 2) * self.n_lanes):
             self.predicted[i] = OB_NO_CLASS
         self.a, self.after = self.predicted + self.n_lanes, self.predicted + 2 * self.n_lanes

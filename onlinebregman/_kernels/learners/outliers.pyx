@@ -19,9 +19,9 @@ import numpy as np
 from libc.math cimport fabs, isfinite, sqrt
 
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of
-from onlinebregman._kernels.learners.density cimport DensityLearner
-from onlinebregman._kernels.learners.ensemble cimport Ensemble
-from onlinebregman._kernels.learners.state cimport LEARNED
+from onlinebregman._kernels.learners.density import DensityLearner
+from onlinebregman._kernels.learners.team cimport Ensemble
+from onlinebregman._kernels.learners.run cimport LEARNED
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -119,12 +119,14 @@ cdef class OutlierLearner(Ensemble):
     """
 
     cdef readonly ScoreQuantile quantile
-    cdef DensityLearner density
+    cdef AtomicLearner density    # a DensityLearner
     cdef double[::1] scales       # an `ob_robust` of each column of a density of real numbers
     cdef double[::1] limited      # the values of a row that are learned
 
     def __cinit__(self, learners, ScoreQuantile quantile not None, state=None):
-        self.density = <DensityLearner?> self.learners[0]
+        self.density = self.learners[0]
+        if not isinstance(self.density, DensityLearner):
+            raise TypeError(f"learners must be one DensityLearner; got {self.density!r}")
         self.change((*self.learners, quantile))
         self.quantile, self.n_scores = quantile, 1
         if self.density.located:

@@ -63,7 +63,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef void bound_diagonal(self) noexcept nogil
     cdef double prior_of(self, Py_ssize_t j) noexcept nogil
     cdef double find_product(self, const double* x, double* v) noexcept nogil
-    cdef int keep_vector(self, double* v, double q, double h) noexcept nogil
+    cdef void keep_vector(self, double* v, double q, double h) noexcept nogil
     cdef double leverage(self, const Row* row, double* v) noexcept nogil
     cdef void apply_pending_step(self, double* memory, double* buffer) noexcept nogil
     cdef double* weights(self) noexcept nogil

@@ -57,17 +57,18 @@ from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, LINKS, Worksp
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.solver cimport line_step
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NEEDS_BACKUP, OVERFLOWED
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.losses.loss import NumPyLoss
 from onlinebregman._kernels.ops.covariance cimport OB_LAG, ob_subtract_squares, ob_symmetric_product
 from onlinebregman._kernels.ops.forward cimport ob_bierman, ob_leverage, ob_turn
-from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dot4, ob_sparse_dot
+from onlinebregman._kernels.ops.state import aligned
+from onlinebregman._kernels.ops.row cimport ob_axpy4, ob_dots, ob_sparse_dot
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_nonfinite
-from onlinebregman._kernels.rows.centre cimport Centre, filled
-from onlinebregman._kernels.rows.fourier cimport FourierFeatures, mapped
-from onlinebregman._kernels.rows.rows cimport Row, Rows
+from onlinebregman._kernels.rows.centre cimport Centre
+from onlinebregman._kernels.rows.fourier cimport FourierFeatures
+from onlinebregman._kernels.rows.rows cimport Row, Rows, filled
 
 cdef enum:
     BATCH = 4                 # columns of U that are processed together
@@ -86,13 +87,6 @@ cdef double PSEUDO_COUNT = 2.0
 cdef double LEAST_LEFT = 1e-6
 # Numbers below this do not overflow by rounding errors.
 cdef double FINITE = 1e300
-
-
-cdef object aligned(Py_ssize_t length, Py_ssize_t start):
-    """Zeros, the one at index `start` at the beginning of a cache line."""
-    memory = np.zeros(length + 7)
-    first = -(memory.ctypes.data // 8 + start) % 8
-    return memory[first:first + length]
 
 
 cdef inline double log_step(double g, double weight, double counted) noexcept nogil:
@@ -132,7 +126,8 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.n_targets, self.target_ndim, self.n_scores, self.traits = 1, 1, m, CHUNKWISE
         self.fields.expect("memory", self.vectors() + self.offset(self.padded, 0))
         self.spare = np.zeros(4 * self.vector_stride())
-        self.memory = aligned(self.vectors() + self.offset(self.padded, 0), self.vectors())
+        j = 7 - (self.vectors() + 7) % 8  # so that U begins a cache line
+        self.memory = aligned((), size=j + self.vectors() + self.offset(self.padded, 0))[j:]
         for j in range(self.padded if self.features is None else 0):
             self.pivots()[j] = 1.0 / self.alpha
             self.memory[self.vectors() + self.offset(j, j)] = 1.0
@@ -397,7 +392,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         t = ROUNDING * self.state.most * ob_dot(x, x, self.padded)
         return t if q < t else q
 
-    cdef int keep_vector(self, double* v, double q, double h) noexcept nogil:
+    cdef void keep_vector(self, double* v, double q, double h) noexcept nogil:
         """Keep v = A^-1 x / scale of a row of curvature h, with q = x'A^-1 x."""
         cdef double size = sqrt(self.state.scale / (q + (self.gamma if self.state.full == 0 else 1.0) / h))
         cdef Py_ssize_t k
@@ -406,7 +401,6 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.state.pending += 1.0
         if self.state.full == 0:
             self.state.scale /= self.gamma
-        return LEARNED
 
     cdef double leverage(self, const Row* row, double* v) noexcept nogil:
         """x'A^-1 x of a row as it is learned; v is a buffer."""
@@ -423,15 +417,17 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef const Row* image_of(self, const Row* row, Workspace* work, Row* image) noexcept nogil:
         """The row as it is learned, (1, z), or its features."""
         cdef double* z = scratch(work, 4)
-        if self.features is not None:  # and, for products, a 1 for the intercept, and zeros
-            memset(z + self.n_inputs, 0, (self.padded - self.n_inputs) * sizeof(double))
-            if self.fit_intercept:
-                z[self.n_inputs] = 1.0
-        if self.centre is None:
-            return mapped(self.features, row, z, image)
-        self.centre.centre(filled(row, scratch(work, 0), self.n_inputs), z + 1)
-        z[0] = 1.0
-        image.x, image.index, image.n, image.number = z, NULL, self.d, row.number
+        if self.features is None and self.centre is None:
+            return row
+        image.x, image.index, image.n, image.number = z, NULL, self.n_inputs, row.number
+        if self.centre is not None:
+            self.centre.centre(filled(row, scratch(work, 0), self.n_inputs), z + 1)
+            z[0], image.n = 1.0, self.d
+            return image
+        self.features.apply(row, z)
+        memset(z + self.n_inputs, 0, (self.padded - self.n_inputs) * sizeof(double))  # for products with P
+        if self.fit_intercept:
+            z[self.n_inputs] = 1.0
         return image
 
     cdef int count_columns(self, const double* x, double weight) noexcept nogil:
@@ -510,6 +506,7 @@ cdef class SecondOrderLearner(AtomicLearner):
         self.backed_up = complete or rows.n_rows > 1
         self.passed, self.size = False, 0.0
         self.subtract_vectors()
+        # the first field is the memory
         self.fields.each[0].changing = sizeof(double) * (self.memory.shape[0] if self.backed_up else changing)
         return AtomicLearner.begin(self, rows, complete)
 
@@ -607,7 +604,7 @@ cdef class SecondOrderLearner(AtomicLearner):
             return OVERFLOWED
         self.move(v, a, weight if self.features is None else weight * self.state.scale)
         if self.features is not None:
-            return self.keep_vector(v, q, weight * h)
+            self.keep_vector(v, q, weight * h)
         if self.centre is None:
             return LEARNED
         return self.count_columns(filled(given, scratch(work, 0), self.n_inputs), weight)
@@ -618,17 +615,11 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef void score(self, const Row* row, double* a) noexcept nogil:
         """a = W x + o"""
-        cdef Py_ssize_t c = 0, n = self.n_counted
-        cdef double* w = self.weights()
+        cdef Py_ssize_t c, n = self.n_counted
         if row.index == NULL:
-            while c + 4 <= self.m:
-                ob_dot4(w, w + self.d, w + 2 * self.d, w + 3 * self.d, row.x, row.n, a + c)
-                w += 4 * self.d
-                c += 4
-        while c < self.m:
-            a[c] = ob_dot(w, row.x, row.n) if row.index == NULL else ob_sparse_dot(w, row.index, row.x, row.n)
-            w += self.d
-            c += 1
+            ob_dots(self.weights(), self.d, self.m, row.x, row.n, a)
+        for c in range(self.m if row.index != NULL else 0):
+            a[c] = ob_sparse_dot(self.weights() + c * self.d, row.index, row.x, row.n)
         if self.fit_intercept and self.centre is None:
             for c in range(self.m):
                 a[c] += self.weights()[c * self.d + self.n_inputs]
@@ -640,11 +631,10 @@ cdef class SecondOrderLearner(AtomicLearner):
 
     cdef void move(self, const double* v, double* g, double weight) noexcept nogil:
         """W -= weight * g v'"""
-        cdef Py_ssize_t c = 0
+        cdef Py_ssize_t c
         cdef double* w = self.weights()
-        while c < self.m:
+        for c in range(self.m):
             g[c] *= weight
-            c += 1
         c = 0
         while c + 4 <= self.m:
             ob_axpy4(w, w + self.d, w + 2 * self.d, w + 3 * self.d, v, g + c, self.d)
@@ -679,7 +669,7 @@ cdef class MatchingLearner(SecondOrderLearner):
 
     def __cinit__(self, n_features, Loss loss not None, alpha, fit_intercept, FourierFeatures features, intercept_alpha,
                   *more):
-        cdef tuple flags = (*more, False, False)
+        cdef tuple flags = (*more, False, False)  # centred, allow_nan; or a state in the place of one
         self.loss = loss
         self.allocate(
             n_features, alpha, fit_intercept, features, intercept_alpha, 1, LANES, 2 if loss.logistic else 0,

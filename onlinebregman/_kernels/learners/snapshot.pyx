@@ -4,11 +4,12 @@ It is a copy of all weights at the start or, if the rows store fewer values than
 weights before it is learned, undone from its end, so that the cost does not depend on the size of the model.
 """
 
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.adaptive cimport AdaptiveGeometry
 from onlinebregman._kernels.geometries.geometry cimport ADAPTIVE, COMPLETE, PARTIAL, Geometry, gather_row, scatter_row
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.row cimport ob_sparse_nonfinite
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row
@@ -36,20 +37,13 @@ cdef class Snapshot:
         """Save all weights, or get ready to log those of rows of this number of values in all."""
         cdef Py_ssize_t start = geometry.first_mutable(n_rows) if complete else 0
         cdef Py_ssize_t size = geometry.weights.shape[0] - start if complete else n_values * geometry.per_feature
-        cdef double* saved
-        cdef Py_ssize_t* columns
         self.n_vectors = geometry.moved_vectors(self.vectors)
         size *= self.n_vectors
         if size > self.capacity:
-            saved = <double*> realloc(self.saved, size * sizeof(double))
-            if saved == NULL:
-                raise MemoryError()
-            self.saved, self.capacity = saved, size
+            self.saved, self.capacity = <double*> resized(self.saved, size * sizeof(double)), size
         if not complete and n_values + n_rows > self.room:
-            columns = <Py_ssize_t*> realloc(self.columns, (n_values + n_rows) * sizeof(Py_ssize_t))
-            if columns == NULL:
-                raise MemoryError()
-            self.columns, self.room = columns, n_values + n_rows
+            self.columns = <Py_ssize_t*> resized(self.columns, (n_values + n_rows) * sizeof(Py_ssize_t))
+            self.room = n_values + n_rows
         self.complete, self.start, self.used, self.logged = complete, start, 0, 0
         geometry.backup = COMPLETE if complete else PARTIAL
         if complete:

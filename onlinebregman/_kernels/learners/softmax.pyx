@@ -15,7 +15,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport LINKS, Workspace, scratch
 from onlinebregman._kernels.learners.second_order cimport LANES, LEAST_CURVATURE, SecondOrderLearner
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss import LogisticLoss
 from onlinebregman._kernels.ops.softmax cimport (
@@ -55,6 +55,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
 
     def __cinit__(self, n_features, n_classes, alpha, fit_intercept, FourierFeatures features, intercept_alpha, *more):
         cdef bint plain = type(self) is SoftmaxLearner
+        # separate, centred, allow_nan; or a state in the place of one. What a subclass has is something else
         cdef tuple flags = (*more, False, False, False) if plain else (False, False, False)
         if n_classes < 1:
             raise ValueError(f"n_classes must be 1 or more; got {n_classes}")
@@ -77,9 +78,7 @@ cdef class SoftmaxLearner(SecondOrderLearner):
         cdef SoftmaxLearner learner
         cdef Py_ssize_t length = self.m * self.d
         check_idle(self.busy)
-        learner = SoftmaxLearner(
-            self.n_features, n_classes, *self.arguments[2:]
-        )
+        learner = SoftmaxLearner(self.n_features, n_classes, *self.arguments[2:])
         learner.gamma = self.gamma
         learner.map_by(self.row_map)
         weights = self.weight_rows()

@@ -13,7 +13,7 @@ from libc.math cimport fabs, isfinite
 from onlinebregman._kernels.geometries.geometry cimport Geometry
 from onlinebregman._kernels.learners.atomic cimport Block, fitting_rows, learn_block
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.state cimport LEARNED
+from onlinebregman._kernels.learners.run cimport LEARNED
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.rows.rows cimport Rows, open_rows
 from onlinebregman._kernels.rows.arrays import all_finite

@@ -112,11 +112,6 @@ cdef class CentredMixer(Mixer):
         self.fields.add("scale", &self.scale, sizeof(self.scale))
 
     @property
-    def target_scale(self):
-        """A dict of the robust scale of the targets."""
-        return self.scale
-
-    @property
     def target_stats(self):
         """A dict of the `TargetStats`; the `origin` is that of predictions, with the offset."""
         return {**self.stats, "origin": self.stats.origin + self.stats.offset}

@@ -1,6 +1,5 @@
 from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
-from onlinebregman._kernels.learners.atomic cimport Block
-from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.links cimport Link
 from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool
@@ -29,6 +28,15 @@ cdef struct Outcome:          # result of a task
 
 cdef inline bint comes_before(const Outcome* a, const Outcome* b) noexcept nogil:
     return a.row < b.row or (a.row == b.row and a.turn < b.turn)
+
+
+cdef class Ensemble(AtomicLearner):
+    cdef readonly tuple learners
+    cdef Py_ssize_t work_per_row  # numbers read or written to learn a row, as a call found it
+    cdef tuple changing       # what a call changes: the learners, and what learns from their scores
+    cdef void* block_rows     # the Rows of this call
+
+    cdef int change(self, tuple learners) except -1
 
 
 cdef class Team(Ensemble):

@@ -9,15 +9,16 @@ cut into calls and chunks, nor on the threads.
 import numpy as np
 
 from cpython.pyport cimport PY_SSIZE_T_MAX
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
-from onlinebregman._kernels.geometries.geometry cimport Workspace, Workspaces
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of, widest
-from onlinebregman._kernels.learners.ensemble cimport Ensemble
+from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, Workspaces
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of, row_width, widest
+from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.links cimport IDENTITY
 from onlinebregman._kernels.learners.lockstep cimport MAX_PARTS, Lockstep, divided
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, LEARNED
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED
 from onlinebregman._kernels.learners.thread_pool cimport ThreadPool, n_threads
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.rows.chunk cimport MAX_CHUNK_WORK, Chunk
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
@@ -25,6 +26,61 @@ cdef enum:
     MAX_CHUNK_ROWS = 256         # that learners with a matrix learn, or that are mapped: see `AHEAD` in `trees`
     MAX_CHUNK_VALUES = 1 << 16   # values of the rows and scores of a chunk
     MIN_PARALLEL_WORK = 1 << 20  # smallest such number of a call with threads, which take 50 us to start
+
+
+cdef class Ensemble(AtomicLearner):
+    """Learners that learn the same rows: either all of them learn the rows of a call, or none.
+
+    Parameters
+    ----------
+    learners : list of AtomicLearner
+        With the same number of features.
+    """
+
+    def __cinit__(self, learners, *arguments, **more):
+        self.learners = tuple([<AtomicLearner?> learner for learner in learners])
+        self.change(self.learners)
+        self.arguments = self.learners, *self.arguments[1:]
+        if not self.learners:
+            raise ValueError("learners must contain at least one learner; got none")
+        self.n_features = row_width(self.learners[0])
+        for learner in self.learners:
+            self.traits |= (<AtomicLearner> learner).traits & DENSE
+            check_columns(row_width(learner), self.n_features)
+
+    cdef int change(self, tuple learners) except -1:
+        """Set the learners that a call changes."""
+        cdef AtomicLearner learner
+        self.changing = learners
+        self.members = tuple([each for learner in learners for each in (learner, *learner.members)])
+        return 0
+
+    @property
+    def t(self):
+        return self.learners[0].t
+
+    # --- a call: each learner can undo its part -------------------------------------------------------------------
+
+    cdef Py_ssize_t vector_length(self, Py_ssize_t widest, bint to_learn) noexcept:
+        cdef AtomicLearner learner
+        cdef Py_ssize_t length = 0
+        for learner in self.changing:
+            length = max(length, learner.vector_length(widest, to_learn))
+        return length
+
+    cdef int check(self, Rows rows) except -1:
+        cdef AtomicLearner learner
+        AtomicLearner.check(self, rows)
+        for learner in self.learners:
+            learner.check(rows)
+        return 0
+
+    cdef int begin(self, Rows rows, bint complete) except -1:
+        cdef AtomicLearner learner
+        AtomicLearner.begin(self, rows, complete)
+        for learner in self.changing:
+            learner.begin(rows, complete)
+        return 0
 
 
 cdef class Team(Ensemble):
@@ -35,11 +91,9 @@ cdef class Team(Ensemble):
         cdef Py_ssize_t k
         self.n, self.n_jobs, self.n_groups = len(self.learners), 1, 1
         self.n_labels, self.together = PY_SSIZE_T_MAX, self.learners
-        self.parts = <Part*> malloc(self.n * sizeof(Part))
-        self.rowwise = <Py_ssize_t*> malloc(2 * self.n * sizeof(Py_ssize_t))
-        self.outcomes = <Outcome*> malloc((1 + self.n) * sizeof(Outcome))
-        if self.parts == NULL or self.rowwise == NULL or self.outcomes == NULL:
-            raise MemoryError()
+        self.parts = <Part*> resized(NULL, self.n * sizeof(Part))
+        self.rowwise = <Py_ssize_t*> resized(NULL, 2 * self.n * sizeof(Py_ssize_t))
+        self.outcomes = <Outcome*> resized(NULL, (1 + self.n) * sizeof(Outcome))
         self.by_chunks = self.rowwise + self.n
         row_maps = tuple({id(learner.row_map): learner.row_map for learner in self.learners}.values())
         self.maps = tuple([row_map for row_map in row_maps if row_map is not None])

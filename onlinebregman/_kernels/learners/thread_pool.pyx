@@ -6,7 +6,9 @@ others. The threads end with the loop, so none exist when a process is forked or
 
 from joblib.parallel import get_active_backend
 
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
+
+from onlinebregman._kernels.ops.pointers cimport resized
 
 cdef extern from "pythread.h":
     int WAIT_LOCK
@@ -106,9 +108,7 @@ cdef class ThreadPool:
         if most == self.most:
             return 0
         self.free_workers()
-        self.workers = <Worker*> calloc(most, sizeof(Worker))
-        if self.workers == NULL and most > 0:
-            raise MemoryError()
+        self.workers = <Worker*> resized(NULL, most * sizeof(Worker))
         while self.most < most:
             self.workers[self.most] = Worker(&self.job, self.most + 1, False, make_lock(True))
             self.most += 1

@@ -9,10 +9,10 @@ Only the upper triangle of the symmetric state W, shape (d, d), is kept up to da
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from libc.math cimport INFINITY, fabs, isfinite, log, log1p, sqrt
+from libc.math cimport fabs, isfinite, log, log1p, sqrt
 from libc.string cimport memcpy, memset
 
-from onlinebregman._kernels.geometries.geometry cimport HAS_POLES, MISSED, Workspace, scratch
+from onlinebregman._kernels.geometries.geometry cimport HAS_POLES, MISSED, Workspace, find_poles, scratch
 from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.matrix cimport ob_inverse_diagonal, ob_take_squares
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_symv, ob_syr
@@ -226,11 +226,7 @@ cdef class LogDetGeometry(MatrixGeometry):
 
     cdef void domain(self, Workspace* work, double* lo, double* hi) noexcept nogil:
         cdef Instance* instance = <Instance*> work.notes
-        lo[0] = -1.0 / instance.hi if instance.hi > 0 else -INFINITY
-        hi[0] = -1.0 / instance.lo if instance.lo < 0 else INFINITY
-        if work.origin != 0:
-            lo[0] -= work.origin  # exactly 0 at the end that c is measured from
-            hi[0] -= work.origin
+        find_poles(work, instance.lo, instance.hi, lo, hi)
 
     cdef double self_concordance(self, Workspace* work, double slope) noexcept nogil:
         return 2.0 * sqrt(slope)

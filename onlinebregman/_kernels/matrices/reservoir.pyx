@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED, TOO_LARGE
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, INTERRUPTED, LEARNED, TOO_LARGE
 from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.uniform cimport uniform

@@ -10,9 +10,9 @@ from libc.math cimport fabs, floor, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.atomic cimport Block, claim, learn_block, reason, release
+from onlinebregman._kernels.learners.atomic cimport REASONS, Block, claim, learn_block, release
 from onlinebregman._kernels.learners.learner cimport Learner
-from onlinebregman._kernels.learners.state cimport BAD_TARGET, INTERRUPTED, LEARNED
+from onlinebregman._kernels.learners.run cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
 from onlinebregman._kernels.losses.loss cimport Loss
 from onlinebregman._kernels.matrices.reservoir cimport (
@@ -20,7 +20,7 @@ from onlinebregman._kernels.matrices.reservoir cimport (
 )
 from onlinebregman._kernels.matrices.symmetric import balanced_factor
 from onlinebregman._kernels.ops.lapack cimport dgemm
-from onlinebregman._kernels.ops.row cimport ob_dot4
+from onlinebregman._kernels.ops.row cimport ob_dots
 from onlinebregman._kernels.ops.vector cimport ob_dot
 from onlinebregman._kernels.rows.rows cimport Row, Rows, open_rows
 
@@ -122,7 +122,8 @@ cdef class Sampler(Reservoir):
         """See `AtomicLearner.learn_fast`."""
         if self.loss is None or self.plain_learner is None or self.busy:
             return False
-        self.learner, self.members, self.again, self.sums_rates = self.plain_learner, (self.plain_learner,), False, False
+        self.learner, self.members = self.plain_learner, (self.plain_learner,)
+        self.again = self.sums_rates = False
         try:
             return Reservoir.learn_fast(self, attributes, X, y, sample_weight, scores)
         finally:
@@ -149,7 +150,7 @@ cdef class Sampler(Reservoir):
             status = learn_block(self, rows, &block)
         finally:
             self.learner, self.members = None, ()
-        return None if status == LEARNED else (reason(status), block.failed)
+        return None if status == LEARNED else (REASONS[status], block.failed)
 
     def measured(self, const double[:, ::1] z, const double[::1] sample_weight, bint triplets, bint again):
         """Margins of triplets, or bounds of pairs, as they are before each is learned.
@@ -187,6 +188,7 @@ cdef class Sampler(Reservoir):
                         self.measure(known, &distance, 1)
                     for k in range(m if known.known else 0):
                         out[i, k] = known.found[k]
+            # a call without rows, which `rollback` can undo like any other
             self.former, self.n_calls, self.n_changes = self.exchange(None), self.n_calls + 1, self.n_changes + 1
         finally:
             release(self, 0)
@@ -232,7 +234,8 @@ cdef class Sampler(Reservoir):
     cdef dict exchange(self, dict others):
         held = {"plain_learner": self.plain_learner, "loss": self.loss, "senses": (self.one_sided, self.scaled)}
         if others is not None:
-            self.plain_learner, self.loss, (self.one_sided, self.scaled) = others["plain_learner"], others["loss"], others["senses"]
+            self.plain_learner, self.loss = others["plain_learner"], others["loss"]
+            self.one_sided, self.scaled = others["senses"]
         return held
 
     cdef int check_all(self) noexcept nogil:
@@ -260,7 +263,7 @@ cdef class Sampler(Reservoir):
         cdef Py_ssize_t j = 0
         while j < self.n_features and self.instances[self.made, j] == 0:
             j += 1
-        if j == self.n_features:  # a pair of equal rows, or a dissimilar row equal to the anchor: nothing separates these
+        if j == self.n_features:  # equal rows, or a dissimilar row equal to the anchor: no metric separates these
             self.n_collapsed += 1
             return
         self.targets[self.made] = target * sense if self.one_sided else target
@@ -275,6 +278,7 @@ cdef class Sampler(Reservoir):
         if self.made == 0:
             return LEARNED
         instances.y, instances.n_targets, instances.sample_weight = &self.targets[0], 1, &self.rates[0]
+        # the workspace of this call: what the copy points to is the memory of the original
         instances.scores, instances.work = NULL, self.block.work
         self.instance_rows.n_rows = self.made
         status = self.learner.loop(self.instance_rows, &instances)
@@ -530,7 +534,7 @@ cdef class NeighborTriplets(Sampler):
             if self.origin is None:
                 self.origin = self.coming_row()  # images around 0 lose no digits to cancellation
             self.components = balanced_factor(np.asarray(self.learner.coef))
-            self.fulfil(BACKUP)
+            self.fulfil(BACKUP)  # as images are stored with the rows
             self.update_images()
             if self.origin_is_far():
                 self.origin = self.coming_row()
@@ -566,11 +570,10 @@ cdef class NeighborTriplets(Sampler):
     cdef void compute_stored(self, const double* x) noexcept nogil:
         """Compute the row as it is stored: x, L (x - origin), and the squared norm of that."""
         cdef double* image = &self.stored_row[self.n_features]
-        cdef Py_ssize_t k, d = self.n_features
+        cdef Py_ssize_t d = self.n_features
         memcpy(&self.stored_row[0], x, d * sizeof(double))
         subtract(&self.difference[0], x, &self.origin[0], d)
-        for k in range(d):
-            image[k] = ob_dot(&self.components[k, 0], &self.difference[0], d)
+        ob_dots(&self.components[0, 0], d, d, &self.difference[0], d, image)
         image[d] = ob_dot(image, image, d)
 
     cdef void make_triplets(self, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
@@ -625,17 +628,9 @@ cdef class NeighborTriplets(Sampler):
     cdef double measure_distances(self, double* distances) noexcept nogil:
         """Squared distances, in the metric, of the stored rows to the one in `stored_row`; returns the largest."""
         cdef const double* image = &self.stored_row[self.n_features]
-        cdef const double* other = &self.kept[0, self.n_features]
-        cdef Py_ssize_t j = 0, k, w = self.width, d = self.n_features
+        cdef Py_ssize_t k, d = self.n_features
         cdef double largest = 0.0
-        while j + 4 <= self.n:
-            ob_dot4(other, other + w, other + 2 * w, other + 3 * w, image, d, distances + j)
-            other += 4 * w
-            j += 4
-        while j < self.n:
-            distances[j] = ob_dot(other, image, d)
-            other += w
-            j += 1
+        ob_dots(&self.kept[0, d], self.width, self.n, image, d, distances)
         for k in range(self.n):
             distances[k] = self.kept[k, 2 * d] - 2.0 * distances[k] + image[d]
             if k == 0 or not distances[k] <= largest:

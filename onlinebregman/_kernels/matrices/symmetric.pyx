@@ -1,4 +1,4 @@
-"""Symmetric matrices from their upper triangle, their factors, and those of rows about their mean."""
+"""Symmetric matrices from their upper triangle, and their factors."""
 
 import numpy as np
 from scipy.linalg import eigh
@@ -27,20 +27,3 @@ def balanced_factor(matrix):
     diagonal = matrix.diagonal()
     scales = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     return eigen_factor(matrix / (scales[:, None] * scales)) * scales
-
-
-def add_deviations(const double[:, ::1] X, Py_ssize_t count, double[::1] mean, double[:, ::1] scatter):
-    """Add rows, one after the other, to the mean of `count` rows and their scatter matrix (Welford 1962)."""
-    cdef Py_ssize_t i, j, k, d = X.shape[1]
-    if not d == mean.shape[0] == scatter.shape[0] == scatter.shape[1]:
-        raise ValueError(f"rows must have {mean.shape[0]} features, the number in the rows before; got {d}")
-    cdef double[::1] deviation = np.empty(d)
-    with nogil:
-        for i in range(X.shape[0]):
-            count += 1
-            for j in range(d):
-                deviation[j] = X[i, j] - mean[j]
-                mean[j] = mean[j] + deviation[j] / count
-            for j in range(d):
-                for k in range(d):
-                    scatter[j, k] += deviation[j] * (X[i, k] - mean[k])

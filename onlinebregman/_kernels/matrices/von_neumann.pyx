@@ -23,8 +23,9 @@ from onlinebregman._kernels.matrices.matrix cimport Instance
 from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.exp cimport ob_exp
 from onlinebregman._kernels.ops.lapack cimport dgemm, dsyevd
+from onlinebregman._kernels.ops.row cimport ob_dots
 from onlinebregman._kernels.ops.spectral cimport (
-    OB_SPARE, ob_close_poles, ob_eigenvector, ob_gather_dot, ob_loewner, ob_matvec, ob_mean_square, ob_rotate_pair,
+    OB_SPARE, ob_close_poles, ob_eigenvector, ob_gather_dot, ob_loewner, ob_mean_square, ob_rotate_pair,
     ob_secular, ob_weighted_square
 )
 from onlinebregman._kernels.ops.vector cimport ob_axpy, ob_dot, ob_syr
@@ -425,7 +426,7 @@ cdef class VonNeumannGeometry(Geometry):
         """u = Q'z for a part z of a row."""
         cdef Py_ssize_t d = self.n_features, start, end
         if work.row.index == NULL:
-            ob_matvec(self.vectors(), work.x + part * d, d, u)
+            ob_dots(self.vectors(), d, d, work.x + part * d, d, u)
         else:
             self.nonzeros(work, part, &start, &end)
             ob_gather_dot(self.vectors() - part * d, work.row.index + start, work.x + start, end - start, d, u)
@@ -592,7 +593,6 @@ cdef class VonNeumannGeometry(Geometry):
         for i in range(start, end):
             for j in range(i, end):
                 g[(work.row.index[i] - part * d) * d + work.row.index[j] - part * d] -= c * work.x[i] * work.x[j]
-
 
     # --- symmetric matrices as rows --------------------------------------------------------------------------------
 

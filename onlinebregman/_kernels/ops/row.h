@@ -139,6 +139,15 @@ OB_WIDE(void, ob_dot4, (w0, w1, w2, w3, x, n, dots), const double *restrict w0, 
     dots[3] = OB_SUM8(s3);
 }
 
+/* A x, each of the m sums of n products bit for bit as by ob_dot; rows of A are `width` numbers apart */
+static void ob_dots(const double *a, ptrdiff_t width, ptrdiff_t m, const double *x, ptrdiff_t n, double *dots) {
+    ptrdiff_t k = 0;
+    for (; k + 4 <= m; k += 4, a += 4 * width)
+        ob_dot4(a, a + width, a + 2 * width, a + 3 * width, x, n, dots + k);
+    for (; k < m; ++k, a += width)
+        dots[k] = ob_dot(a, x, n);
+}
+
 /* w_k -= c_k x for four models */
 OB_CLONES static void ob_axpy4(double *restrict w0, double *restrict w1, double *restrict w2, double *restrict w3,
                                const double *restrict x, const double *restrict c, ptrdiff_t n) {

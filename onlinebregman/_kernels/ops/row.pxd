@@ -18,6 +18,8 @@ cdef extern from "ops/row.h":
     void ob_widen_columns(Py_ssize_t* index, const int32_t* a, Py_ssize_t n) noexcept nogil
     void ob_dot4(const double* w0, const double* w1, const double* w2, const double* w3, const double* x, Py_ssize_t n,
                  double* dots) noexcept nogil
+    void ob_dots(const double* a, Py_ssize_t width, Py_ssize_t m, const double* x, Py_ssize_t n,
+                 double* dots) noexcept nogil
     void ob_axpy4(double* w0, double* w1, double* w2, double* w3, const double* x, const double* c,
                   Py_ssize_t n) noexcept nogil
     bint ob_gather_column(double* x, Py_ssize_t stride, const char* at, Py_ssize_t step, char kind,

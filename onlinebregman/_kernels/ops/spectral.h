@@ -241,10 +241,4 @@ static void ob_gather_dot(const double *a, const ptrdiff_t *index, const double 
     }
 }
 
-/* out = A z, A of shape (n, n) */
-static void ob_matvec(const double *a, const double *z, ptrdiff_t n, double *restrict out) {
-    for (ptrdiff_t i = 0; i < n; ++i)
-        out[i] = ob_dot(a + i * n, z, n);
-}
-
 #endif

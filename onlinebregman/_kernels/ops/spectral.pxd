@@ -13,4 +13,3 @@ cdef extern from "ops/spectral.h":
     double ob_weighted_square(const double* p, const double* u, Py_ssize_t n) noexcept nogil
     void ob_gather_dot(const double* a, const Py_ssize_t* index, const double* z, Py_ssize_t nonzeros, Py_ssize_t n,
                        double* out) noexcept nogil
-    void ob_matvec(const double* a, const double* z, Py_ssize_t n, double* out) noexcept nogil

@@ -3,8 +3,10 @@ copied, pickled, written to model files and checked when they are read."""
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
+
+from onlinebregman._kernels.ops.pointers cimport resized
 
 
 def aligned(values, more=0, size=None):
@@ -58,15 +60,11 @@ cdef class State:
 
         `kind`: the names of the numbers of a struct, by which they are a dict; or "vector", which may be of one number.
         """
-        cdef Field* each
         if self.n > 0 and self.each[self.n - 1].at + self.each[self.n - 1].size == at:
             self.each[self.n - 1].size += size
             self.each[self.n - 1].changing += size
         else:
-            each = <Field*> realloc(self.each, (self.n + 1) * sizeof(Field))
-            if each == NULL:
-                raise MemoryError()
-            self.each = each
+            self.each = <Field*> resized(self.each, (self.n + 1) * sizeof(Field))
             self.each[self.n] = Field(<char*> at, NULL, size, size)
             self.n += 1
         self.size += size

@@ -46,11 +46,6 @@ OB_WIDE(double, ob_dot_and_square, (w, x, n, square), const double *restrict w, 
     return OB_SUM8(s);
 }
 
-/* sum a b and sum b b */
-static void ob_dot_norm(const double *a, const double *b, ptrdiff_t n, double *dot, double *norm) {
-    *dot = ob_dot_and_square(a, b, n, norm);
-}
-
 /* w -= c x */
 OB_CLONES static void ob_axpy(double *restrict w, const double *restrict x, double c, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i)

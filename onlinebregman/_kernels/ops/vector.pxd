@@ -5,7 +5,6 @@ cdef extern from "ops/vector.h":
     double ob_dot(const double* a, const double* b, Py_ssize_t n) noexcept nogil
     double ob_dot_signed(const double* a, const double* b, const double* x, Py_ssize_t n) noexcept nogil
     double ob_dot_and_square(const double* w, const double* x, Py_ssize_t n, double* square) noexcept nogil
-    void ob_dot_norm(const double* a, const double* b, Py_ssize_t n, double* dot, double* norm) noexcept nogil
     void ob_axpy(double* w, const double* x, double c, Py_ssize_t n) noexcept nogil
     void ob_scale_positive(double* w, double c, Py_ssize_t n) noexcept nogil
     double ob_nonfinite(const double* a, Py_ssize_t n) noexcept nogil

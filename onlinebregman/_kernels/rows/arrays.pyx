@@ -7,8 +7,8 @@ the cache, as float64, when the first row of a block is fetched.
 import numpy as np
 
 cimport cython
-from libc.math cimport NAN, fabs, isfinite
-from libc.stdlib cimport free, malloc
+from libc.math cimport fabs, isfinite
+from libc.stdlib cimport free
 from libc.string cimport memset
 from numpy cimport (
     NPY_DOUBLE, PyArray_DATA, PyArray_DIM, PyArray_EMPTY, PyArray_IS_C_CONTIGUOUS, PyArray_IS_F_CONTIGUOUS,
@@ -16,6 +16,7 @@ from numpy cimport (
     ndarray, npy_intp,
 )
 
+from onlinebregman._kernels.ops.pointers cimport cache_line, resized
 from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_count, ob_robust_known
 from onlinebregman._kernels.ops.row cimport ob_gather_column
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_nonfinite
@@ -80,28 +81,13 @@ cdef object empty_float64(Py_ssize_t n, double** at):
 def all_finite(values):
     """Whether values are a contiguous array of floats, all of them finite; False is also returned for other types."""
     cdef View seen
-    cdef Py_ssize_t i, k, n
-    cdef const float* a
-    cdef float[8] sums
-    cdef double total = NAN
     if type(values) is not ndarray or not view(values, &seen):
         return False
     if not (seen.aligned and (seen.contiguous or PyArray_IS_F_CONTIGUOUS(values))):
         return False
-    n = PyArray_SIZE(values)
     if seen.type == c"d":
-        total = ob_nonfinite(<const double*> seen.at, n)
-    elif seen.type == c"f":
-        a, total = <const float*> seen.at, 0.0
-        memset(sums, 0, sizeof(sums))
-        for i in range(0, n - n % 8, 8):
-            for k in range(8):
-                sums[k] += a[i + k] * 0.0
-        for i in range(n - n % 8, n):
-            sums[0] += a[i] * 0.0
-        for k in range(8):
-            total += sums[k]
-    return total == 0
+        return ob_nonfinite(<const double*> seen.at, PyArray_SIZE(values)) == 0
+    return seen.type == c"f" and bool(np.isfinite(values).all())
 
 
 FIRST = OB_FIRST  # numbers of which all are in a robust scale, see `ops/robust.h`
@@ -215,11 +201,9 @@ cdef ColumnBlocks blocks_of(X):
         blocks.stride += 16
     blocks.capacity = min(max(BLOCK // blocks.stride, FEWEST_ROWS), max(blocks.n_rows, 1))
     blocks.arrays = arrays
-    blocks.columns = <Strided*> malloc(max(n_columns, 1) * sizeof(Strided))
-    blocks.memory = malloc(blocks.capacity * blocks.stride * sizeof(double) + 64)
-    if blocks.columns == NULL or blocks.memory == NULL:
-        raise MemoryError()
-    blocks.values = <double*> ((<size_t> blocks.memory + 63) & ~<size_t> 63)
+    blocks.columns = <Strided*> resized(NULL, n_columns * sizeof(Strided))
+    blocks.memory = resized(NULL, blocks.capacity * blocks.stride * sizeof(double) + 64)
+    blocks.values = cache_line(blocks.memory)
     for array in arrays:
         blocks.add(array)
     return blocks

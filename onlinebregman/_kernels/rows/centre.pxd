@@ -1,6 +1,3 @@
-from onlinebregman._kernels.rows.rows cimport Row
-
-
 cdef class Centre:
     cdef Py_ssize_t n         # number of columns
     cdef readonly bint allow_nan
@@ -16,11 +13,3 @@ cdef class Centre:
     cdef void move_origin(self, double* z) noexcept nogil
     cdef bint jumps(self, Py_ssize_t j, double move) noexcept nogil
     cdef object blocks(self)
-
-
-cdef inline const double* filled(const Row* row, double* buffer, Py_ssize_t n) noexcept nogil:
-    """The n values of a row, of a sparse one in the buffer."""
-    return row.x if row.index == NULL else scattered(row, buffer, n)
-
-
-cdef const double* scattered(const Row* row, double* buffer, Py_ssize_t n) noexcept nogil

@@ -10,20 +10,12 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, NAN, fabs, isfinite
-from libc.string cimport memset
 
 from onlinebregman._kernels.ops.forward cimport ob_centre_limited
-from onlinebregman._kernels.ops.row cimport ob_scatter
 from onlinebregman._kernels.ops.standardize cimport OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_count
 
 cdef enum:
     CENTRE, ORIGIN, USED, DEVIATION, INVERSE, MEAN, WEIGHT, MOVED, BLOCKS
-
-
-cdef const double* scattered(const Row* row, double* buffer, Py_ssize_t n) noexcept nogil:
-    memset(buffer, 0, n * sizeof(double))
-    ob_scatter(buffer, row.x, row.index, row.n)
-    return buffer
 
 
 @cython.final

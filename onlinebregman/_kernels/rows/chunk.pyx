@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, in_place, shape_of
 from onlinebregman._kernels.rows.thresholds import ThresholdMap
 
@@ -44,20 +45,14 @@ cdef class Chunk:
 
     cdef int reserve(self, Rows rows, Py_ssize_t most, Py_ssize_t n_targets=1) except -1:
         """Allocate memory for `most` of these rows, which are measured, with `n_targets` targets each."""
-        cdef void* memory
         cdef Py_ssize_t k, copied
         cdef bint indexed = False
         self.n, self.capacity, self.n_targets = 0, most, n_targets
         copied = most * self.width if most > 1 or self.n_images > 1 else 0
         if self.numbers.shape[0] < (1 + n_targets) * most:
-            memory = realloc(self.rows, self.n_images * most * sizeof(Row))
-            if memory == NULL:
-                raise MemoryError()
-            self.rows = <Row*> memory
-            memory = realloc(self.number, most * sizeof(Py_ssize_t))
-            if memory == NULL:
-                raise MemoryError()
-            self.number, self.numbers = <Py_ssize_t*> memory, np.empty((1 + n_targets) * most)
+            self.rows = <Row*> resized(self.rows, self.n_images * most * sizeof(Row))
+            self.number = <Py_ssize_t*> resized(self.number, most * sizeof(Py_ssize_t))
+            self.numbers = np.empty((1 + n_targets) * most)
         self.weight = &self.numbers[0]
         self.y = self.weight + most
         if self.values.shape[0] < copied:

@@ -14,12 +14,3 @@ cdef class FourierFeatures(Stateful):
     cdef double[::1] b        # the phases
 
     cdef void apply(self, const Row* row, double* z) noexcept nogil
-
-
-cdef inline const Row* mapped(FourierFeatures features, const Row* row, double* z, Row* image) noexcept nogil:
-    """The features of a row, stored in z; the row itself if `features` is None."""
-    if features is None:
-        return row
-    features.apply(row, z)
-    image.x, image.index, image.n, image.number = z, NULL, features.n_components, row.number
-    return image

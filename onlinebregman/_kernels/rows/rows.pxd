@@ -1,5 +1,7 @@
 cimport cython
+from libc.string cimport memset
 
+from onlinebregman._kernels.ops.row cimport ob_scatter
 from onlinebregman._kernels.ops.state cimport Stateful
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH
 from onlinebregman._kernels.rows.arrays cimport ColumnBlocks
@@ -37,7 +39,6 @@ cdef class Rows:
     cdef Py_ssize_t* index       # 32-bit indices of a row converted to Py_ssize_t
     cdef double* z               # a row that is transformed before it is learned; see `allocate_scratch`
     cdef double* filled          # a sparse row converted to dense
-    cdef void* indicator_memory
     cdef Py_ssize_t* indicators  # columns of an image of indicators; see `allocate_indicators`
     cdef const double* ones      # its values
     cdef const double* nans      # those of a row with a value that is not finite
@@ -63,6 +64,15 @@ cdef class Rows:
 cdef inline Py_ssize_t row_number(Rows rows, Py_ssize_t k) noexcept nogil:
     """The number of the row that is learned as the k-th."""
     return k if rows.order == NULL else rows.order[k]
+
+
+cdef inline const double* filled(const Row* row, double* buffer, Py_ssize_t n) noexcept nogil:
+    """The n values of a row, of a sparse one in the buffer."""
+    if row.index == NULL:
+        return row.x
+    memset(buffer, 0, n * sizeof(double))
+    ob_scatter(buffer, row.x, row.index, row.n)
+    return buffer
 
 
 cdef inline bint in_place(Rows rows) noexcept nogil:

@@ -7,10 +7,10 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 cimport cython
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.stdlib cimport free
 
-from onlinebregman._kernels.ops.row cimport ob_scatter, ob_widen_columns, ob_widen_values
+from onlinebregman._kernels.ops.pointers cimport cache_line, resized
+from onlinebregman._kernels.ops.row cimport ob_widen_columns, ob_widen_values
 from onlinebregman._kernels.ops.vector cimport OB_PREFETCH, ob_dot
 from onlinebregman._kernels.rows.arrays cimport View, as_float64, blocks_of, empty_float64, view
 from onlinebregman._kernels.rows.arrays import Columns
@@ -50,20 +50,16 @@ cdef class Rows:
         free(self.index)
         free(self.z_memory)
         free(self.filled_memory)
-        free(self.indicator_memory)
+        free(self.indicators)
         free(self.numbers)
 
     cdef int allocate(self) except -1:
         """Memory to convert rows that are not float64 with indices of type Py_ssize_t."""
         if self.value_size != sizeof(double):
-            self.x_memory = malloc(max(self.widest, 1) * sizeof(double) + 64)
-            if self.x_memory == NULL:
-                raise MemoryError()
-            self.x = <double*> ((<size_t> self.x_memory + 63) & ~<size_t> 63)
+            self.x_memory = resized(NULL, self.widest * sizeof(double) + 64)
+            self.x = cache_line(self.x_memory)
         if self.indices != NULL and self.index_size != sizeof(Py_ssize_t):
-            self.index = <Py_ssize_t*> malloc(max(self.widest, 1) * sizeof(Py_ssize_t))
-            if self.index == NULL:
-                raise MemoryError()
+            self.index = <Py_ssize_t*> resized(NULL, self.widest * sizeof(Py_ssize_t))
         return 0
 
     cdef int allocate_scratch(self, bint filled) except -1:
@@ -73,15 +69,11 @@ cdef class Rows:
         """
         filled = filled and self.indices != NULL
         if self.z == NULL:
-            self.z_memory = malloc(2 * max(self.n_columns if filled else self.widest, 1) * sizeof(double) + 64)
-            if self.z_memory == NULL:
-                raise MemoryError()
-            self.z = <double*> ((<size_t> self.z_memory + 63) & ~<size_t> 63)
+            self.z_memory = resized(NULL, 2 * (self.n_columns if filled else self.widest) * sizeof(double) + 64)
+            self.z = cache_line(self.z_memory)
         if filled and self.filled == NULL:
-            self.filled_memory = malloc(max(self.n_columns, 1) * sizeof(double) + 64)
-            if self.filled_memory == NULL:
-                raise MemoryError()
-            self.filled = <double*> ((<size_t> self.filled_memory + 63) & ~<size_t> 63)
+            self.filled_memory = resized(NULL, self.n_columns * sizeof(double) + 64)
+            self.filled = cache_line(self.filled_memory)
         return 0
 
     cdef int allocate_indicators(self, Py_ssize_t n) except -1:
@@ -89,11 +81,8 @@ cdef class Rows:
         cdef double* values
         cdef Py_ssize_t k
         if n > self.n_indicators:
-            free(self.indicator_memory)
-            self.n_indicators, self.indicator_memory = 0, malloc(n * (sizeof(Py_ssize_t) + 2 * sizeof(double)))
-            if self.indicator_memory == NULL:
-                raise MemoryError()
-            self.n_indicators, self.indicators = n, <Py_ssize_t*> self.indicator_memory
+            self.indicators = <Py_ssize_t*> resized(self.indicators, n * (sizeof(Py_ssize_t) + 2 * sizeof(double)))
+            self.n_indicators = n
             values = <double*> (self.indicators + n)
             for k in range(n):
                 values[k], values[n + k] = 1.0, NAN
@@ -103,17 +92,12 @@ cdef class Rows:
     cdef int allocate_numbers(self) except -1:
         """Memory for the values of a row in another order."""
         if self.numbers == NULL:
-            self.numbers = <double*> malloc(max(self.n_columns, 1) * sizeof(double))
-            if self.numbers == NULL:
-                raise MemoryError()
+            self.numbers = <double*> resized(NULL, self.n_columns * sizeof(double))
         return 0
 
     cdef void fill(self, Row* row) noexcept nogil:
         """Make a sparse row dense, in memory that was allocated for that."""
-        if row.index != NULL:
-            memset(self.filled, 0, self.n_columns * sizeof(double))
-            ob_scatter(self.filled, row.x, row.index, row.n)
-            row.x, row.index, row.n = self.filled, NULL, self.n_columns
+        row.x, row.index, row.n = filled(row, self.filled, self.n_columns), NULL, self.n_columns
 
     cdef int set_order(self, order) except -1:
         """Learn these rows in this order, an array of intp; None: all as they are stored."""
@@ -196,6 +180,7 @@ cdef class Rows:
         if self.index_size == 4:
             return increasing((<const int32_t*> self.indices) + start, end - start)
         return increasing((<const int64_t*> self.indices) + start, end - start)
+
 
 def in_order(X):
     """A copy of a CSR matrix with the columns of each row in order, and the values of equal ones summed."""

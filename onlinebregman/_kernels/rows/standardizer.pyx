@@ -19,9 +19,10 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, NAN, isfinite, isnan, sqrt
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.standardize cimport (
     OB_BLOCK, OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_count_close, ob_limit, ob_root_of,
     ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_widen
@@ -242,15 +243,11 @@ cdef class Standardizer(RowMap):
     # --- undoing a call -------------------------------------------------------------------------------------------
 
     cdef int begin(self, Rows rows) except -1:
-        cdef Change* log
         cdef Field* columns = &self.fields.each[self.fields.n - 1]
         self.complete, self.logged = self.shape(rows).stored >= self.n_features, 0
         columns.changing = columns.size if self.complete else 0
         if not self.complete and rows.stored > self.capacity:
-            log = <Change*> realloc(self.log, rows.stored * sizeof(Change))
-            if log == NULL:
-                raise MemoryError()
-            self.log, self.capacity = log, rows.stored
+            self.log, self.capacity = <Change*> resized(self.log, rows.stored * sizeof(Change)), rows.stored
         return RowMap.begin(self, rows)
 
     cdef void undo(self) noexcept:

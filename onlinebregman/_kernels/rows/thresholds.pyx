@@ -251,6 +251,7 @@ cdef class ThresholdMap(RowMap):
     def transform(self, X):
         """The indicators of validated rows, dense or CSR: their columns, shape (n_rows, n_indicators)."""
         cdef Rows rows = open_rows(X)
+        # trees that are not used yet have no leaves
         cdef Py_ssize_t i, n = self.widest - (self.bins.trees.most - self.bins.trees.live() if self.grown else 0)
         cdef Py_ssize_t[:, ::1] columns = np.empty((rows.n_rows, self.widest), np.intp)
         cdef Row row

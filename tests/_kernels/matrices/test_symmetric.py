@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from onlinebregman._kernels.matrices.symmetric import add_deviations, eigen_factor, mirrored
+from onlinebregman._kernels.matrices.symmetric import eigen_factor, mirrored
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 40])
@@ -32,16 +32,3 @@ def test_a_matrix_is_mirrored_from_its_upper_triangle_alone():
     matrix[2, 0] = np.nan
     for upper in (matrix, np.asfortranarray(matrix), np.kron(matrix, np.ones((2, 2)))[::2, ::2]):
         assert_array_equal(mirrored(upper), [[0, 1, 2], [1, 4, 5], [2, 5, 8]])
-
-
-def test_mean_and_scatter_grow_by_rows_however_they_are_cut():
-    X = np.random.default_rng(0).normal(size=(50, 3)) + 10
-    whole, cut = ((np.zeros(3), np.zeros((3, 3))) for _ in range(2))
-    add_deviations(X, 0, *whole)
-    for start, end in ((0, 1), (1, 20), (20, 20), (20, 50)):
-        add_deviations(X[start:end], start, *cut)
-    for one, other, expected in zip(whole, cut, (X.mean(axis=0), 50 * np.cov(X.T, bias=True)), strict=True):
-        assert one.tobytes() == other.tobytes()
-        assert_allclose(one, expected, rtol=1e-12, atol=1e-12)
-    with pytest.raises(ValueError, match="must have 3 features"):
-        add_deviations(X[:, :2].copy(), 0, *whole)
