@@ -90,22 +90,6 @@ def test_it_is_its_learners_trained_apart(seed, kinds, d, layout, update, option
     assert together.cumulative_loss == together.cumulative_losses.sum()
 
 
-@pytest.mark.parametrize("kinds", [["euclidean"] * 6, ["euclidean", "burg", "simplex"]])
-@pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
-def test_scores_are_those_before_the_row_is_learned(kinds, layout):
-    X, y = stream(0, 10, 9, density=0.5)
-    together, scores = MultiLearner(members(kinds, 9)), np.zeros((10, len(kinds)))
-    cut = MultiLearner(members(kinds, 9))
-    assert together.learn(layout(X), y[:, None], None, None, scores) is None
-    for i in range(10):
-        row = layout(X[i : i + 1])
-        expected = cut.predict(row, linked=False)[0]
-        assert np.abs(scores[i] - expected).max() <= 1e-14 * np.abs(expected).max()
-        assert_array_equal(scores[i, :1], expected[:1])  # the Euclidean one, bit for bit
-        assert cut.learn(row, y[i : i + 1, None]) is None
-    same(together, cut)
-
-
 @pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("rows", [2, 30])  # of half of twenty values: fewer than weights, or more
@@ -170,20 +154,3 @@ def test_a_learner_that_has_to_move_all_weights_restarts_the_call(average):
     targets[3, 2] = np.nan
     assert together.learn(sparse.csr_array(x), targets) == ("bad target", 3)
     assert pickle.dumps(together) == before
-
-
-@pytest.mark.parametrize("kinds", [["euclidean"] * 5, ["euclidean", "signed", "burg"]])
-def test_pickled_in_mid_stream(kinds):
-    X, y = stream(0, 20, 7)
-    together = MultiLearner(members(kinds, 7, average=4, track_regret=True))
-    assert together.learn(X[:11], y[:11, None]) is None
-    copy = pickle.loads(pickle.dumps(together))
-    for one in (together, copy):
-        assert one.t == 11
-        assert one.learn(X[11:], y[11:, None]) is None
-    assert_array_equal(together.coef, copy.coef)
-    assert_array_equal(together.intercept, copy.intercept)
-    assert_array_equal(together.predict(X), copy.predict(X))
-    for one, other in zip(together.learners, copy.learners, strict=True):
-        assert one.t == one.run["moves"] == 20 and one.run == other.run
-        assert_array_equal(one.position[0], other.position[0])
