@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy.special import log_ndtr, ndtr, xlogy
+from sklearn.base import is_classifier
 
 from onlinebregman import reference
 from onlinebregman.divergences import Divergence
@@ -118,7 +119,7 @@ def model_of(divergence, loss, **parameters):
 
 
 def learn(model, X, y, weights=None):
-    labels = {"classes": [-1.0, 1.0]} if isinstance(model, MirrorDescentClassifier.func) else {}
+    labels = {"classes": [-1.0, 1.0]} if is_classifier(model) else {}
     return model.partial_fit(X, y, sample_weight=weights, **labels)
 
 
