@@ -113,6 +113,7 @@ class LifeCycleMixin(DocumentedMixin):
     shuffle: bool  # two parameters of estimators whose models depend on the order of the rows
     random_state: RandomState
     _learner: Any  # holds the learned state; usually compiled
+    _state = "_learner"  # the attribute that a fitted estimator has: some hold what they have learned in another one
     n_features_in_: int
     _query = validation.check_query  # validated rows to predict for
     _threads: Any = nullcontext  # a context in which BLAS has no more threads than learning takes
@@ -217,10 +218,11 @@ class LifeCycleMixin(DocumentedMixin):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_learner" in vars(self)
+        return self._state in vars(self)
 
-    def _fitted_learner(self) -> Any:
-        return fitted(self, vars(self).get("_learner"))
+    def _fitted_state(self) -> Any:
+        """What was learned, mostly the learner; NotFittedError if nothing was."""
+        return fitted(self, vars(self).get(self._state))
 
     def _fit(
         self, *arguments, check: Callable | None = None, begin: Callable | None = None, learn: Callable | None = None
@@ -383,7 +385,7 @@ class LifeCycleMixin(DocumentedMixin):
         """NoBound unless there are bounds; `mixed`: also of merged models."""
         if self._parallel and not mixed:
             raise NoBound("Bounds must be for one run over all rows; this model was merged from several.")
-        self._fitted_learner()
+        self._fitted_state()
         if (why := self._why_unbounded()) is not None:
             raise NoBound(why)
 
@@ -480,7 +482,7 @@ class LifeCycleMixin(DocumentedMixin):
 def counted(name: str, before: str, doc: str) -> Any:
     """An attribute that is a number of the fitted learner, and of those before it."""
     of = attrgetter(f"_before.{before}")
-    return property(lambda self: getattr(self._fitted_learner(), name) + np.sum(of(self)).item(), doc=doc)
+    return property(lambda self: getattr(self._fitted_state(), name) + np.sum(of(self)).item(), doc=doc)
 
 
 ROWS = counted("t", "rows", "Rows learned so far; rows of weight zero do not count.")

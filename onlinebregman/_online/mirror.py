@@ -20,7 +20,7 @@ from .._kernels.rows.rows import RowMap
 from .._sklearn_compat import Interval, StrOptions
 from ..constraints import Constraint
 from ..divergences import Divergence
-from ..losses import Loss, SquaredLoss
+from ..losses import Loss, SquaredLoss, resolve_loss
 from ..penalties import Penalty
 from ..schedules import Constant, Schedule, resolve_schedule
 from .compiled import make_geometry, make_loss
@@ -181,6 +181,7 @@ class MirrorEstimator(OnlineEstimator):
     learning_rate: Any
     eta0: float
     _learner_type: type[Learner] = Learner
+    _fixed_divergence: Divergence  # of classes whose divergence has no parameters
     # Settings that are parameters of some estimators; the others have no public attribute of this name
     _update, _power_t = by_parameter("update"), by_parameter("power_t")
     _fit_intercept: Any = False
@@ -192,7 +193,7 @@ class MirrorEstimator(OnlineEstimator):
 
     def _specify(self, n_features: int | None) -> Spec:
         """What a run is made of, for a number of features; None before they are known."""
-        raise NotImplementedError
+        return Spec(self._fixed_divergence, resolve_loss(self._loss_parameter))
 
     @property
     def divergence_(self) -> Divergence:
@@ -206,7 +207,7 @@ class MirrorEstimator(OnlineEstimator):
         """Sum of eta_t L_t(w_t), rate times weight times loss before each step, since regret is tracked."""
         if "track_regret" not in self._get_param_names():
             raise AttributeError(f"{type(self).__name__} tracks no regret")
-        return self._fitted_learner().run["weighted_loss"]
+        return self._fitted_state().run["weighted_loss"]
 
     def _make_learner(self, start: Any, spec: Spec | None = None) -> Learner:
         """A new learner; `start` is the number of features, or the prior of a matrix."""

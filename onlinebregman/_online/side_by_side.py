@@ -243,7 +243,7 @@ class WeightsMixin(LifeCycleMixin):
         return self._fitted_mixer().regret_bound() + self._before.bound
 
     def _fitted_mixer(self) -> Mixer:
-        return self._fitted_learner().mixer
+        return self._fitted_state().mixer
 
     def _fitted_hedge(self) -> Hedge:
         """The weights of the experts; of several outputs those of the first."""

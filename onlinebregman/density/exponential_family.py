@@ -263,7 +263,7 @@ class OnlineExponentialFamily(OnlineDensity):
     @in_float64
     def expectation_parameters_(self) -> np.ndarray:
         """Mean of the member that predicts the next row (of weight 1), shape (n_features,)."""
-        now = self._fitted_learner()
+        now = self._fitted_state()
         return now.origin + self._rule.predict(self._mean - now.origin, now.total, now.weight, now.t)
 
     @read_only
@@ -274,13 +274,13 @@ class OnlineExponentialFamily(OnlineDensity):
     @property
     def cumulant_(self) -> Divergence:
         """The divergence of the cumulant G, a function of natural parameters."""
-        self._fitted_learner()
+        self._fitted_state()
         return self._family.cumulant
 
     @property
     def conjugate_(self) -> Divergence:
         """The divergence of the conjugate F of G, a function of expectation parameters."""
-        self._fitted_learner()
+        self._fitted_state()
         return self._family.conjugate
 
     @property
@@ -288,7 +288,7 @@ class OnlineExponentialFamily(OnlineDensity):
     def offline_loss_(self) -> float:
         """Minimum of sum weight * -ln P(x | theta) + k D_G(theta, theta_1) over all theta."""
         # the minimum of (n + k) G - theta (sum x + k mu_1) + k F(mu_1) + base, attained at mu_B
-        now, k, F = self._fitted_learner(), self._k, self._family.conjugate
+        now, k, F = self._fitted_state(), self._k, self._family.conjugate
         n = now.weight
         if n == 0:
             return 0.0
@@ -304,7 +304,7 @@ class OnlineExponentialFamily(OnlineDensity):
     @in_float64
     def regret_bound_(self) -> float:
         """Upper bound on `regret_`; AttributeError if there is no theorem."""
-        now, rule = self._fitted_learner(), self._rule
+        now, rule = self._fitted_state(), self._rule
         self._check_one_run()
         gaussian = self._learned_family == "gaussian"
         if isinstance(rule, GaussianMinimax):

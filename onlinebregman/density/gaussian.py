@@ -194,14 +194,14 @@ class OnlineGaussian(OnlineDensity):
     @in_float64
     def location_(self) -> np.ndarray:
         """Mean of the Gaussian that predicts the next row, shape (n_features,)."""
-        now = self._fitted_learner()
+        now = self._fitted_state()
         return now.origin + (now.k1 * (self._prior.mean - now.origin) + now.total) / (now.k1 + now.weight)
 
     @read_only
     @in_float64
     def covariance_(self) -> np.ndarray:
         """Its covariance, shape (n_features, n_features); its variances, shape (n_features,), for "diag"."""
-        now = self._fitted_learner()
+        now = self._fitted_state()
         return self._total_scatter(now, now.k1) / (now.k1 + now.weight)
 
     @read_only
@@ -228,7 +228,7 @@ class OnlineGaussian(OnlineDensity):
     @property
     def conjugate_(self) -> Divergence:
         """The divergence of F(W) = -ln det(W) / 2, a function of expectation parameters."""
-        self._fitted_learner()
+        self._fitted_state()
         return self._scatter.conjugate()
 
     @property
@@ -241,7 +241,7 @@ class OnlineGaussian(OnlineDensity):
     def offline_loss_(self) -> float:
         """Minimum of sum weight * -ln P(x) + k D_F(W_1, W) over all Gaussians with moments W."""
         # sum h z'W^-1 z + k tr(W^-1 W_1) is (k + n) tr(W^-1 W_B), and least at W = W_B
-        now, k = self._fitted_learner(), self._prior.k
+        now, k = self._fitted_state(), self._prior.k
         n = now.weight
         if n == 0:
             return 0.0

@@ -22,7 +22,6 @@ from .._online.validation import (
     check_learned,
     check_numbers,
     check_weights,
-    fitted,
     is_finite,
     read_only,
     warn_caller,
@@ -135,6 +134,7 @@ class MaxEntDensity(Density, OnlineEstimator):
     """
 
     _unmergeable = "it solves for the expectations of all observations at once"
+    _state = "_solved"
     _parameter_constraints: dict = {
         "domain": ["array-like", None],
         "features": "no_validation",
@@ -250,31 +250,25 @@ class MaxEntDensity(Density, OnlineEstimator):
     @read_only
     def probabilities_(self) -> np.ndarray:
         """q of all points, shape (n_points,)."""
-        domain, features, multipliers, log_z = fitted(self, vars(self).get("_solved"))
+        domain, features, multipliers, log_z = self._fitted_state()
         return np.exp(features.log_density(np.arange(len(domain)), multipliers, log_z))
 
     @property
     def entropy_(self) -> float:
         """Entropy of q."""
-        self._fitted_features()
+        self._fitted_state()
         return float(self._log_z - self._multipliers @ self._matched[1])
 
     @property
     def log_loss_(self) -> float:
         """Mean of -ln q over the observations."""
-        self._fitted_features()
+        self._fitted_state()
         return float(self._log_z - self._multipliers @ self._matched[0])
 
     @property
     def dual_gap_(self) -> float:
         """Penalised log-loss minus entropy; 0 at the optimum."""
         return self.log_loss_ + self._solved_alpha * float(np.abs(self._multipliers).sum()) - self.entropy_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_multipliers" in vars(self)
-
-    def _fitted_features(self) -> Features:
-        return fitted(self, vars(self).get("_features"))
 
     def _check(self, call: Call, X, y: None, sample_weight: ArrayLike | None) -> Examples:
         """Observations of positive weight, and their weights."""

@@ -136,13 +136,13 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
 
     @property
     def _quantile(self) -> ScoreQuantile:
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         return learner if self._others else learner.quantile
 
     @property
     def t_(self) -> int:
         """Rows learned; rows of weight zero do not count."""
-        return self._fitted_learner().t
+        return self._fitted_state().t
 
     @property
     def _others(self) -> list[Any]:

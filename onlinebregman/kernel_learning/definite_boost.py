@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call
 from .._online.types import MatrixLike
-from .._online.validation import fitted, read_only, warn_caller
+from .._online.validation import read_only, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..divergences import VonNeumann
 from ._base import Instances, KernelLearner
@@ -211,6 +211,7 @@ class DefiniteBoost(KernelLearner):
     """
 
     _unmergeable = "it solves for all constraints at once"
+    _state = "_solution"
     _parameter_constraints: dict = {
         "projection": [StrOptions({"approximate", "exact", "corrective"})],
         "selection": [StrOptions({"optimality", "violation"})],
@@ -326,40 +327,37 @@ class DefiniteBoost(KernelLearner):
     @read_only
     def alpha_(self) -> np.ndarray:
         """Multipliers of the constraints, shape (n_constraints,), in the order they were added."""
-        return self._fitted_solution().alpha
+        return self._fitted_state().alpha
 
     @property
     def max_violation_(self) -> float:
         """Largest tr(W C_j), of equalities |tr(W C_j)|, in units of y."""
-        return self._fitted_solution().violation
+        return self._fitted_state().violation
 
     @property
     def kkt_residual_(self) -> float:
         """Largest distance of a constraint from its optimality conditions, dimensionless."""
-        return self._fitted_solution().residual
+        return self._fitted_state().residual
 
     @property
     def dual_gap_(self) -> float:
         """D(W, W_1) minus the lower bound that the dual objective gives for the solution."""
-        return self._fitted_solution().gap
+        return self._fitted_state().gap
 
     @read_only
     def dual_objective_(self) -> np.ndarray:
         """Dual objective after each round, shape (n_rounds + 1,)."""
-        return np.exp(self._fitted_solution().log_dual) * self.n_features_in_
+        return np.exp(self._fitted_state().log_dual) * self.n_features_in_
 
     @read_only
     def dual_bound_(self) -> np.ndarray:
         """Guaranteed upper bound of the dual objective after each round, shape (n_rounds + 1,)."""
-        return np.exp(self._fitted_solution().log_bound) * self.n_features_in_
+        return np.exp(self._fitted_state().log_bound) * self.n_features_in_
 
     @property
     def n_iter_(self) -> int:
         """Rounds of the last call, including the final check."""
-        return self._fitted_solution().n_iter
-
-    def _fitted_solution(self) -> Solution:
-        return fitted(self, vars(self).get("_solution"))
+        return self._fitted_state().n_iter
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -373,11 +371,8 @@ class DefiniteBoost(KernelLearner):
         matrices = self._check_symmetric(call, C, "C")
         return _bounds(matrices, np.zeros(len(matrices)), sense)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_solution" in vars(self)
-
     def _fitted_geometry(self) -> VonNeumannGeometry:
-        return self._fitted_solution().geometry
+        return self._fitted_state().geometry
 
     def _begin(self, data: Bounds) -> None:
         geometry = VonNeumannGeometry(VonNeumann().mirror(self._first_kernel()), self.divergence_.trace)

@@ -13,7 +13,7 @@ from .._online.comparators import Comparators
 from .._online.estimator import Call, Examples, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.factors import factor
-from .._online.mirror import MirrorEstimator, Spec
+from .._online.mirror import MirrorEstimator
 from .._online.theory import adaptive_rate_bound
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_query, check_rows, check_symmetric, check_weights, dense, read_only
@@ -128,6 +128,7 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
     }
     _read_at_each_call = ("eta0", "track_regret")
     _track_regret = by_parameter("track_regret")
+    _fixed_divergence = LogDet()
     _update = "gradient"
 
     def __init__(
@@ -145,9 +146,6 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    def _specify(self, n_features: int | None) -> Spec:
-        return Spec(LogDet())
 
     def _make_geometry(self, init: np.ndarray) -> MatrixBurgGeometry:
         return MatrixBurgGeometry(init)
@@ -169,7 +167,7 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
     @read_only
     def kernel_(self) -> np.ndarray:
         """W, shape (n_features, n_features): symmetric with eigenvalues between 0 and 1; a read-only copy."""
-        return self._fitted_learner().coef
+        return self._fitted_state().coef
 
     @read_only
     def components_(self) -> np.ndarray:
@@ -237,7 +235,7 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
         ------
         {ValueError}
         """
-        certificate = self._certificate(self._fitted_learner(), mixed=weighted)
+        certificate = self._certificate(self._fitted_state(), mixed=weighted)
         matrices = Comparators(0.0, self._largest_eigenvalue(), None, self._divergence.norm)
         U = None if kernel is None else self._comparator(kernel)
         return certificate.bound(U, matrices, weighted, largest_divergence)
@@ -261,17 +259,17 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
     @property
     def n_projected_(self) -> int:
         """Rows whose step was projected onto the bound."""
-        return self._fitted_learner().geometry.projected
+        return self._fitted_state().geometry.projected
 
     @property
     def eta_(self) -> float:
         """Rate of the next step."""
-        return self._fitted_learner().next_rate
+        return self._fitted_state().next_rate
 
     @read_only
     def eta_history_(self) -> np.ndarray:
         """Rows (t, rate) at which the rate had decreased by a tenth or more, shape (n_changes, 2)."""
-        return self._fitted_learner().limit.falls
+        return self._fitted_state().limit.falls
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -100,7 +100,7 @@ class MapsRows(GrowsFeatures):
         raise NotImplementedError
 
     def _like_first_rows(self) -> Examples:
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         X = np.zeros((1, self.n_features_in_), np.float32 if getattr(self, "_single", False) else np.float64)
         sparse = isinstance(learner.row_map, Standardizer) and not learner.row_map.centred
         return Examples(csr_array(X) if sparse else X, np.zeros((1, *learner.coef.shape[:-1])))
@@ -148,17 +148,17 @@ class MapsRows(GrowsFeatures):
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
         """The scores as a function of the row, or of its image (`Scores.of_images`)."""
-        return of(self._fitted_learner())
+        return of(self._fitted_state())
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
         """Weights and intercepts in units of the data."""
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         if learner.row_map is None:
             return learner.coef, learner.intercept
         return learner.row_map.in_units_of_data(learner.coef, learner.intercept)
 
     def _standardizer(self) -> Standardizer:
-        row_map = self._fitted_learner().row_map
+        row_map = self._fitted_state().row_map
         row_map = row_map.standardizer if self._n_missing and self._categorical is None else row_map
         if not isinstance(row_map, Standardizer):
             raise AttributeError("this attribute requires standardize=True, set before learning starts")
@@ -403,7 +403,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         -------
         {self}
         """
-        self._fitted_learner()
+        self._fitted_state()
         self._sparse_coef = True
         return self
 
@@ -414,7 +414,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         -------
         {self}
         """
-        self._fitted_learner()
+        self._fitted_state()
         self._sparse_coef = False
         return self
 
@@ -577,7 +577,7 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
     @property
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of a row's targets."""
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         return (learner.n_scores,) if isinstance(learner, MultiLearner) else ()
 
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:

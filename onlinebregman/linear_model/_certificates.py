@@ -45,7 +45,7 @@ class RegretBoundsMixin(OnlineLinearModel):
 
         Of several outputs or classes each has its own comparator and bound; this is the sum of the bounds.
         """
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         if self._rate().learning_rate != "theory":
             raise AttributeError("theory_bound_ requires learning_rate='theory' with its data_bounds")
         self._check_one_run()
@@ -64,7 +64,7 @@ class RegretBoundsMixin(OnlineLinearModel):
 
         A number for a model that consists of one learner.
         """
-        parts = _parts(self._fitted_learner())
+        parts = _parts(self._fitted_state())
         n = len(parts)
         of_each = [
             [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()
@@ -82,7 +82,7 @@ class RegretBoundsMixin(OnlineLinearModel):
 
     def _each_bound(self, bound: Callable, coef: ArrayLike, *others: ArrayLike | None) -> Any:
         """A bound for each learner, from its row of coef and its entry of the others; see `_each`."""
-        learner, coefs = self._fitted_learner(), np.asarray(coef, dtype=np.float64)
+        learner, coefs = self._fitted_state(), np.asarray(coef, dtype=np.float64)
         several = isinstance(learner, MultiLearner)
         coefs = np.broadcast_to(coefs, (len(learner.learners), self._n_weights)) if several else coefs[np.newaxis]
         return self._each(lambda part, number, *others: bound(part, number, coefs[number], *others), *others)

@@ -94,7 +94,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         return self._centred or self._standardizes
 
     def _standardizer(self) -> Any:
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         first = getattr(learner, "learners", [learner])[0]
         return getattr(first, "centre", None) or (first if getattr(first, "scaled", False) else super()._standardizer())
 
@@ -127,7 +127,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         return mixed
 
     def _frequencies(self) -> list[list[float]]:
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         return getattr(learner, "learners", [learner])[0].features.frequencies.tolist()
 
     def _intercept_alpha(self) -> float:
@@ -135,7 +135,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         return self.alpha if self.penalize_intercept else min(self.alpha, LEAST_ALPHA)
 
     def _linear_model(self) -> tuple[np.ndarray, Any]:
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         return super()._linear_model() if learner.features is None else (learner.coef, learner.intercept)
 
     def _refuse_prediction(self, X, row: int) -> NoReturn:

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 
 from .._kernels.learners.learner import Learner
 from .._online.comparators import Comparators
-from .._online.mirror import Spec, starting_weights
+from .._online.mirror import starting_weights
 from .._online.theory import adaptive_rate_bound
 from .._online.types import RandomState
 from .._online.validation import read_only
@@ -126,6 +126,7 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
         "sum_bound": [Interval(Real, 0, None, closed="neither"), None],
     }
     _read_at_each_call = ("upper_bound", "sum_bound")
+    _fixed_divergence = Burg()
 
     def __init__(
         self,
@@ -153,9 +154,6 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    def _specify(self, n_features: int | None) -> Spec:
-        return Spec(Burg())
 
     def _configure(self, schedule: Schedule | None = None) -> None:
         super()._configure(schedule, upper=self._upper_bound(), sum_bound=float(self.sum_bound or 0.0))
@@ -235,7 +233,7 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
 
         A list of such arrays, one for each output, if there are several.
         """
-        limits = [part.limit for part in _parts(self._fitted_learner())]
+        limits = [part.limit for part in _parts(self._fitted_state())]
         falls = [np.empty((0, 2)) if limit is None else limit.falls for limit in limits]
         return falls if self._output_shape else falls[0]
 

@@ -386,13 +386,13 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         return tags
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         forward = self.forward and isinstance(learner, ForwardLearner)
         return of(learner, learner.inverse_root(self.forgetting) if forward else None)
 
     def _exact_learner(self, attribute: str) -> ForwardLearner:
         """The learner, if its solution for the rows is exact; AttributeError otherwise."""
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         if not isinstance(learner, ForwardLearner):
             raise AttributeError(
                 f"{attribute} is for loss='squared_error', whose minimal penalised loss is known after every row; this "

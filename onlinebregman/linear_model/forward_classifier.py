@@ -250,7 +250,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         ValueError
             If the model was learned by another update, or the norm of u is larger than `radius`.
         """
-        if not isinstance(_first(self._fitted_learner()), AioliLearner):
+        if not isinstance(_first(self._fitted_state()), AioliLearner):
             raise NoBound("regret_bound is for update='aioli'; there is none for the implicit update.")
         self._check_one_run()
         learners = self._learner.learners if self._multilabel else [self._learner]
@@ -277,7 +277,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         return float(learner.alpha * (u @ u) / 2 + learner.intercept_alpha * b**2 / 2 + learner.slack)
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
-        if isinstance(_first(self._fitted_learner()), AioliLearner):
+        if isinstance(_first(self._fitted_state()), AioliLearner):
             raise ValueError("Scores of update='aioli' are roots of an equation of the row, and cannot be converted.")
         return super()._scores(of)
 

@@ -7,23 +7,14 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from .._online.estimator import by_parameter
-from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from ..divergences import SquaredEuclidean
-from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineLinearRegressor, Update
 from ._certificates import RegretBoundsMixin
 
 
-class EuclideanMirrorMixin(MirrorEstimator):
-    """Mirror map of the squared Euclidean potential: the identity. Weights of any sign, 0 at the start."""
-
-    def _specify(self, n_features: int | None) -> Spec:
-        return Spec(SquaredEuclidean(), resolve_loss(self._loss_parameter))
-
-
-class ImplicitGDRegressor(EuclideanMirrorMixin, RegretBoundsMixin, OnlineLinearRegressor):
+class ImplicitGDRegressor(RegretBoundsMixin, OnlineLinearRegressor):
     """Linear regression by implicit online gradient descent.
 
     Each row (x, y) moves the weights to w' = argmin |w' - w|^2 / 2 + eta (w'.x - y)^2 / 2, which has the closed form
@@ -95,6 +86,7 @@ class ImplicitGDRegressor(EuclideanMirrorMixin, RegretBoundsMixin, OnlineLinearR
     [3.]
     """
 
+    _fixed_divergence = SquaredEuclidean()
     _standardizes = by_parameter("standardize")
 
     def __init__(

@@ -11,9 +11,9 @@ from scipy.sparse import issparse
 from .._online.mirror import Rate, starting_weights
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import a_number, check_rows, read_only
+from ..divergences import SquaredEuclidean
 from ._classifier import OnlineLinearClassifier
 from .eg import EntropyMirrorMixin
-from .implicit_gd import EuclideanMirrorMixin
 
 
 class MistakeDrivenClassifier(OnlineLinearClassifier):
@@ -34,7 +34,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     @read_only
     def n_mistakes_(self) -> np.ndarray:
         """Mistakes, each of which caused a step: shape (1,) for two classes, otherwise (n_classes,), one-vs-rest."""
-        return np.array([int(learner.run["moves"]) for learner in self._fitted_learner().learners])
+        return np.array([int(learner.run["moves"]) for learner in self._fitted_state().learners])
 
     def mistake_bound(self, X: MatrixLike, y: ArrayLike, coef: ArrayLike, intercept: float = 0.0) -> float:
         """Bound on the number of mistakes on any stream of these rows, given a comparator that makes none.
@@ -67,7 +67,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
             to the run: more than two classes, weights of classes or rows, or parameters, features or classes that
             changed in mid-stream.
         """
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         if self._multilabel or len(self.classes_) != 2:
             what = "indicators of several labels" if self._multilabel else len(self.classes_)
             raise ValueError(f"The bound requires two classes; got {what}. Use one-vs-rest labels.")
@@ -101,7 +101,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
     def _bound(self, X, position: np.ndarray, intercept: float, margin: float) -> float:
         """The bound for a comparator with this position and margin; NaN where it overflows."""
         divergence, (init, start_intercept) = self._divergence, self._spec.start(0)
-        signed = bool(self._fitted_learner().learners[0].geometry.is_signed)
+        signed = bool(self._fitted_state().learners[0].geometry.is_signed)
         rows = np.split(X.data, X.indptr[1:-1]) if issparse(X) else X
         try:
             smoothness = divergence.smoothness(max(map(divergence.row_size, rows))) + self.fit_intercept
@@ -115,7 +115,7 @@ class MistakeDrivenClassifier(OnlineLinearClassifier):
         return float(distance / progress) if not progress <= 0 else np.inf
 
 
-class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
+class PerceptronClassifier(MistakeDrivenClassifier):
     """The Perceptron: w' = w + eta y x for each mistake, a row on which y w.x <= 0 with y = -1 or 1.
 
     Its mistakes on rows that a vector u separates, y u.x >= gamma, are at most (norm(u) max norm(x) / gamma)^2, for any
@@ -163,6 +163,8 @@ class PerceptronClassifier(EuclideanMirrorMixin, MistakeDrivenClassifier):
     >>> print(round(model.mistake_bound(X, y, coef=[1.0, 1.0]), 2))
     1.11
     """
+
+    _fixed_divergence = SquaredEuclidean()
 
     def __init__(
         self,

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from .._kernels.geometries.scale_invariant import ScaleInvariantGeometry
 from .._online.estimator import by_parameter
-from .._online.mirror import MirrorEstimator, Rate, Spec
+from .._online.mirror import MirrorEstimator, Rate
 from .._online.types import RandomState
 from .._online.validation import a_number, check_finite
 from ..divergences import SquaredEuclidean
-from ..losses import Loss, resolve_loss
+from ..losses import Loss
 from ..losses._base import list_losses
 from ._base import OnlineLinearRegressor, _parts
 from ._classifier import OnlineLinearClassifier
@@ -32,6 +32,7 @@ class ScaleInvariantMixin(MirrorEstimator):
     _update, _power_t = "explicit", 0.5
     _init = None
     _track_regret = False
+    _fixed_divergence = SquaredEuclidean()  # of certificates; the weights follow from the bets
     _loss_parameter = by_parameter("loss")
     _standardizes = by_parameter("standardize")
     fit_intercept: bool
@@ -44,9 +45,6 @@ class ScaleInvariantMixin(MirrorEstimator):
 
     def _rate(self) -> Rate:
         return Rate("constant", 1.0)
-
-    def _specify(self, n_features: int | None) -> Spec:
-        return Spec(SquaredEuclidean(), resolve_loss(self.loss))
 
     @property
     def _adapts(self) -> bool:
@@ -152,7 +150,7 @@ class ScaleInvariantMixin(MirrorEstimator):
 
     def _of_bets(self, formula, coef: ArrayLike, intercept: ArrayLike) -> float | np.ndarray:
         """A formula evaluated for each learner, in units of its loss."""
-        learner = self._fitted_learner()
+        learner = self._fitted_state()
         parts = _parts(learner)
         if learner.largest_weight > 1:
             raise ValueError("The bound requires weights of at most 1; divide sample_weight by the largest.")

@@ -295,20 +295,20 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
     @property
     def n_collapsed_(self) -> int:
         """Pairs, triplets and quadruplets left out: no metric can separate equal rows."""
-        self._fitted_learner()
+        self._fitted_state()
         return int(self._sampler.n_collapsed) + self._n_collapsed
 
     @property
     def bounds_(self) -> tuple[float, float] | None:
         """Current target squared distances, same class and different classes; None before they are known."""
-        self._fitted_learner()
+        self._fitted_state()
         bounds = self._sampler.bounds.values
         return None if bounds is None else (bounds[0], bounds[1])
 
     @property
     def margin_(self) -> float | None:
         """Current margin between the squared distances of a comparison; None before it is known."""
-        self._fitted_learner()
+        self._fitted_state()
         margin = self._sampler.margins.values
         return None if margin is None else margin[0]
 
@@ -317,7 +317,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         return None if bounds is None else float(np.sqrt((bounds[0] + bounds[1]) / 2))
 
     def _metric(self) -> np.ndarray:
-        return self._fitted_learner().coef
+        return self._fitted_state().coef
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
         lengths = self._learner.predict(np.ascontiguousarray(Z))
@@ -416,7 +416,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         ------
         {ValueError}
         """
-        certificate, divergence = self._certificate(self._fitted_learner(), mixed=weighted), self._divergence
+        certificate, divergence = self._certificate(self._fitted_state(), mixed=weighted), self._divergence
         metrics = Comparators(0.0, np.inf, getattr(divergence, "trace", None), divergence.norm).within(radius)
         if U is not None:
             if radius is not None:

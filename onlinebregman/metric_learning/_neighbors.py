@@ -86,6 +86,7 @@ class MetricNeighbors(LearnsUnweighted, BaseEstimator):
     }
     _read_at_each_call = ("n_neighbors", "weights", "algorithm", "window_size", "n_jobs", "handle_unknown")
     _takes_sparse = True
+    _state = "_window"
     _others = property(lambda self: self.metric_learners_)
     to_sklearn, _sklearn_form = to_sklearn, "neighbors"
     _search: type[KNeighborsClassifier | KNeighborsRegressor]  # finds neighbours, and predicts by them
@@ -257,23 +258,17 @@ class MetricNeighbors(LearnsUnweighted, BaseEstimator):
     @property
     def X_(self) -> np.ndarray:
         """The rows in the window, oldest first, untransformed; not writeable."""
-        return self._fitted_window().rows
+        return self._fitted_state().rows
 
     @property
     def n_samples_fit_(self) -> int:
         """Rows in the window."""
-        return len(self._fitted_window())
+        return len(self._fitted_state())
 
     @property
     def n_samples_seen_(self) -> int:
         """Rows learned."""
-        return self._fitted_window().last
-
-    def _fitted_window(self) -> Window:
-        return fitted(self, vars(self).get("_window"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_window" in vars(self)
+        return self._fitted_state().last
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
 
     _unmergeable = "it solves for all the rows that it remembers at once"
     _reversible = True
+    _state = "_solution"
     _parameter_constraints: dict = {
         "similar": [Interval(Real, 0, None, closed="neither")],
         "dissimilar": [Interval(Real, 0, None, closed="left")],
@@ -170,7 +171,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
 
     def _solved(self) -> _Metric:
         """The metric for the stored rows, computed if rows have come since the last time."""
-        solution = fitted(self, vars(self).get("_solution"))
+        solution = self._fitted_state()
         # read once, and replaced by one assignment: several threads may do this
         changes, found = self._sampler.n_changes, solution.found
         if found is None or found[0] != changes:
@@ -228,9 +229,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
                 nearest = search.kneighbors(mine, return_distance=False)
                 impostors.append(sum(z.T @ z for z in ((mine - others[column]) for column in nearest.T)))
         return _of_mean_one(within), _of_mean_one(impostors)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_solution" in vars(self)
 
     def _metric(self) -> np.ndarray:
         return self._solved().matrix

@@ -9,11 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.matrices.frobenius import FrobeniusGeometry
-from .._online.mirror import Spec
 from .._online.types import RandomState
 from .._sklearn_compat import StrOptions
 from ..divergences import SquaredFrobenius
-from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 from ._prior import Prior
@@ -99,6 +97,7 @@ class FrobeniusMetricLearner(OnlineMetricLearner):
 
     _parameter_constraints: dict = {"update": [StrOptions({"implicit", "explicit"})]}
     _read_at_each_call = ("update",)
+    _fixed_divergence = SquaredFrobenius()
 
     def __init__(
         self,
@@ -127,9 +126,6 @@ class FrobeniusMetricLearner(OnlineMetricLearner):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
-
-    def _specify(self, n_features: int | None) -> Spec:
-        return Spec(SquaredFrobenius(), resolve_loss(self._loss_parameter))
 
     def _make_geometry(self, prior: np.ndarray) -> FrobeniusGeometry:
         return FrobeniusGeometry(prior)

@@ -179,7 +179,7 @@ class MetricKNeighborsClassifier(StreamClassifierMixin, MetricNeighbors):
     @read_only
     def y_(self) -> np.ndarray:
         """The labels of the rows in the window."""
-        window = self._fitted_window()
+        window = self._fitted_state()
         return self.classes_[window.values]
 
 
@@ -262,4 +262,4 @@ class MetricKNeighborsRegressor(RegressorMixin, MetricNeighbors):
     @read_only
     def y_(self) -> np.ndarray:
         """The targets of the rows in the window."""
-        return self._fitted_window().values
+        return self._fitted_state().values

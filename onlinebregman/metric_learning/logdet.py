@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike
 
 from .._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from .._kernels.matrices.matrix import LogDetGeometry
-from .._online.mirror import MirrorEstimator, Spec
 from .._online.types import RandomState
 from ..divergences import LogDet
-from ..losses import resolve_loss
 from ..schedules import LearningRate, Schedule
 from ._base import OnlineMetricLearner
 from ._prior import Prior
@@ -22,25 +20,7 @@ from ._prior import Prior
 BLOCKED_FROM = 100
 
 
-class LogDetMirrorMixin(MirrorEstimator):
-    """Mirror map of the LogDet potential: f(W) = -W^-1, on symmetric positive definite matrices.
-
-    Attributes
-    ----------
-    divergence_ : LogDet
-        The divergence of the estimator.
-    """
-
-    _update = "implicit"  # the only step that keeps W positive definite for all data
-
-    def _specify(self, n_features: int | None) -> Spec:
-        return Spec(LogDet(), resolve_loss(self._loss_parameter))
-
-    def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
-        return LogDetGeometry(prior) if len(prior) < BLOCKED_FROM else BlockedLogDetGeometry(prior)
-
-
-class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
+class LogDetMetricLearner(OnlineMetricLearner):
     """Mahalanobis metric learned online with the LogDet divergence.
 
     Each pair with difference z and target y moves the metric to W' = argmin D(W', W) + eta (z'W'z - y)^2 / 2. The exact
@@ -70,7 +50,10 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     Attributes
     ----------
     {components_, threshold_, bounds_, margin_, n_updates_, t_, n_collapsed_, cumulative_loss_, weighted_loss_, n_iter_}
-    {loss_curve_, divergence_, n_features_in_, feature_names_in_}
+    {loss_curve_}
+    divergence_ : LogDet
+        The divergence of the estimator: the mirror map is f(W) = -W^-1.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -123,6 +106,9 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
     True
     """
 
+    _fixed_divergence = LogDet()
+    _update = "implicit"  # the only step that keeps W positive definite for all data
+
     def __init__(
         self,
         *,
@@ -149,3 +135,6 @@ class LogDetMetricLearner(LogDetMirrorMixin, OnlineMetricLearner):
         verbose: int = 0,
     ) -> None:
         self._set_arguments(locals())
+
+    def _make_geometry(self, prior: np.ndarray) -> LogDetGeometry:
+        return LogDetGeometry(prior) if len(prior) < BLOCKED_FROM else BlockedLogDetGeometry(prior)

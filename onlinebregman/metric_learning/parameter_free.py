@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from .._online.estimator import Call, Examples
 from .._online.examples import LearnsUnweighted
 from .._online.types import RandomState
-from .._online.validation import check_rows, dense, fitted
+from .._online.validation import check_rows, dense
 from .._sklearn_compat import StrOptions
 from ..pipeline import copies_to_learn
 from ._base import SAMPLERS
@@ -88,6 +88,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
     _parameter_constraints: dict = {"sampling": [StrOptions(set(SAMPLERS))]}
     _matrices = len(PRIORS) * LogDetMetricLearner._matrices
     _others = property(lambda self: self.metric_learners_)
+    _state = "_covariance"
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
         self.metric_learners_ = [metric.fit(data.X, data.y) for metric in self._new_metrics(data.X)]
 
     def _metric(self) -> np.ndarray:
-        covariance = self._fitted_covariance()
+        covariance = self._fitted_state()
         metrics = [metric.get_mahalanobis_matrix() for metric in self.metric_learners_]
         sizes = [2 * float(np.sum(W * covariance.scatter) / covariance.count) for W in metrics]  # of two rows' z'Wz
         scaled = (W / (size or 1.0) for W, size in zip(metrics, sizes, strict=True))
@@ -160,13 +161,7 @@ class ParameterFreeMetricLearner(LearnsUnweighted, MahalanobisTransformer):
     @property
     def t_(self) -> int:
         """Rows learned."""
-        return self._fitted_covariance().count
-
-    def _fitted_covariance(self) -> RunningCovariance:
-        return fitted(self, vars(self).get("_covariance"))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_covariance" in vars(self)
+        return self._fitted_state().count
 
 
 class RunningCovariance:
