@@ -49,7 +49,7 @@ from sklearn.base import clone, is_classifier
 
 import onlinebregman._kernels
 from onlinebregman import losses as losses_in_numpy
-from onlinebregman._online.first_rows import FirstRows
+from onlinebregman._online.estimator import FirstRows
 from onlinebregman.persistence import load_model, save_model
 from onlinebregman.schedules import Constant
 

@@ -1,6 +1,6 @@
 """The public methods that learn, `fit` and `partial_fit`: one class for each kind of examples.
 
-They only name the arguments; the life cycle decides everything else (`estimator.py`).
+They only name the arguments; the life cycle decides everything else (`estimator.py`). Those of labels are in `labels.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from .._sklearn_compat import fit_context
 from .estimator import LifeCycleMixin
-from .labels import StreamClassifierMixin
 from .types import MatrixLike
 
 
@@ -118,35 +117,6 @@ class LearnsTargets(FitsTargets):
         {ValueError}
         """
         return self._partial_fit(X, y, sample_weight)
-
-
-class LearnsLabels(StreamClassifierMixin, FitsTargets):
-    """Learns rows with the labels of classes that are known from the first call on, or added when they come."""
-
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn from these rows, once, in their order.
-
-        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
-        none.
-
-        Parameters
-        ----------
-        {X, y}
-        classes : array-like of shape (n_classes,), default=None
-            All class labels. Needed by the first call, unless `handle_unknown` is "add"; optional afterwards.
-        {sample_weight}
-
-        Returns
-        -------
-        {self}
-
-        Raises
-        ------
-        {ValueError}
-        """
-        return self._partial_fit(X, y, sample_weight, classes)
 
 
 class LearnsUnweighted(LifeCycleMixin):

@@ -15,8 +15,8 @@ from .._kernels.learners.stacked_mixers import surprises
 from .._sklearn_compat import available_if
 from ..losses import Loss
 from .docs import DocumentedMixin
-from .side_by_side import check_one_output
 from .types import MatrixLike
+from .weights import check_one_output
 
 
 def check_coverage(coverage: Any) -> np.ndarray:

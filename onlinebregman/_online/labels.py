@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from .._kernels.rows.arrays import as_float64
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples, LifeCycleMixin
+from .examples import FitsTargets
 from .types import MatrixLike
 from .validation import as_own_numbers, check_output_shape, check_rows, check_weights, first_true
 
@@ -391,6 +392,35 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
             codes = np.array([numbers.get(label, -1) for label in y.ravel().tolist()], dtype=np.intp)
             return codes, codes >= 0
         return codes, self.classes_.take(codes, mode="clip") == y
+
+
+class LearnsLabels(StreamClassifierMixin, FitsTargets):
+    """Learns rows with the labels of classes that are known from the first call on, or added when they come."""
+
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from these rows, once, in their order.
+
+        The numbers do not depend on how a stream is split into calls. A call learns all of its rows or, if it raises,
+        none.
+
+        Parameters
+        ----------
+        {X, y}
+        classes : array-like of shape (n_classes,), default=None
+            All class labels. Needed by the first call, unless `handle_unknown` is "add"; optional afterwards.
+        {sample_weight}
+
+        Returns
+        -------
+        {self}
+
+        Raises
+        ------
+        {ValueError}
+        """
+        return self._partial_fit(X, y, sample_weight, classes)
 
 
 def _are_indicators(y: np.ndarray) -> np.ndarray:

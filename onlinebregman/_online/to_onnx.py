@@ -13,8 +13,8 @@ from ..losses import Loss
 from .graph import Graph, Output
 from .mixing import MixedClasses, MixedNumbers
 from .scores import Scores, Thresholds, clipped, link_of
-from .side_by_side import check_one_output
 from .types import Values
+from .weights import check_one_output
 
 
 def linear(model: Any, dtype: str) -> Any:

@@ -21,7 +21,8 @@ from .._kernels.learners.atomic import are_positive
 from .._kernels.rows.arrays import Columns, all_finite
 from .._kernels.rows.rows import in_order, open_rows
 from .._sklearn_compat import Method
-from .containers import as_float, check_kind, check_no_text, columns_of_numbers, frame_of_arrow, is_missing, readable
+from .categories import check_no_text
+from .containers import as_float, check_kind, columns_of_numbers, frame_of_arrow, is_missing, readable
 
 FLOATS = (np.float64, np.float32)
 _PAGES = "SC_PHYS_PAGES" in getattr(os, "sysconf_names", ()) and os.sysconf("SC_PHYS_PAGES")

@@ -21,8 +21,8 @@ from .._kernels.learners.regret_hedges import BernsteinHedge, PolynomialHedge
 from .._kernels.learners.transaction import Validated
 from .._objects import is_finite_number
 from .._online.estimator import Call, Examples, LifeCycleMixin
-from .._online.side_by_side import WeightsMixin
 from .._online.validation import is_fitted, read_only
+from .._online.weights import WeightsMixin
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of
 

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mixer import BrierMixer, LogMixer
 from .._online.estimator import SCORES, Call, by_parameter
-from .._online.examples import LearnsLabels
+from .._online.labels import LearnsLabels
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_finite, check_rows, check_weights, dense, first_true
 from .._sklearn_compat import Interval, StrOptions

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._online.side_by_side import check_one_output
 from .._online.types import MatrixLike
+from .._online.weights import check_one_output
 from ._base import Array, Display, Style, column_number
 
 _ROOM = 40  # labels at an axis, a fifth of it if they lie

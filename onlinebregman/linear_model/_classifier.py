@@ -12,8 +12,7 @@ from sklearn.utils import Tags
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
 from .._online.estimator import SCORES, Call, Examples, by_parameter
-from .._online.examples import LearnsLabels
-from .._online.labels import one_against_rest
+from .._online.labels import LearnsLabels, one_against_rest
 from .._online.types import MatrixLike
 from .._online.validation import finite
 from .._sklearn_compat import StrOptions, available_if

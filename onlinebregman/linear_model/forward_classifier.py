@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.softmax import AioliLearner, SoftmaxLearner
 from .._online.estimator import SCORES, Call, Examples, NoBound
-from .._online.examples import LearnsLabels
+from .._online.labels import LearnsLabels
 from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import Interval, StrOptions

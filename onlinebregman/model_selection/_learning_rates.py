@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
-from sklearn.utils import Tags, get_tags
+from sklearn.utils import Tags, column_or_1d, get_tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mean_mixer import MeanMixer
@@ -20,9 +20,10 @@ from .._online.estimator import Call, Examples
 from .._online.examples import LearnsTargets
 from .._online.intervals import ConformalMixin
 from .._online.labels import GrowsClasses, check_classes
-from .._online.side_by_side import HedgedMixin, SideBySideMixin
+from .._online.side_by_side import SideBySideMixin
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_learned, check_query, finite, read_only
+from .._online.weights import HedgedMixin
 from .._sklearn_compat import Interval, available_if
 from ..linear_model import ImplicitGDRegressor
 from ..linear_model._base import OnlineLinearModel
@@ -111,12 +112,22 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
         """
         return (ClassifierMixin if self._classifies() else RegressorMixin).score(self, X, y, sample_weight)
 
-    def _check_codes(self, call: Call, X, y, sample_weight, classes: ArrayLike | None = None) -> Examples:
-        leader: Any = self.estimators_[0]
-        if classes is not None and not call.first and leader.handle_unknown == "add":
+    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
+        """Rows with one target each, or the numbers of their classes, which are those of the first model."""
+        if classes is not None and not call.first and self.handle_unknown == "add":
             self._add_labels(check_classes(classes).tolist())
-            leader, classes = self.estimators_[0], None
-        data = leader._check_labels(call, X, y, sample_weight, classes)
+            classes = None
+        data = super()._check(call, X, y, sample_weight, classes)
+        leader: Any = self.estimators_[0]
+        if not is_classifier(leader):
+            if data.y.ndim == 2 and data.y.shape[1] > 1:
+                wanted = "loss should be of one quantile" if np.ndim(y) == 1 else "y should be a 1d array"
+                raise ValueError(
+                    f"{wanted} for {type(self).__name__}; got {data.y.shape[1]}. Use a model for each (and numpy.sort "
+                    "for quantiles that do not cross), as sklearn.multioutput.MultiOutputRegressor does for several "
+                    "outputs."
+                )
+            return replace(data, y=column_or_1d(data.y, warn=True))
         if leader._multilabel:
             raise ValueError(
                 f"y should be 1d for {type(self).__name__}, not an indicator matrix; use "

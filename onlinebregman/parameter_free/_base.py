@@ -18,12 +18,13 @@ from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.stack import Stack
 from .._kernels.rows.one_hot import CATEGORIES
 from .._kernels.rows.thresholds import ThresholdMap, parts_of_pairs
-from .._online.containers import FROM_DTYPE, Categories, find_categorical, frame_of_arrow, is_from_dtype
+from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_from_dtype
+from .._online.containers import frame_of_arrow
 from .._online.estimator import Call, Examples
 from .._online.export import to_onnx
-from .._online.side_by_side import HedgedMixin
 from .._online.types import RandomState
 from .._online.validation import opened, read_only
+from .._online.weights import HedgedMixin
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
 from ..linear_model._forward import ForwardEstimator
 from ._explanation import ExplainedMixin
@@ -238,7 +239,7 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         return self._categories is None
 
     def _check(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
-        X = frame_of_arrow(X)
+        X = X if isinstance(X, np.ndarray) else frame_of_arrow(X)
         if call.first:
             self._allow_nan, self._indicates_missing = not issparse(X) and self._takes_missing_values(), False
             found = find_categorical(X, self.categorical_features)

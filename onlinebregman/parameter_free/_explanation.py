@@ -40,9 +40,9 @@ from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
 from .._online.docs import DocumentedMixin
 from .._online.mixing import VOTE_POWER, VOTES, Combination, MixedClasses, MixedNumbers, Stage, log
 from .._online.scores import Scores, forward_divisor
-from .._online.side_by_side import check_one_output
 from .._online.types import MatrixLike
 from .._online.validation import dense, read_only
+from .._online.weights import check_one_output
 from .._sklearn_compat import check_feature_names_in
 
 Array = NDArray[np.float64]

@@ -15,8 +15,8 @@ from .._kernels.learners.mixer import OutputsMixer
 from .._kernels.learners.quantile_tracker import QuantileTracker
 from .._kernels.learners.stacked_mixers import ProbabilityMixer
 from .._online.estimator import Call, Examples, by_parameter
-from .._online.examples import LearnsLabels
 from .._online.intervals import ConformalMixin
+from .._online.labels import LearnsLabels
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier

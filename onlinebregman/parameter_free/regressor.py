@@ -102,7 +102,6 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
 
     _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("regression"))), Loss]}
     _kinds = (OnlineLinearRegressor, ForwardRegressor)
-    _takes_outputs = True
 
     def __init__(
         self,

@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from onlinebregman import ParameterFreeRegressor
-from onlinebregman._online.containers import LARGEST, Categories, columns_of, find_categorical
+from onlinebregman._online.categories import LARGEST, Categories, find_categorical
+from onlinebregman._online.containers import columns_of
 
 try:
     import polars
