@@ -14,7 +14,7 @@ from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 
-from onlinebregman._online.compiled import make_geometry
+from onlinebregman._online.compiled import Spec, make_geometry
 from onlinebregman.divergences import (
     BinaryEntropy,
     Burg,
@@ -158,7 +158,7 @@ def test_the_compiled_step_is_the_readable_one(divergence, kind, seed, strength,
     w = point_of(divergence, rng)
     if not isinstance(divergence, BinaryEntropy | PNorm):
         w = w * 10.0**size
-    assert not isinstance(make_geometry(divergence, w, penalty=penalty), NumPyGeometry)
+    assert not isinstance(make_geometry(Spec(divergence, penalty=penalty), w), NumPyGeometry)
     model = MirrorDescentRegressor(divergence=divergence, penalty=penalty, init=w, eta0=0.4, fit_intercept=False)
     v = penalty.prox(divergence, w, 0.4)
     coef = model.partial_fit(np.zeros((1, 3)), [0.0]).coef_
@@ -245,7 +245,7 @@ def test_a_weight_at_the_end_of_its_interval_stays_inside():
             coef = model.partial_fit(np.zeros((30, 2)), np.zeros(30)).coef_
             assert (coef > 0).all()
     w = np.array([1.0 - 2.0**-53, 5e-300])
-    geometry = make_geometry(BinaryEntropy(), w, penalty=L2(1.0))
+    geometry = make_geometry(Spec(BinaryEntropy(), penalty=L2(1.0)), w)
     assert isinstance(geometry, BinaryEntropyGeometry)
     model = MirrorDescentRegressor(divergence="binary_entropy", penalty="l2", alpha=2.0, init=w, eta0=1.0)
     coef = model.partial_fit(np.zeros((1, 2)), [0.0]).coef_

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from types import NoneType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,21 +89,34 @@ def _below(geometry: type[Geometry], weights: np.ndarray, signed: bool, constrai
     return geometry(weights, signed, upper=constraint.bound) if np.ndim(constraint.bound) == 0 else None
 
 
-def make_geometry(
-    divergence: Divergence,
-    weights: np.ndarray,
-    signed: bool = False,
-    constraint: Constraint | None = None,
-    penalty: Penalty | None = None,
-    loss: Loss | None = None,
-) -> Geometry:
-    """The geometry that moves `weights` in `divergence`.
+class Spec(NamedTuple):
+    """What a run is made of, by the parameters when it starts and by what the class of the estimator fixes."""
 
-    Each step is followed by the proximal step of `penalty`, and then by the projection onto `constraint`. `signed`
-    weights are w+ followed by w-, of a model with weights w+ - w-. `loss` matters for adaptive divergences only.
+    divergence: Divergence
+    loss: Loss = SquaredLoss()
+    penalty: Penalty | None = None  # whose proximal step follows each step
+    constraint: Constraint | None = None  # that weights are projected onto after each step
+    signed: bool = False  # whether w+ and w- are learned, with w = w+ - w-
+    init: np.ndarray | None = None  # the weights to start from, of linear models; None for those of the divergence
+    source: str = "init"  # the parameter that gives `init`
+    coef: np.ndarray | None = None  # of each learner, in place of `init`
+    intercepts: tuple[float, ...] = ()
+
+    def start(self, number: int) -> tuple[np.ndarray | None, float]:
+        """The weights, None for those of the divergence, and the intercept that a learner starts from."""
+        init = self.init if self.coef is None else self.coef[number]
+        return init, self.intercepts[number] if self.intercepts else 0.0
+
+
+def make_geometry(spec: Spec, weights: np.ndarray) -> Geometry:
+    """The geometry that moves `weights` in the divergence of a run; signed ones are w+ followed by w-.
+
+    Each step is followed by the proximal step of the penalty, and then by the projection onto the constraint. The loss
+    matters for adaptive divergences only.
     """
+    divergence, penalty, constraint, signed = spec.divergence, spec.penalty, spec.constraint, spec.signed
     if divergence.adaptive:
-        return _make_adaptive(divergence, weights, signed, constraint, penalty, loss)
+        return _make_adaptive(spec, weights)
     make = _GEOMETRIES.get((type(divergence), type(constraint)))
     if penalty is not None and (type(divergence), type(penalty)) not in _PENALTIES:
         make = None
@@ -119,15 +133,9 @@ def make_geometry(
     return geometry
 
 
-def _make_adaptive(
-    divergence: Divergence,
-    weights: np.ndarray,
-    signed: bool,
-    constraint: Constraint | None,
-    penalty: Penalty | None,
-    loss: Loss | None,
-) -> Geometry:
-    if signed:
+def _make_adaptive(spec: Spec, weights: np.ndarray) -> Geometry:
+    divergence, loss, penalty, constraint = spec.divergence, spec.loss, spec.penalty, spec.constraint
+    if spec.signed:
         raise ValueError(f"signed must be False for {divergence!r}, whose weights can have any sign; got True.")
     if not (penalty is None or type(penalty) in (L1, L2, ElasticNet)):
         raise ValueError(
@@ -147,7 +155,7 @@ def _make_adaptive(
     upper: float | np.ndarray = np.inf
     if isinstance(constraint, UpperBound) and np.ndim(constraint.bound) == 0:
         upper, constraint = constraint.bound, None
-    arguments, loss = [weights, upper], loss or SquaredLoss()
+    arguments: list[Any] = [weights, upper]
     if isinstance(divergence, NormalizedAdaGrad | DiagonalNewton):
         of_quantile = isinstance(loss, losses.QuantileLoss) and isinstance(divergence, NormalizedAdaGrad)
         deviation = 3 if of_quantile else 2 if loss.lipschitz < np.inf else 1  # see `NormalisedGeometry`

@@ -1,6 +1,6 @@
 """The public methods that learn, `fit` and `partial_fit`: one class for each kind of examples.
 
-They only name the arguments; the life cycle decides everything else (`estimator.py`). Those of labels are in `labels.py`.
+They only name the arguments; the life cycle decides everything else (`estimator.py`). For labels see `labels.py`.
 """
 
 from __future__ import annotations

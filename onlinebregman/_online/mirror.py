@@ -18,12 +18,10 @@ from .._kernels.geometries.geometry import Geometry
 from .._kernels.learners.learner import Learner
 from .._kernels.rows.rows import RowMap
 from .._sklearn_compat import Interval, StrOptions
-from ..constraints import Constraint
 from ..divergences import Divergence
-from ..losses import Loss, SquaredLoss, resolve_loss
-from ..penalties import Penalty
+from ..losses import resolve_loss
 from ..schedules import Constant, Schedule, resolve_schedule
-from .compiled import make_geometry, make_loss
+from .compiled import Spec, make_geometry, make_loss
 from .estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter, same
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
 from .regret import Certificate
@@ -92,25 +90,6 @@ class Rate(NamedTuple):
 
     learning_rate: Any  # a name or a schedule
     eta0: float
-
-
-class Spec(NamedTuple):
-    """What a run is made of, by the parameters when it starts and by what the class of the estimator fixes."""
-
-    divergence: Divergence
-    loss: Loss = SquaredLoss()
-    penalty: Penalty | None = None  # whose proximal step follows each step
-    constraint: Constraint | None = None  # that weights are projected onto after each step
-    signed: bool = False  # whether w+ and w- are learned, with w = w+ - w-
-    init: np.ndarray | None = None  # the weights to start from, of linear models; None for those of the divergence
-    source: str = "init"  # the parameter that gives `init`
-    coef: np.ndarray | None = None  # of each learner, in place of `init`
-    intercepts: tuple[float, ...] = ()
-
-    def start(self, number: int) -> tuple[np.ndarray | None, float]:
-        """The weights, None for those of the divergence, and the intercept that a learner starts from."""
-        init = self.init if self.coef is None else self.coef[number]
-        return init, self.intercepts[number] if self.intercepts else 0.0
 
 
 class MirrorEstimator(OnlineEstimator):
@@ -218,13 +197,13 @@ class MirrorEstimator(OnlineEstimator):
 
     def _make_geometry(self, start: Any) -> Geometry:
         """The geometry at the start; `start` is a number of features here, the prior of a matrix in subclasses."""
-        divergence, loss, penalty, constraint, signed, init, source, *_ = self._spec
-        weights = starting_weights(divergence, init, start, signed, source)
-        if constraint is not None:
-            weights = constraint.project(divergence, weights)
-        if penalty is not None and not divergence.adaptive:
-            penalty.prox(divergence, weights, 1.0)  # raises an error now if there is no such proximal step
-        return make_geometry(divergence, weights, signed, constraint, penalty, loss)
+        spec, divergence = self._spec, self._divergence
+        weights = starting_weights(divergence, spec.init, start, spec.signed, spec.source)
+        if spec.constraint is not None:
+            weights = spec.constraint.project(divergence, weights)
+        if spec.penalty is not None and not divergence.adaptive:
+            spec.penalty.prox(divergence, weights, 1.0)  # raises an error now if there is no such proximal step
+        return make_geometry(spec, weights)
 
     def _configure(self, schedule: Schedule | None = None, **more: Any) -> None:
         """Tell the learner how rows are learned from the next call on; see its `apply`."""

@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from .._kernels.learners.spreads import SpreadLearner
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.comparators import Comparators
+from .._online.compiled import Spec
 from .._online.estimator import Call, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.merging import total
-from .._online.mirror import MirrorEstimator, Spec
+from .._online.mirror import MirrorEstimator
 from .._online.regret import Certificate
 from .._online.theory import TheoryRate, theory_rate
 from .._online.types import MatrixLike, RandomState

@@ -508,11 +508,10 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         return mixed
 
     def _geometry_at(self, theta: np.ndarray) -> Geometry:
-        divergence, loss, penalty, constraint, signed, *_ = self._spec
-        weights = divergence.inverse_mirror(theta)
-        if constraint is not None:
-            weights = constraint.project(divergence, weights)
-        return make_geometry(divergence, weights, signed, constraint, penalty, loss)
+        weights = self._divergence.inverse_mirror(theta)
+        if self._spec.constraint is not None:
+            weights = self._spec.constraint.project(self._divergence, weights)
+        return make_geometry(self._spec, weights)
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         """Learn rows in one pass, and return the prediction before each that a mixture of such models uses.

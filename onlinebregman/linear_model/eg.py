@@ -7,7 +7,8 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from .._online.mirror import MirrorEstimator, Spec
+from .._online.compiled import Spec
+from .._online.mirror import MirrorEstimator
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import RelativeEntropy, SimplexEntropy

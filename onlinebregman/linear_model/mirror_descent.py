@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._kernels.learners.multi_learner import MultiLearner
+from .._online.compiled import Spec
 from .._online.estimator import by_parameter
-from .._online.mirror import MirrorEstimator, Rate, Spec
+from .._online.mirror import MirrorEstimator, Rate
 from .._online.types import RandomState
 from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
+from .._online.compiled import Spec
 from .._online.estimator import by_parameter
-from .._online.mirror import MirrorEstimator, Spec
+from .._online.mirror import MirrorEstimator
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import PNorm
