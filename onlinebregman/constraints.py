@@ -171,7 +171,35 @@ class Simplex(Constraint):
         return _farthest(w, 0.0, np.inf, name, self) if w.min() < 0 else f"{name} sums to {w.sum():g}, not in {self!r}"
 
 
-class L1Ball(Constraint):
+class _Ball(Constraint):
+    """Weights whose norm is at most a radius."""
+
+    _order: int
+    _norm: str  # of weights whose name is in the braces
+
+    def __init__(self, radius: float = 1.0) -> None:
+        self.radius: float = check_radius(radius)
+
+    @property
+    def ball(self) -> tuple[float, float]:
+        """The order of the norm, and the radius."""
+        return float(self._order), self.radius
+
+    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
+        """argmin of D(u, w) over the u of the ball."""
+        return self._call(divergence, f"project_l{self._order}_ball", "project on", w, self.radius)
+
+    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
+        """Whether the norm of w is at most the radius."""
+        return bool(np.linalg.norm(np.asarray(w, dtype=np.float64), self._order) <= self.radius * (1 + tol))
+
+    def why_not(self, w: ArrayLike, name: str = "w") -> str:
+        """The norm, for error messages."""
+        norm = np.linalg.norm(np.asarray(w, dtype=np.float64), self._order)
+        return f"{self._norm.format(name)} = {norm:g} is not in {self!r}"
+
+
+class L1Ball(_Ball):
     """Weights with sum abs(w) <= radius: few large weights, for data with many irrelevant features.
 
     Parameters
@@ -187,28 +215,11 @@ class L1Ball(Constraint):
     array([2., 0., 0.])
     """
 
-    def __init__(self, radius: float = 1.0) -> None:
-        self.radius: float = check_radius(radius)
-
-    @property
-    def ball(self) -> tuple[float, float]:
-        """The order of the norm, and the radius."""
-        return 1.0, self.radius
-
-    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
-        """argmin of D(u, w) over sum abs(u) <= radius."""
-        return self._call(divergence, "project_l1_ball", "project on", w, self.radius)
-
-    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Whether sum abs(w) <= radius."""
-        return bool(np.abs(np.asarray(w, dtype=np.float64)).sum() <= self.radius * (1 + tol))
-
-    def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The norm, for error messages."""
-        return f"sum abs({name}) = {np.abs(np.asarray(w, dtype=np.float64)).sum():g} is not in {self!r}"
+    _order = 1
+    _norm = "sum abs({})"
 
 
-class L2Ball(Constraint):
+class L2Ball(_Ball):
     """Weights with norm_2(w) <= radius.
 
     Parameters
@@ -224,25 +235,8 @@ class L2Ball(Constraint):
     array([ 1.2, -1.6])
     """
 
-    def __init__(self, radius: float = 1.0) -> None:
-        self.radius: float = check_radius(radius)
-
-    @property
-    def ball(self) -> tuple[float, float]:
-        """The order of the norm, and the radius."""
-        return 2.0, self.radius
-
-    def project(self, divergence: Divergence, w: ArrayLike) -> Array:
-        """argmin of D(u, w) over norm_2(u) <= radius."""
-        return self._call(divergence, "project_l2_ball", "project on", w, self.radius)
-
-    def contains(self, w: ArrayLike, *, tol: float = 1e-10) -> bool:
-        """Whether norm_2(w) <= radius."""
-        return bool(np.linalg.norm(np.asarray(w, dtype=np.float64)) <= self.radius * (1 + tol))
-
-    def why_not(self, w: ArrayLike, name: str = "w") -> str:
-        """The norm, for error messages."""
-        return f"norm_2({name}) = {np.linalg.norm(np.asarray(w, dtype=np.float64)):g} is not in {self!r}"
+    _order = 2
+    _norm = "norm_2({})"
 
 
 def _farthest(w: ArrayLike, lower: float | Array, upper: float | Array, name: str, constraint: Constraint) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
@@ -123,12 +124,12 @@ def _product(u: Array, g: Array) -> Array:
 
 def _least(function: Callable[[float], float], corners: Array) -> float:
     """The minimum of a convex function that is linear between corners, and not infinite at the last."""
-    low, high = 0, len(corners) - 1
-    while low < high:
-        middle = (low + high) // 2
-        here, after = function(corners[middle]), function(corners[middle + 1])
-        low, high = (middle + 1, high) if here > after or here == np.inf else (low, middle)
-    return function(corners[low])
+
+    def no_longer_falls(place: int) -> bool:
+        here = function(corners[place])
+        return not (here > function(corners[place + 1]) or here == np.inf)
+
+    return function(corners[bisect_left(range(len(corners) - 1), True, key=no_longer_falls)])
 
 
 def _minimum(function: Callable[[float], float], low: float, high: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 from typing import Any, NoReturn, Self, cast
 
@@ -99,13 +99,11 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
         learners = [part._learner for part in parts]
         first, *states = (learner.state for learner in (self._learner, *learners))
         sums = {name: total(first[name], [state[name] for state in states]) for name in _SUMS}
-        mixed._learner = self._joined(
-            learners, lambda memory, **more: self._learner.replaced(memory, **{**sums, **more})
-        )
+        mixed._learner = self._joined(learners, sums)
         return mixed
 
-    def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
-        """The learner of all rows; `make` creates one from its memory and the state that does not add up."""
+    def _joined(self, parts: Sequence[DensityLearner], sums: dict[str, Any]) -> DensityLearner:
+        """The learner of all rows, as `replaced` with `sums`, which are the state that adds up, and its memory."""
         raise NotImplementedError
 
     @property

@@ -17,7 +17,6 @@ from .._online.validation import first_true
 from ..divergences import (
     BinaryEntropy,
     Burg,
-    Conjugate,
     Divergence,
     RelativeEntropy,
     Scaled,
@@ -36,11 +35,6 @@ class Family(ABC):
     shape = 1.0  # of a gamma distribution
     location = False  # whether the same number may be subtracted from x and mu
     _values: str  # description of possible x, for errors
-
-    @property
-    def cumulant(self) -> Divergence:
-        """The divergence of G."""
-        return Conjugate(self.conjugate)
 
     def potential(self, mu: np.ndarray) -> float:
         """F(mu), also for means on the boundary of the domain, which are limits of means of members."""

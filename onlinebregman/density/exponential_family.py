@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from .._online.estimator import Examples
 from .._online.merging import total
 from .._online.validation import check_draws, check_finite, check_learned, dense, read_only
 from .._sklearn_compat import Interval, StrOptions
-from ..divergences import Divergence
+from ..divergences import Conjugate, Divergence
 from ._base import OnlineDensity, in_float64, refuse_log_density
 from ._families import FAMILIES, Family, make_family
 
@@ -274,8 +274,7 @@ class OnlineExponentialFamily(OnlineDensity):
     @property
     def cumulant_(self) -> Divergence:
         """The divergence of the cumulant G, a function of natural parameters."""
-        self._fitted_state()
-        return self._family.cumulant
+        return Conjugate(self.conjugate_)
 
     @property
     def conjugate_(self) -> Divergence:
@@ -381,7 +380,7 @@ class OnlineExponentialFamily(OnlineDensity):
             self._check_horizon(self._rule, np.ones(len(data)) if data.weights is None else data.weights)
         super()._learn(data, scores=scores)
 
-    def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
+    def _joined(self, parts: Sequence[DensityLearner], sums: dict[str, Any]) -> DensityLearner:
         origin = parts[0].origin
 
         def about_origin(now: DensityLearner) -> tuple[np.ndarray, float]:
@@ -395,7 +394,8 @@ class OnlineExponentialFamily(OnlineDensity):
         totals, bases = zip(*map(about_origin, (self._learner, *parts)), strict=True)
         quadratic, radius = (max(now.state[name] for now in parts) for name in ("quadratic", "radius"))
         memory = np.r_[origin, total(totals[0], totals[1:])]
-        return make(memory, base=total(bases[0], bases[1:]), quadratic=quadratic, radius=radius, unweighted=0.0)
+        sums |= {"base": total(bases[0], bases[1:]), "quadratic": quadratic, "radius": radius, "unweighted": 0.0}
+        return self._learner.replaced(memory, **sums)
 
     def _check_horizon(self, rule: GaussianMinimax, weights: np.ndarray) -> None:
         numbers = np.flatnonzero(weights)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
-from typing import Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -265,15 +265,15 @@ class OnlineGaussian(OnlineDensity):
         self._prior = _Prior(k, np.broadcast_to(mean, n).copy(), covariance, log_det)
         self._learner = kind.learner(self._prior.mean, k1, covariance)
 
-    def _joined(self, parts: Sequence[DensityLearner], make: Callable[..., DensityLearner]) -> DensityLearner:
+    def _joined(self, parts: Sequence[DensityLearner], sums: dict[str, Any]) -> DensityLearner:
         def moments(now: DensityLearner) -> Moments:
             return Moments(now.weight, now.origin + now.total / max(now.weight, _TINY), now.scatter)
 
         weight, mean, own = pooled(moments(self._learner), [moments(part) for part in parts], self._scatter.square)
         memory = [parts[0].origin, weight * (mean - parts[0].origin), own.ravel()]
-        rows = make(np.concatenate([*memory, np.zeros(own.size)]))
+        rows = self._learner.replaced(np.concatenate([*memory, np.zeros(own.size)]), **sums)
         predicted, log_det = self._scatter.predicting(self._total_scatter(rows, rows.k1))
-        return make(np.concatenate([*memory, predicted.ravel()]), log_det=log_det)
+        return self._learner.replaced(np.concatenate([*memory, predicted.ravel()]), log_det=log_det, **sums)
 
     def _total_scatter(self, now: DensityLearner, k: float) -> np.ndarray:
         """Scatter of the rows, and of the prior as k rows, about their common mean."""

@@ -390,15 +390,12 @@ class MaxEntDensity(Density, OnlineEstimator):
                 "(sklearn.preprocessing.StandardScaler)."
             )
 
-    def _features_of(self, seen: tuple[np.ndarray, np.ndarray] | None) -> Features:
-        """The features on the support for these observations; those of the last call if the support is the same."""
-        last = vars(self).get("_features")
-        return last if last is not None and last.are(self._values, seen) else Features(self._values, seen)
-
     def _solve(self) -> None:
         """Compute the multipliers for the empirical expectations, starting from the previous ones."""
         alpha = float(self.alpha)
-        features = self._features_of(self._seen if alpha == 0 else None)
+        seen, last = self._seen if alpha == 0 else None, vars(self).get("_features")
+        # those of the last call if the support is the same, which costs a pass over the domain
+        features = last if last is not None and last.are(self._values, seen) else Features(self._values, seen)
         empirical = features.scale(self._observed, self._origin)
         total = features.largest_sum if self.scaling == "largest_sum" else np.count_nonzero(features.span)
         scaling = Scaling(float(total), empirical, alpha)

@@ -285,6 +285,15 @@ class VectorDivergence(Divergence):
         if not good.all():
             self._refuse(w, good, self._remedy)
 
+    def _check_meets(self, low: Array, high: Array) -> None:
+        """ValueError if a box has no point in the domain."""
+        meets = (high > self.lower) & (low < self.upper)
+        if not meets.all():
+            i = int(np.argmin(meets))
+            raise ValueError(
+                f"The box [{low[i]:g}, {high[i]:g}] at index {i} has no point in the domain {self.domain}; widen it."
+            )
+
 
 class Balls(VectorDivergence):
     """Projections onto balls, by those onto spheres of points outside."""
@@ -345,12 +354,7 @@ class SeparableDivergence(Balls):
         """argmin of D(u, w) over lower <= u <= upper (scalars or shape (n,)): clipping, for every phi."""
         w = self._in_domain(w)
         low, high = check_box(lower, upper, w.shape)
-        meets = (high > self.lower) & (low < self.upper)
-        if not meets.all():
-            i = int(np.argmin(meets))
-            raise ValueError(
-                f"The box [{low[i]:g}, {high[i]:g}] at index {i} has no point in the domain {self.domain}; widen it."
-            )
+        self._check_meets(low, high)
         return np.clip(w, low, high)
 
     def project_simplex(self, w: ArrayLike, total: float = 1.0) -> Array:

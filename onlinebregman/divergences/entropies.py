@@ -6,6 +6,7 @@ Weights w have shape (n,), directions x are the rows of the data, c is the scala
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -90,11 +91,8 @@ class RelativeEntropy(Entropic, SeparableDivergence):
         w, total = self._in_domain(w), check_total(total)
         return w * (total / w.sum())
 
-    def project_l1_ball(self, w: ArrayLike, radius: float = 1.0) -> Array:
-        """argmin of D(u, w) over sum u <= radius: rescaling by radius / sum w."""
-        w, radius = self._in_domain(w), check_radius(radius)
-        total = float(w.sum())
-        return w.copy() if total <= radius * (1 + SLACK) else w * (radius / total)
+    def _onto_l1_sphere(self, w: Array, radius: float, norm: float) -> Array:
+        return w * (radius / norm)
 
     def smoothness_below(self, x_bound: float, upper: float, move: float = 0.0) -> float:
         """M = v x_bound^2 for norm_2(x) <= x_bound and the largest weight v = upper e^move, as x'S x = sum w x^2."""
@@ -201,11 +199,7 @@ class SimplexEntropy(Entropic):
         super().check_domain(w)
         w = as_array(w)
         low, high = check_box(lower, upper, w.shape)
-        if not (high > 0).all():
-            i = int(np.argmin(high > 0))
-            raise ValueError(
-                f"The box [{low[i]:g}, {high[i]:g}] at index {i} has no point in the domain {self.domain}; widen it."
-            )
+        self._check_meets(low, high)
         low = np.maximum(low, 0.0)
         slack = 1e-12 * self.total  # rounding of the sums
         if not low.sum() - slack <= self.total <= high.sum() + slack:
@@ -222,13 +216,7 @@ class SimplexEntropy(Entropic):
         ends = np.concatenate([low / w, high / w])
         ends = np.sort(ends[np.isfinite(ends)])
         # the first end of a linear piece at which the sum has reached U
-        first, past = 0, len(ends)
-        while first < past:
-            middle = (first + past) // 2
-            if np.clip(ends[middle] * w, low, high).sum() < self.total:
-                first = middle + 1
-            else:
-                past = middle
+        first = bisect_left(ends, self.total, key=lambda s: float(np.clip(s * w, low, high).sum()))
         left = ends[first - 1] if first > 0 else 0.0
         right = ends[first] if first < len(ends) else np.inf
         free = (low / w <= left) & (high / w >= right)  # between these ends exactly these weights scale with s

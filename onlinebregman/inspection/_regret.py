@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from scipy.special import logsumexp
 from sklearn.base import clone, is_classifier
 
-from ..linear_model._base import _parts
+from ..linear_model._base import parts_of
 from ._base import Array
 
 # attributes of models that know the best in hindsight
@@ -100,7 +100,7 @@ def _rates_of(model, X, y) -> Array:
     schedule, numbers = model.learning_rate, np.arange(1, len(y) + 1)
     if model.divergence_.adaptive or getattr(schedule, "sees_loss", schedule in ("pa1", "pa2")):
         runs = _runs(clone(model), X, y, numbers)
-        return np.array([[part.tracked_rates[1] for part in _parts(run._learner)] for run in runs])
+        return np.array([[part.tracked_rates[1] for part in parts_of(run._learner)] for run in runs])
     return model._schedule()(numbers)[:, np.newaxis]
 
 

@@ -332,7 +332,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
     def _objective(self, loss: float) -> float:
         """The mean loss, summed over outputs as it is, plus the penalty of the weights after the epoch."""
         with np.errstate(over="ignore", under="ignore"):  # of squares of weights
-            return loss + sum(self._learned_penalty.value(part.position[0]) for part in _parts(self._learner))
+            return loss + sum(self._learned_penalty.value(part.position[0]) for part in parts_of(self._learner))
 
     def _upper_bound(self) -> float:
         """A bound on all weights, infinite if there is none."""
@@ -446,7 +446,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
             )
         self._learner.map_by(row_map)
         if intercept is not None:
-            parts = _parts(self._learner)
+            parts = parts_of(self._learner)
             values = check_start(intercept, self._intercept_init, (len(parts),)).tolist()
             for part, value in zip(parts, values, strict=True):
                 part.begin_at(value)
@@ -456,7 +456,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         """`_begin` as another model, which differs in nothing but `RATES`, has begun; they share the map of rows."""
         self.__dict__.update({name: value for name, value in vars(twin).items() if name not in vars(self)})
         begun = twin._learner
-        learners = [type(one)(copy.deepcopy(one.geometry), one.loss) for one in getattr(begun, "learners", [begun])]
+        learners = [type(one)(copy.deepcopy(one.geometry), one.loss) for one in parts_of(begun)]
         self._learner = type(begun)(learners) if isinstance(begun, MultiLearner) else learners[0]
         self._learner.map_by(begun.row_map)
 
@@ -513,13 +513,6 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
             weights = self._spec.constraint.project(self._divergence, weights)
         return make_geometry(self._spec, weights)
 
-    def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-        """Learn rows in one pass, and return the prediction before each that a mixture of such models uses.
-
-        Returns None, and learns nothing, if that takes several calls or would raise an error.
-        """
-        raise NotImplementedError
-
     def _refuse_prediction(self, X, row: int) -> NoReturn:
         x = X[row : row + 1]
         scores = self._learner.predict(x, False)
@@ -567,10 +560,14 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
         return tags
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+        """Learn rows in one pass, and return the prediction before each that a mixture of such models uses.
+
+        Returns None, and learns nothing, if that takes several calls or would raise an error.
+        """
         scores = self._progressive_scores(X, y, sample_weight)
         if scores is None:
             return None
-        predictions = _parts(self._learner)[0].link(scores.ravel()).reshape(-1, *self._output_shape)
+        predictions = parts_of(self._learner)[0].link(scores.ravel()).reshape(-1, *self._output_shape)
         return np.sort(predictions, axis=1) if self._sorted else predictions
 
     @property
@@ -669,6 +666,6 @@ class OnlineLinearRegressor(RegressorMixin, OnlineLinearModel, LearnsTargets):
         return np.sort(predictions, axis=1) if self._sorted else predictions
 
 
-def _parts(learner: Learner | MultiLearner) -> list[Learner]:
+def parts_of(learner: Learner | MultiLearner) -> list[Learner]:
     """The learners of each loss."""
     return learner.learners if isinstance(learner, MultiLearner) else [learner]

@@ -13,7 +13,7 @@ from .._kernels.learners.multi_learner import MultiLearner
 from .._online.comparators import Comparators, split
 from .._online.mirror import starting_weights
 from .._online.validation import read_only
-from ._base import OnlineLinearModel, _parts
+from ._base import OnlineLinearModel, parts_of
 
 
 class RegretBoundsMixin(OnlineLinearModel):
@@ -57,14 +57,14 @@ class RegretBoundsMixin(OnlineLinearModel):
         theory, bounds = self._theory(learner.t), self.data_bounds or {}
         if theory.factor > 1 and "loss" not in bounds:
             raise AttributeError("theory_bound_ for the squared loss needs data_bounds['loss'], the comparator's loss")
-        return self._lost + len(_parts(learner)) * theory.regret(bounds.get("loss", 0.0))
+        return self._lost + len(parts_of(learner)) * theory.regret(bounds.get("loss", 0.0))
 
     def _each(self, bound: Callable, *arguments: ArrayLike | None) -> Any:
         """bound(learner, its number, its entry of each argument) of each learner; their sum for a joint loss.
 
         A number for a model that consists of one learner.
         """
-        parts = _parts(self._fitted_state())
+        parts = parts_of(self._fitted_state())
         n = len(parts)
         of_each = [
             [None] * n if argument is None else np.broadcast_to(np.asarray(argument, dtype=np.float64), n).tolist()

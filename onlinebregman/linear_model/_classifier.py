@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_softmax, softmax
 from sklearn.utils import Tags
 
 from .._kernels.learners.multi_learner import MultiLearner
 from .._kernels.learners.multinomial import MultinomialLearner
-from .._online.estimator import SCORES, Call, Examples, by_parameter
+from .._online.estimator import SCORES, Examples, by_parameter
 from .._online.labels import LearnsLabels, one_against_rest
 from .._online.types import MatrixLike
 from .._online.validation import finite
@@ -120,15 +119,19 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         """
         return self._probabilities(self._predict(X, SCORES))
 
-    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+    def _probabilities(self, scores: np.ndarray, logs: bool = False) -> np.ndarray:
+        """The probabilities, or their logarithms, from the scores."""
+        loss = self._learned_loss
         if self._joint:
-            return softmax(scores, axis=1)
+            return (log_softmax if logs else softmax)(scores, axis=1)
+        probability = loss.log_probability if logs else loss.probability
         if self._multilabel:
-            return self._learned_loss.probability(scores)
+            return probability(scores)
         if scores.shape[1] < len(self.classes_):
-            return self._learned_loss.probability(scores * BOTH)
-        p = self._learned_loss.probability(scores)
-        total = p.sum(axis=1, keepdims=True)
+            return probability(scores * BOTH)
+        p, total = probability(scores), loss.probability(scores).sum(axis=1, keepdims=True)
+        if logs:
+            return np.where(total > 0, p - np.log(np.where(total > 0, total, 1.0)), -np.log(p.shape[1]))
         return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0)
 
     @available_if(lambda self: self._predicts_probabilities())
@@ -144,16 +147,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         logarithms : ndarray of shape (n_samples, n_classes)
             For "log_loss" also finite where a probability underflows.
         """
-        scores = self._predict(X, SCORES)
-        if self._joint:
-            return log_softmax(scores, axis=1)
-        if self._multilabel:
-            return self._learned_loss.log_probability(scores)
-        if scores.shape[1] < len(self.classes_):
-            return self._learned_loss.log_probability(scores * BOTH)
-        total = self._learned_loss.probability(scores).sum(axis=1, keepdims=True)
-        logs = self._learned_loss.log_probability(scores)
-        return np.where(total > 0, logs - np.log(np.where(total > 0, total, 1.0)), -np.log(logs.shape[1]))
+        return self._probabilities(self._predict(X, SCORES), logs=True)
 
     @property
     def _link(self) -> str:
@@ -175,8 +169,7 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
             return len(self.classes_), MultinomialLearner
         return self._targets_of_classes.shape[1], MultiLearner
 
-    def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        return self._check_labels(call, X, y, sample_weight, classes)
+    _check = LearnsLabels._check_labels
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

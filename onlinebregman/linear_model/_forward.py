@@ -17,7 +17,7 @@ from .._online.estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parame
 from .._online.merging import merged_standardizer
 from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
-from ._base import MapsRows
+from ._base import MapsRows, parts_of
 
 LEAST_ALPHA = 1e-4  # alpha of an intercept without a penalty
 
@@ -94,8 +94,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         return self._centred or self._standardizes
 
     def _standardizer(self) -> Any:
-        learner = self._fitted_state()
-        first = getattr(learner, "learners", [learner])[0]
+        first = parts_of(self._fitted_state())[0]
         return getattr(first, "centre", None) or (first if getattr(first, "scaled", False) else super()._standardizer())
 
     def _features(self, n_features: int) -> FourierFeatures | None:
@@ -127,8 +126,7 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         return mixed
 
     def _frequencies(self) -> list[list[float]]:
-        learner = self._fitted_state()
-        return getattr(learner, "learners", [learner])[0].features.frequencies.tolist()
+        return parts_of(self._fitted_state())[0].features.frequencies.tolist()
 
     def _intercept_alpha(self) -> float:
         """alpha of the intercept; not 0, as the loss may have no minimum over intercepts."""
@@ -142,10 +140,6 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
         what = "score of" if is_classifier(self) else "prediction for"
         raise ValueError(f"The {what} row {row} ({largest_feature(X, row)}) is not finite; {self._remedy}")
 
-    def _size(self, data: Examples, row: int) -> str:
-        """The size of a row's numbers, for error messages."""
-        return largest_feature(data.X, row)
-
     def _refuse(self, reason: str, row: int, data: Examples) -> None:
         """Raise the error for a row that the learner refused, with a remedy."""
         what = (
@@ -153,9 +147,10 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
             if reason == "loss overflowed"
             else "the squares of its numbers, times its weight, overflow"
         )
-        raise ValueError(
-            f"Row {row} ({self._size(data, row)}) or one before it cannot be learned: {what}; {self._remedy}"
-        )
+        size = largest_feature(data.X, row)
+        if not is_classifier(self):
+            size += f", target {abs(data.y[row]).max():g}"
+        raise ValueError(f"Row {row} ({size}) or one before it cannot be learned: {what}; {self._remedy}")
 
 
 def largest_feature(X, row: int) -> str:

@@ -18,7 +18,7 @@ from .._online.validation import read_only
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Burg
 from ..schedules import LearningRate, Schedule
-from ._base import OnlineLinearRegressor, Update, _parts
+from ._base import OnlineLinearRegressor, Update, parts_of
 from ._certificates import RegretBoundsMixin
 
 
@@ -233,7 +233,7 @@ class BurgRegressor(RegretBoundsMixin, OnlineLinearRegressor):
 
         A list of such arrays, one for each output, if there are several.
         """
-        limits = [part.limit for part in _parts(self._fitted_state())]
+        limits = [part.limit for part in parts_of(self._fitted_state())]
         falls = [np.empty((0, 2)) if limit is None else limit.falls for limit in limits]
         return falls if self._output_shape else falls[0]
 

@@ -466,6 +466,3 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
         if reason == "bad target":
             self._learned_loss.check_target(data.y)
         super()._refuse(reason, row, data)
-
-    def _size(self, data: Examples, row: int) -> str:
-        return f"{super()._size(data, row)}, target {abs(data.y[row]).max():g}"

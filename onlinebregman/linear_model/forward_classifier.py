@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,7 @@ from .._online.labels import LearnsLabels
 from .._online.scores import Scores
 from .._online.types import MatrixLike, RandomState
 from .._sklearn_compat import Interval, StrOptions
+from ._base import parts_of
 from ._classifier import decision_function
 from ._forward import ForwardEstimator
 
@@ -250,10 +251,10 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         ValueError
             If the model was learned by another update, or the norm of u is larger than `radius`.
         """
-        if not isinstance(_first(self._fitted_state()), AioliLearner):
+        if not isinstance(parts_of(self._fitted_state())[0], AioliLearner):
             raise NoBound("regret_bound is for update='aioli'; there is none for the implicit update.")
         self._check_one_run()
-        learners = self._learner.learners if self._multilabel else [self._learner]
+        learners = parts_of(self._learner)
         n, d = len(learners), learners[0].coef.shape[1]
         u, b = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
         if u.shape not in ((d,), (n, d)):
@@ -277,7 +278,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         return float(learner.alpha * (u @ u) / 2 + learner.intercept_alpha * b**2 / 2 + learner.slack)
 
     def _scores(self, of: Callable[..., Scores] = Scores.of) -> Scores:
-        if isinstance(_first(self._fitted_state()), AioliLearner):
+        if isinstance(parts_of(self._fitted_state())[0], AioliLearner):
             raise ValueError("Scores of update='aioli' are roots of an equation of the row, and cannot be converted.")
         return super()._scores(of)
 
@@ -287,7 +288,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         return tags
 
     def _check(self, call: Call, X, y, sample_weight=None, classes: ArrayLike | None = None) -> Examples:
-        improper = self.update == "aioli" if call.first else isinstance(_first(self._learner), AioliLearner)
+        improper = self.update == "aioli" if call.first else isinstance(parts_of(self._learner)[0], AioliLearner)
         if improper and self.handle_unknown == "add":
             raise ValueError("handle_unknown must be 'error' with update='aioli', which is for two classes; got 'add'.")
         return self._check_labels(call, X, y, sample_weight, classes)
@@ -316,8 +317,3 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
 
     def _with_classes(self, numbers: list[int]) -> SoftmaxLearner:
         return self._learner.with_classes(len(self.classes_), numbers)
-
-
-def _first(learner: Any) -> Any:
-    """The learner, or of several labels that of the first."""
-    return learner.learners[0] if isinstance(learner, MultiLearner) else learner

@@ -22,7 +22,7 @@ from ..losses._base import list_losses
 from ..losses.margin import OneClassLoss
 from ..penalties import PENALTIES, ElasticNet, Penalty, resolve_penalty
 from ..schedules import AggressiveRate, LearningRate, Schedule
-from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, _parts
+from ._base import OnlineLinearModel, OnlineLinearRegressor, Update, parts_of
 from ._certificates import RegretBoundsMixin
 from ._classifier import OnlineLinearClassifier
 
@@ -185,7 +185,7 @@ class ParametricMirrorMixin(MirrorEstimator):
 
     def _check_aggressive(self) -> None:
         """Check that passive-aggressive rates suit the steps and the loss."""
-        geometry, loss = _parts(self._fitted_state())[0].geometry, self._learned_loss
+        geometry, loss = parts_of(self._fitted_state())[0].geometry, self._learned_loss
         linear = geometry.linear and not geometry.adaptive
         sloped = loss.lipschitz == 1 and loss.curvature_range[1] == np.inf and not isinstance(loss, OneClassLoss)
         if not (linear and sloped):
@@ -224,7 +224,7 @@ class ParametricMirrorMixin(MirrorEstimator):
     @read_only
     def metric_(self) -> np.ndarray:
         """The weights h of an adaptive divergence, 0 for columns that were always 0; a read-only copy."""
-        metrics = [part.geometry.metric for part in _parts(self._fitted_state()) if part.geometry.adaptive]
+        metrics = [part.geometry.metric for part in parts_of(self._fitted_state()) if part.geometry.adaptive]
         if not metrics:
             raise AttributeError(f"metric_ requires an adaptive divergence; got {self._divergence!r}")
         return np.stack(metrics) if isinstance(self._learner, MultiLearner) else metrics[0]

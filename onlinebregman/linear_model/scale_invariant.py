@@ -15,7 +15,7 @@ from .._online.validation import a_number, check_finite
 from ..divergences import SquaredEuclidean
 from ..losses import Loss
 from ..losses._base import list_losses
-from ._base import OnlineLinearRegressor, _parts
+from ._base import OnlineLinearRegressor, parts_of
 from ._classifier import OnlineLinearClassifier
 
 
@@ -151,7 +151,7 @@ class ScaleInvariantMixin(MirrorEstimator):
     def _of_bets(self, formula, coef: ArrayLike, intercept: ArrayLike) -> float | np.ndarray:
         """A formula evaluated for each learner, in units of its loss."""
         learner = self._fitted_state()
-        parts = _parts(learner)
+        parts = parts_of(learner)
         if learner.largest_weight > 1:
             raise ValueError("The bound requires weights of at most 1; divide sample_weight by the largest.")
         self._check_one_run()

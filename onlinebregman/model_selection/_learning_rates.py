@@ -140,13 +140,13 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
-        return ImplicitGDRegressor(standardize=True) if self.estimator is None else self.estimator
+        return (
+            self.estimator if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor(standardize=True)
+        )
 
     def _kind(self) -> OnlineLinearModel:
         """A fitted model, or before fitting the one that will be cloned; `estimator` may have been changed since."""
-        if "estimators_" in vars(self):
-            return self.estimators_[0]
-        return self.estimator if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor()
+        return self.estimators_[0] if "estimators_" in vars(self) else self._base()
 
     def _classifies(self) -> bool:
         own = vars(self)

@@ -463,7 +463,7 @@ def _odds_weights(weights: Array, a: Array, mixed: Array) -> Array:
 SAMPLE = 256  # values that stand for the distribution of a column
 
 
-def importances(model: Any, n_rows: int = SAMPLE) -> Array:
+def importances(model: Any) -> Array:
     """The share of each column in the variance of predictions (total-effect Sobol index, by Jansen's estimator).
 
     Columns are drawn independently, from the samples that members of bins hold, or as normal.
@@ -475,7 +475,7 @@ def importances(model: Any, n_rows: int = SAMPLE) -> Array:
             "feature_importances_ requires members that know how columns are distributed: those of dense rows with "
             "thresholds=True, or with standardize=True and without categories."
         )
-    X, others = (np.column_stack([rng.permutation(draw(j, n_rows)) for j in range(d)]) for _ in range(2))
+    X, others = (np.column_stack([rng.permutation(draw(j, SAMPLE)) for j in range(d)]) for _ in range(2))
     predicted = model._predict_validated(X)
     changes = np.empty(d)
     for j in range(d):
