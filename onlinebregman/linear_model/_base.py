@@ -456,7 +456,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
         """`_begin` as another model, which differs in nothing but `RATES`, has begun; they share the map of rows."""
         self.__dict__.update({name: value for name, value in vars(twin).items() if name not in vars(self)})
         begun = twin._learner
-        learners = [type(one)(copy.deepcopy(one.geometry), one.loss) for one in parts_of(begun)]
+        learners = [type(one)(copy.deepcopy(one.geometry), one.loss) for one in getattr(begun, "learners", [begun])]
         self._learner = type(begun)(learners) if isinstance(begun, MultiLearner) else learners[0]
         self._learner.map_by(begun.row_map)
 

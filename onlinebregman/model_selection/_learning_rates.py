@@ -140,9 +140,8 @@ class _LearningRates(MetaEstimatorMixin, GrowsClasses, LearnsTargets, SideBySide
 
     def _base(self) -> OnlineLinearModel:
         """The model to make clones of."""
-        return (
-            self.estimator if isinstance(self.estimator, OnlineLinearModel) else ImplicitGDRegressor(standardize=True)
-        )
+        given = self.estimator  # anything, before parameters are validated
+        return given if isinstance(given, OnlineLinearModel) else ImplicitGDRegressor(standardize=True)
 
     def _kind(self) -> OnlineLinearModel:
         """A fitted model, or before fitting the one that will be cloned; `estimator` may have been changed since."""
