@@ -49,18 +49,16 @@ class Certificate:
         As rates never increase, the sum of (D(u, w_t) - D(u, w_{t+1})) / eta_t is at most D(u, w_1) / eta_1 -
         D(u, w_{T+1}) / eta_T + (1 / eta_T - 1 / eta_1) times the largest D(u, w_t).
         """
-        learner, intercept = self.learner, np.float64(intercept)
-        first, last = map(np.float64, learner.tracked_rates[:2])
+        run, intercept = self.learner.run, np.float64(intercept)
+        first, last = self.rates()
         if first == 0:
             return 0.0
-        self.check_rates()
-        slack, rows = learner.run["plain_slack"], learner.run["plain_rows"]
-        bound = self.nearer_by(u, intercept) / first + slack
+        bound = self.nearer_by(u, intercept) / first + run["plain_slack"]
         if self.penalty is not None:
-            bound += rows * self.penalty.value(u)
+            bound += run["plain_rows"] * self.penalty.value(u)
         if first == last:
             return a_number(float(bound))
-        before, after = (self.distance(u, intercept, *each) for each in (learner.origin, learner.position))
+        before, after = self.distances(u, intercept)
         if largest is None or not max(before, after) <= largest < np.inf:
             raise ValueError(
                 "largest_divergence must be a bound on D(u, w_t) for all t where rates fall, which is at least "
@@ -103,12 +101,10 @@ class Certificate:
             farthest += largest_intercept * abs(slope)
         if weighted:
             return a_number(float(constant + farthest + learner.run["slack"]))
-        first, last = map(np.float64, learner.tracked_rates[:2])
+        first, last = self.rates()
         if first == 0:
             return 0.0
-        self.check_rates()
-        slack = learner.run["plain_slack"]
-        bound = (constant + farthest) / first + slack
+        bound = (constant + farthest) / first + learner.run["plain_slack"]
         if first != last:
             if largest_divergence is None or not 0 < largest_divergence < np.inf:
                 raise ValueError(
@@ -118,9 +114,10 @@ class Certificate:
             bound += largest_divergence * (1 / last - 1 / first)
         return a_number(float(bound))
 
-    def distance(self, u: np.ndarray, intercept: np.float64, w: np.ndarray, w_intercept: float) -> float:
-        """D(u, w), the divergence of the intercept included."""
-        return self.divergence.divergence(u, w) + (intercept - w_intercept) ** 2 / 2
+    def distances(self, u: np.ndarray, intercept: np.float64) -> list[float]:
+        """D(u, w_1) and D(u, w_{T+1}), the divergence of the intercept included."""
+        ends = (self.learner.origin, self.learner.position)
+        return [self.divergence.divergence(u, w) + (intercept - b) ** 2 / 2 for w, b in ends]
 
     def nearer_by(self, u: np.ndarray, intercept: np.float64) -> float:
         """D(u, w_1) - D(u, w_{T+1}), or its other form by `terms`, if that is larger: digits may be lost in either."""
@@ -128,7 +125,7 @@ class Certificate:
         by_terms = constant + float(np.vdot(u, g)) + slope * intercept
         if self.learner.geometry.adaptive:
             return by_terms
-        before, after = (self.distance(u, intercept, *each) for each in (self.learner.origin, self.learner.position))
+        before, after = self.distances(u, intercept)
         return max(before - after, by_terms)
 
     def terms(self) -> tuple[float, np.ndarray, float]:
@@ -156,9 +153,10 @@ class Certificate:
         constant = divergence.divergence(end, start) - float(np.vdot(end, g)) + float(np.vdot(np.abs(end), lost))
         return constant, g + np.sign(end) * lost
 
-    def check_rates(self) -> None:
-        """ValueError if rates increased, or those of an adaptive divergence changed."""
+    def rates(self) -> tuple[np.float64, np.float64]:
+        """The first and the last; ValueError if they increased, or those of an adaptive divergence changed."""
         first, last, rose = self.learner.tracked_rates
-        if rose or (self.learner.geometry.adaptive and first != last):
+        if first > 0 and (rose or (self.learner.geometry.adaptive and first != last)):
             why = "rates increase during the run" if rose else f"the rates of {self.divergence!r} are not constant"
             raise ValueError(f"There is no bound on the regret itself if {why}; use weighted=True.")
+        return np.float64(first), np.float64(last)
