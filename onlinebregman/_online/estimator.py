@@ -181,6 +181,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     # By these rules scikit-learn validates parameters: each class has those that it adds, these are everybody's.
     _parameter_constraints: dict = {
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "shuffle": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -190,7 +191,8 @@ class LifeCycleMixin(DocumentedMixin):
         "handle_unknown": [StrOptions({"error", "add"})],
         "handle_new_features": [StrOptions({"error", "add"})],
     }
-    _read_at_each_call: tuple[str, ...]  # those parameters that may change in mid-stream; if missing, all
+    # Those that may change in mid-stream: each class has those that it adds, these are everybody's, too.
+    _read_at_each_call: tuple[str, ...] = ("n_jobs", "delayed", "handle_unknown", "handle_new_features")
     _warm_start: Any = False  # whether `fit` continues
     _started_with: dict[str, Any]  # the values of all when learning started
 
@@ -202,8 +204,7 @@ class LifeCycleMixin(DocumentedMixin):
             bases = [vars(base) for base in reversed(cls.__mro__)]
             rules = {name: rule for base in bases for name, rule in base.get("_parameter_constraints", {}).items()}
             cls._parameter_constraints = {name: rule for name, rule in rules.items() if name in own}
-            if hasattr(cls, "_read_at_each_call"):
-                cls._read_at_each_call = sum((base.get("_read_at_each_call", ()) for base in bases), ())
+            cls._read_at_each_call = sum((base.get("_read_at_each_call", ()) for base in bases), ())
 
     def _validate_params(self) -> None:
         """As scikit-learn does, but without the parameters that are the very defaults."""
@@ -226,9 +227,8 @@ class LifeCycleMixin(DocumentedMixin):
     @cache
     def _parameters_of_calls(cls) -> tuple[str, ...]:
         """Names of the parameters that have to be looked at again if they change between two calls."""
-        own = cls._get_param_names()
-        changing = getattr(cls, "_read_at_each_call", own)
-        return tuple(name for name in own if name in changing or name not in OF_FIT)
+        changing = cls._read_at_each_call
+        return tuple(name for name in cls._get_param_names() if name in changing or name not in OF_FIT)
 
     def _keep_parameters(self) -> None:
         """A run begins: keep its parameters, and copies of those that may change in place."""
@@ -241,9 +241,8 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _check_kept(self) -> None:
         """ValueError if a parameter has changed that is only read when learning starts."""
-        changing = getattr(self, "_read_at_each_call", self._started_with)
         for name, before in self._started_with.items():
-            if name not in changing:
+            if name not in self._read_at_each_call:
                 self._check_same(name, getattr(self, name), before)
 
     def _check_same(self, name: str, now: Any, before: Any) -> None:

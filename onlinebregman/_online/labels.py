@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .._kernels.rows.arrays import as_float64
+from .._sklearn_compat import StrOptions
 from .containers import check_kind, unmasked
 from .estimator import Call, Examples, LifeCycleMixin
 from .examples import FitsTargets
@@ -157,6 +158,8 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
         those it gets at once.
     """
 
+    _parameter_constraints: dict = {"class_weight": [StrOptions({"balanced"}), dict, None]}
+    _read_at_each_call: tuple[str, ...] = ("class_weight",)
     _fewest_classes = 2
     handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
     _class_weight: Any = None

@@ -20,7 +20,7 @@ from .._kernels.rows.rows import RowMap
 from .._sklearn_compat import Interval, StrOptions
 from ..divergences import Divergence
 from ..losses import resolve_loss
-from ..schedules import Constant, Schedule, resolve_schedule
+from ..schedules import LEARNING_RATES, Constant, Schedule, resolve_schedule
 from .compiled import Spec, make_geometry, make_loss
 from .estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter, same
 from .merging import mean, merged_adaptive, merged_geometry, merged_learner
@@ -136,13 +136,21 @@ class MirrorEstimator(OnlineEstimator):
     """
 
     _parameter_constraints: dict = {
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "eta0": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
+        "power_t": [Interval(Real, 0, None, closed="left")],
+        "scale_eta": ["boolean"],
+        "data_bounds": [dict, None],
+        "track_regret": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean", StrOptions({"best"})],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     }
 
+    _read_at_each_call: tuple[str, ...] = (
+        "eta0", "learning_rate", "power_t", "scale_eta", "data_bounds", "update", "track_regret",
+    )  # fmt: skip
     max_iter: int
     tol: float | None
     n_iter_no_change: int

@@ -36,7 +36,6 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
         Its number.
     """
 
-    _read_at_each_call: tuple[str, ...] = ("n_jobs",)
     n_jobs: int | None
 
     def _make_estimators(self, X) -> list[Any]:

@@ -77,7 +77,6 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
     the state of the stream.
     """
 
-    _read_at_each_call = ()
     t_, cumulative_loss_ = ROWS, LOSS
     _learner: DensityLearner
     _refused: str  # error message for a row that cannot be learned, with a remedy

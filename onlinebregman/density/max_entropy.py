@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -141,7 +141,6 @@ class MaxEntDensity(Density, OnlineEstimator):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"newton", "lbfgs", "iterative_scaling"})],
         "scaling": [StrOptions({"largest_sum", "n_features"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
     _read_at_each_call = ("alpha", "solver", "scaling", "max_iter", "tol")

@@ -84,7 +84,6 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
 
     _unmergeable = "its offset is a quantile of the scores of one sequence of rows, each scored before it was learned"
     _parameter_constraints: dict = {"estimator": [BaseEstimator, None], "nu": [Interval(Real, 0, 1, closed="neither")]}
-    _read_at_each_call = ()
 
     def __init__(
         self,

@@ -113,7 +113,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
     _others = property(lambda self: self.estimators_)
     _forecast_method = "predict"  # method that experts must have
     _strategy = "average"
-    _read_at_each_call: tuple[str, ...] = ("history", "delayed", "handle_unknown")
+    _read_at_each_call: tuple[str, ...] = ("history",)
 
     history: int
 

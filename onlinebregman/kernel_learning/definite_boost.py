@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf, isfinite, log, log1p
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
@@ -215,7 +215,6 @@ class DefiniteBoost(KernelLearner):
     _parameter_constraints: dict = {
         "projection": [StrOptions({"approximate", "exact", "corrective"})],
         "selection": [StrOptions({"optimality", "violation"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
     _read_at_each_call = ("projection", "selection", "max_iter", "tol", "verbose")

@@ -124,9 +124,7 @@ class MatrixBurgRegressor(MirrorEstimator, KernelTransformer, LearnsTargets):
     _parameter_constraints: dict = {
         "eta0": [Interval(Real, 0, None, closed="right")],
         "init": ["array-like", None],
-        "track_regret": ["boolean"],
     }
-    _read_at_each_call = ("eta0", "track_regret")
     _track_regret = by_parameter("track_regret")
     _fixed_divergence = LogDet()
     _update = "gradient"

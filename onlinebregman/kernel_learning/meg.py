@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from .._online.regret import Certificate
 from .._online.theory import TheoryRate, theory_rate
 from .._online.types import MatrixLike, RandomState
 from .._online.validation import check_symmetric, check_weights, warn_caller
-from .._sklearn_compat import Interval, StrOptions, fit_context
+from .._sklearn_compat import StrOptions, fit_context
 from ..divergences import VonNeumann
 from ..divergences._numerics import EPS
 from ..losses import resolve_loss
@@ -200,18 +199,9 @@ class MEGKernelLearner(VonNeumannMirrorMixin, LearnsTargets, KernelLearner):
     _trace = 1.0  # of W
     _track_regret = by_parameter("track_regret")
     _parameter_constraints: dict = {
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "scale_eta": ["boolean"],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory"}), Schedule],
-        "power_t": [Interval(Real, 0, None, closed="left")],
-        "data_bounds": [dict, None],
         "update": [StrOptions({"implicit", "explicit"})],
-        "track_regret": ["boolean"],
     }
-
-    _read_at_each_call = (
-        "eta0", "scale_eta", "learning_rate", "power_t", "data_bounds", "update", "track_regret",
-    )  # fmt: skip
 
     def __init__(
         self,

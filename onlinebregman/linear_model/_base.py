@@ -236,30 +236,15 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
     """
 
     _parameter_constraints: dict = {
-        "eta0": [Interval(Real, 0, None, closed="neither")],
         "learning_rate": [StrOptions({*LEARNING_RATES, "theory", "adaptive"}), Schedule],
-        "power_t": [Interval(Real, 0, None, closed="left")],
-        "data_bounds": [dict, None],
         "update": [StrOptions({"implicit", "explicit", "importance"})],
         "init": ["array-like", Interval(Real, None, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
         "standardize": ["boolean"],
         "average": ["boolean", Interval(Integral, 1, None, closed="left")],
-        "track_regret": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...] = (
-        "eta0",
-        "learning_rate",
-        "power_t",
-        "data_bounds",
-        "update",
-        "fit_intercept",
-        "average",
-        "track_regret",
-        "early_stopping",
-        "handle_new_features",
-    )
+    _read_at_each_call: tuple[str, ...] = ("fit_intercept", "average", "early_stopping")
 
     eta0: float
     learning_rate: LearningRate | Literal["theory", "adaptive"] | Schedule

@@ -81,16 +81,11 @@ class OnlineLinearClassifier(LearnsLabels, OnlineLinearModel):
         Sum of weight times loss over all rows, each predicted before it was learned, and over the learners.
     """
 
-    _parameter_constraints: dict = {
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "loss": [StrOptions(set(loss_names("classification"))), Loss],
-    }
+    _parameter_constraints: dict = {"loss": [StrOptions(set(loss_names("classification"))), Loss]}
     class_weight: dict[Any, float] | Literal["balanced"] | None
     _class_weight = by_parameter("class_weight")
     _multi_class: Literal["ovr", "multinomial"] = "ovr"
     _takes_indicators = True
-
-    _read_at_each_call: tuple[str, ...] = ("class_weight", "handle_unknown")
 
     def _progressive_fit(self, X, y: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
         scores = self._progressive_scores(X, y, sample_weight)

@@ -249,7 +249,7 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     }
 
     _learns_residuals = False  # whether a mixture subtracts the mean of all targets so far
-    _read_at_each_call = ("forward", "forgetting", "handle_new_features")
+    _read_at_each_call = ("forward", "forgetting")
     _remedy = "scale features and targets (sklearn.preprocessing.StandardScaler)."
 
     def __init__(

@@ -161,7 +161,7 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
         "radius": [Interval(Real, 0, None, closed="neither")],
     }
 
-    _read_at_each_call = ("forgetting", "handle_unknown", "handle_new_features")
+    _read_at_each_call = ("forgetting",)
     _takes_indicators = True
     _separate = False  # whether two classes have a row of weights each, as those of a mixture that may get more classes
     _link = "softmax"  # how scores are mapped to probabilities in a mixture of classifiers

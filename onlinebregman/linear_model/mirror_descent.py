@@ -102,7 +102,7 @@ class ParametricMirrorMixin(MirrorEstimator):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both"), None],
         "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
-        "eta0": [*OnlineLinearModel._parameter_constraints["eta0"], None],
+        "eta0": [*MirrorEstimator._parameter_constraints["eta0"], None],
         "learning_rate": [
             *OnlineLinearModel._parameter_constraints["learning_rate"],
             StrOptions({"auto", *get_args(AggressiveRate)}),
@@ -126,7 +126,7 @@ class ParametricMirrorMixin(MirrorEstimator):
     _thresholds = by_parameter("thresholds")
     _intercept_scaling = by_parameter("intercept_scaling")
     _n_jobs = by_parameter("n_jobs")
-    _read_at_each_call: tuple[str, ...] = ("penalty", "alpha", "l1_ratio", "intercept_scaling", "n_jobs")
+    _read_at_each_call: tuple[str, ...] = ("penalty", "alpha", "l1_ratio", "intercept_scaling")
 
     @property
     def _standardizes(self) -> bool:

@@ -22,7 +22,7 @@ from .._online.types import MatrixLike
 from .._online.validation import check_indices, check_rows, check_symmetric, check_weights, dense, warn_caller
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
-from ..schedules import LEARNING_RATES, LearningRate, Schedule
+from ..schedules import LearningRate, Schedule
 from ._examples import (
     Block,
     Comparisons,
@@ -113,19 +113,14 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
     _parameter_constraints: dict = {
         "prior": [StrOptions({*PRIORS, *MORE_PRIORS}), "array-like"],
         "loss": [StrOptions({"squared_error", "one_sided"})],
-        "eta0": [Interval(Real, 0, None, closed="neither")],
-        "scale_eta": ["boolean"],
-        "learning_rate": [StrOptions(set(LEARNING_RATES)), Schedule],
-        "power_t": [Interval(Real, 0, None, closed="left")],
         "sampling": [StrOptions(set(SAMPLERS))],
         "bounds": ["array-like", None],
         "margin": [Interval(Real, 0, None, closed="neither"), None],
         "pairs_per_row": [Interval(Integral, 1, MOST_PER_ROW, closed="both")],
         "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
-        "track_regret": ["boolean"],
     }
 
-    _read_at_each_call: tuple[str, ...] = ("loss", "eta0", "scale_eta", "learning_rate", "power_t", "track_regret")
+    _read_at_each_call: tuple[str, ...] = ("loss",)
 
     _track_regret = by_parameter("track_regret")
 

@@ -84,7 +84,7 @@ class MetricNeighbors(LearnsUnweighted, BaseEstimator):
         "algorithm": [StrOptions({"auto", "ball_tree", "kd_tree", "brute"})],
         "window_size": [Interval(Integral, 1, None, closed="left"), None],
     }
-    _read_at_each_call = ("n_neighbors", "weights", "algorithm", "window_size", "n_jobs", "handle_unknown")
+    _read_at_each_call: tuple[str, ...] = ("n_neighbors", "weights", "algorithm", "window_size")
     _takes_sparse = True
     _state = "_window"
     _others = property(lambda self: self.metric_learners_)

@@ -120,7 +120,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         "dissimilar": [Interval(Real, 0, None, closed="left")],
         "n_impostors": [Interval(Integral, 1, None, closed="left")],
         "projection": [StrOptions({"approximate", "exact"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "memory_size": [Interval(Integral, 1, 2**62, closed="left")],
     }

@@ -96,7 +96,6 @@ class FrobeniusMetricLearner(OnlineMetricLearner):
     """
 
     _parameter_constraints: dict = {"update": [StrOptions({"implicit", "explicit"})]}
-    _read_at_each_call = ("update",)
     _fixed_divergence = SquaredFrobenius()
 
     def __init__(

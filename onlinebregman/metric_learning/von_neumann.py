@@ -107,7 +107,6 @@ class VonNeumannMetricLearner(VonNeumannMirrorMixin, OnlineMetricLearner):
     }
 
     _trace = by_parameter("trace")
-    _read_at_each_call = ("update",)
 
     def __init__(
         self,

@@ -353,7 +353,6 @@ class LearningRateMixture(ConformalMixin, HedgedMixin, _LearningRates):
     """
 
     _parameter_constraints: dict = {**_LearningRates._parameter_constraints, "delayed": ["boolean"]}
-    _read_at_each_call = ("n_jobs", "delayed")
 
     def __init__(
         self,

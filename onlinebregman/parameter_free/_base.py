@@ -123,7 +123,6 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         "categorical_features": ["array-like", StrOptions({FROM_DTYPE}), None],
     }
 
-    _read_at_each_call: tuple[str, ...] = ("n_jobs", "handle_new_features", "delayed")
     _takes_sparse = True
     to_onnx, _onnx_form = to_onnx, "mixture"
     members: Sequence[Any] | None

@@ -18,7 +18,6 @@ from .._online.estimator import Call, Examples, by_parameter
 from .._online.intervals import ConformalMixin
 from .._online.labels import LearnsLabels
 from .._online.types import MatrixLike, RandomState
-from .._sklearn_compat import StrOptions
 from ..linear_model import ForwardClassifier, MirrorDescentClassifier
 from ..linear_model._classifier import OnlineLinearClassifier
 from ._base import ParameterFree
@@ -77,8 +76,6 @@ class ParameterFreeClassifier(ConformalMixin, LearnsLabels, ParameterFree):
     0.98
     """
 
-    _parameter_constraints: dict = {"class_weight": [StrOptions({"balanced"}), dict, None]}
-    _read_at_each_call = ("handle_unknown", "class_weight")
     _class_weight = by_parameter("class_weight")
     _kinds = (OnlineLinearClassifier, ForwardClassifier)
     _takes_indicators = True
