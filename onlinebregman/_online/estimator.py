@@ -301,6 +301,7 @@ class LifeCycleMixin(DocumentedMixin):
         `scores`, if given, receives the scores of each row before it was learned.
         """
         own = self.__dict__  # in less time than by `vars`
+        # the `_learner`, or the `_sampler` of a metric learner, or what learns with all experts of a mixture
         learner, first = own.get(self._fast_learner), own.get("_first_rows")
         if classes is not None and learner is not None and "classes_" in own:
             known, labels = own["classes_"].tolist(), classes.tolist() if type(classes) is np.ndarray else classes

@@ -60,6 +60,7 @@ class SideBySideMixin(GrowsFeatures, BaseEstimator):
         return leader._check(call, X, y, sample_weight, *(classes if is_classifier(leader) else ()))
 
     def _begin(self, data: Examples) -> None:
+        # Models that differ in their rates only begin alike: one of them begins, the others take what it has made.
         begun: dict[Any, Any] = {}
         for estimator in self.estimators_:
             own = vars(estimator)

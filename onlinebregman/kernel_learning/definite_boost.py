@@ -497,7 +497,7 @@ class DefiniteBoost(KernelLearner):
                 step = lowest  # back to a multiplier of 0, if the constraint is then satisfied
                 if sign * geometry.evaluate_row(x, sign * lowest)[0] > bound:
                     step = exact_step(geometry, x, sign, bound, lowest, 0.0, max(step, lowest / 2), spread)
-        grown = geometry.move(x, sign * step)
+        grown = geometry.move(x, sign * step)  # compiled: eigenvalues and vectors of G after a change of rank one
         solution.alpha[j] += side * step
         solution.log_dual.append(solution.log_dual[-1] + grown + step * bound)
         solution.log_bound.append(solution.log_bound[-1] + log_factor)

@@ -319,6 +319,8 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
         return super()._squared_lengths(Z) if lengths is None else lengths  # one overflows: for the error message
 
     # --- learning -------------------------------------------------------------------------------------------------
+    # `_sampler` learns rows with labels: it draws pairs or triplets, which `_learner` learns. So it is the learner that
+    # `_partial_fit` gives plain rows to (`_fast_learner`); others come to `_learn`, after `_check` and `_begin`.
 
     def _begin(self, data: Comparisons) -> None:
         X = data.points

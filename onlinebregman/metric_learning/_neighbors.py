@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -226,20 +226,20 @@ class MetricNeighbors(LearnsUnweighted, BaseEstimator):
         It is cached while it is valid. The window is read once and the cache replaced by one assignment, as other
         threads may predict or learn.
         """
-        place = (_Identity(metric), width, _state_of(metric, window), window.first, window.last)
+        place = (width, _state_of(metric, window), window.first, window.last)
         settings = (min(self.n_neighbors, len(window)), self.weights, self.algorithm, self.n_jobs)
         known = self._mapped.content.get(number)
-        if known is None or known[:2] != (place, settings):
+        if known is None or known.metric is not metric or (known.place, known.settings) != (place, settings):
             rows = _mapped_window(metric, window, known, place)
             origin, searcher = nearby_origin(rows), None
             searched = relative(rows, origin)
-            if known is not None and known[1] == settings:
-                searcher = for_other_rows(known[-1], searched, window.values)
+            if known is not None and known.settings == settings:
+                searcher = for_other_rows(known.searcher, searched, window.values)
             if searcher is None:
                 names = ("n_neighbors", "weights", "algorithm", "n_jobs")
                 searcher = self._search(**dict(zip(names, settings, strict=True))).fit(searched, window.values)
-            known = self._mapped.content[number] = (place, settings, rows, origin, searcher)
-        return known[-2:]
+            known = self._mapped.content[number] = _Searched(metric, place, settings, rows, origin, searcher)
+        return known.origin, known.searcher
 
     # --- attributes -----------------------------------------------------------------------------------------------
 
@@ -290,22 +290,23 @@ def _map(metric: BaseEstimator, X: np.ndarray) -> np.ndarray:
     return dense(metric.transform(X), np.float64)
 
 
-class _Identity:
-    """Compares an object by identity, and keeps it alive so that the identity stays unique."""
+class _Searched(NamedTuple):
+    """The rows of a window that one metric has mapped, and the search in them."""
 
-    def __init__(self, value) -> None:
-        self.value = value
+    metric: BaseEstimator
+    place: tuple[int, ...]  # columns after the mapping, the number of `_state_of`, and first and last row of the window
+    settings: tuple
+    rows: np.ndarray
+    origin: np.ndarray | None
+    searcher: Any
 
-    def __eq__(self, other) -> bool:
-        return self.value is other.value
 
-
-def _mapped_window(metric: BaseEstimator, window: Window, known, place) -> np.ndarray:
+def _mapped_window(metric: BaseEstimator, window: Window, known: _Searched | None, place: tuple) -> np.ndarray:
     """The mapped rows of the window; rows that the same metric has mapped before are taken from the cache."""
-    if known is not None:
-        (*before, first, last), _, rows, *_ = known
+    if known is not None and known.metric is metric:
+        *before, first, last = known.place
         if before == list(place[:-2]) and first <= window.first < last <= window.last:
-            kept, new = rows[window.first - first :], window.rows[last - window.first :]
+            kept, new = known.rows[window.first - first :], window.rows[last - window.first :]
             return np.concatenate([kept, _map(metric, new)]) if len(new) else kept
     return _map(metric, window.rows)
 
@@ -320,14 +321,14 @@ class Mapped:
     """A cache of mapped rows and their search; copies and files do not include it."""
 
     def __init__(self) -> None:
-        self.content: dict[int, tuple] = {}  # by index of the metric
+        self.content: dict[int, _Searched] = {}  # by index of the metric
 
     def for_copies(self, metrics: list, successors: list) -> Mapped:
         """The cache for copies of the metrics; entries whose metric has changed are found by `_state_of`."""
         mapped = Mapped()
-        for number, ((metric, *place), *rest) in self.content.copy().items():  # other threads may add to it
-            if number < len(metrics) and metric == _Identity(metrics[number]):
-                mapped.content[number] = ((_Identity(successors[number]), *place), *rest)
+        for number, known in self.content.copy().items():  # other threads may add to it
+            if number < len(metrics) and known.metric is metrics[number]:
+                mapped.content[number] = known._replace(metric=successors[number])
         return mapped
 
     def __reduce__(self):

@@ -254,13 +254,17 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
         return data
 
     def _check_encoded(self, call: Call, X, y, sample_weight=None, *classes) -> Examples:
-        """`_check` of rows of numbers."""
+        """`_check` of rows of numbers; in the first call it also makes the unfitted members."""
         return super()._check(call, X, y, sample_weight, *classes)
 
     def _learn(
         self, data: Examples, order: np.ndarray | None = None, *, again: bool = False, scores: Any = None
     ) -> float:
-        """Before the first row with a missing number is learned, members get indicators of them."""
+        """Before the first row with a missing number is learned, members get indicators of them.
+
+        Rows then come to `GrowsClasses._learn`, which stops at those of new classes, and to `LifeCycleMixin._learn`,
+        which has the compiled learner of all members learn them.
+        """
         first = self._first_missing(data, order) if again or self._first_rows is None else None
         if first is not None:
             self._copy_learner()
