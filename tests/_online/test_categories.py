@@ -9,8 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from onlinebregman import ParameterFreeRegressor
-from onlinebregman._online.categories import LARGEST, Categories, find_categorical
-from onlinebregman._online.containers import columns_of
+from onlinebregman._online.categories import LARGEST, Categories, columns_of, find_categorical
 
 try:
     import polars
