@@ -164,7 +164,6 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
     handle_unknown: Literal["error", "add"] = "error"  # of classifiers without this parameter
     _class_weight: Any = None
     _takes_indicators = False  # whether rows may have several labels
-    classes_: np.ndarray
 
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Predict the labels of rows.

@@ -35,7 +35,6 @@ class GrowsFeatures(LifeCycleMixin):
     """
 
     handle_new_features: Literal["error", "add"] = "error"
-    n_features_in_: int
     intercept_: Any
 
     def _by_name(self, X: Any, learning: bool) -> Any:

@@ -454,6 +454,16 @@ def check_weights(sample_weight, n_rows: int, *, allow_all_zero: bool) -> np.nda
     return weights
 
 
+def check_vector(values, n: int, name: str, of: str) -> np.ndarray:
+    """Finite numbers, float64, one for each of n pairs or instances, which `of` names."""
+    plain = plain_vector(values, n, "fiu")
+    values = check_numbers(values, name, ensure_2d=False) if plain is None else plain
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}, but there are {n} {of}; give one number for each.")
+    check_finite(values, name)
+    return values
+
+
 def check_indices(pairs, n: int, name: str, what: str, width: int = 2) -> np.ndarray:
     """Pairs (triplets, quadruplets) of numbers below n as an integer array of shape (n_pairs, width)."""
     # the fast path: check_array takes longer than a step

@@ -10,8 +10,8 @@ from sklearn.utils.extmath import svd_flip
 from .._kernels.matrices.von_neumann import VonNeumannGeometry
 from .._online.estimator import Call, Examples, LearnsMatrix, OnlineEstimator
 from .._online.types import MatrixLike
-from .._online.validation import check_query, check_rows, check_symmetric, finite, read_only
-from ._instances import EPS, Array, Matrices, Rows, check_matrices, check_targets, pair_rows
+from .._online.validation import check_query, check_rows, check_symmetric, check_vector, finite, read_only
+from ._instances import EPS, Array, Matrices, Rows, check_matrices, pair_rows
 
 
 class Instances(Examples):
@@ -27,7 +27,6 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regre
     """What learners of a matrix W share that predict z'Wz of rows z."""
 
     _takes_sparse = True
-    components_: np.ndarray
 
     @finite("mapping")
     def transform(self, X: MatrixLike) -> np.ndarray:
@@ -164,7 +163,11 @@ class KernelLearner(KernelTransformer, OnlineEstimator):
             n_objects = self.n_features_in_
         rows = pair_rows(pairs, n_objects)
         self._check_size(rows.shape[1], "n_objects is", call)
-        return Rows(rows), check_targets(distances, rows.shape[0], "distances", "pairs", negative_too=False)
+        distances = check_vector(distances, rows.shape[0], "distances", "pairs")
+        if (distances < 0).any():
+            row = int(np.argmax(distances < 0))
+            raise ValueError(f"distances[{row}] = {distances[row]:g} is negative; give half squared distances, >= 0.")
+        return Rows(rows), distances
 
     def _check_symmetric(self, call: Call, matrices, name: str) -> Matrices:
         matrices = check_matrices(matrices, name)

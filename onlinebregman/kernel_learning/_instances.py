@@ -235,21 +235,3 @@ def check_factors(factors: ArrayLike, signs: ArrayLike | None) -> tuple[Array, A
         row, factor = bad
         raise ValueError(f"signs of row {row}, factor {factor}, is {signs[row, factor]}; use 1, -1, or 0.")
     return factors, signs.astype(np.float64)
-
-
-def check_targets(values: ArrayLike, n: int, name: str, of: str, *, negative_too: bool) -> Array:
-    """One finite number for each of n instances."""
-    if (
-        type(values) is not np.ndarray
-        or values.dtype != np.float64
-        or not values.size
-        or not (values.flags.c_contiguous and values.flags.aligned)
-    ):
-        values = check_numbers(values, name, ensure_2d=False)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}, but there are {n} {of}; give one number for each.")
-    check_finite(values, name)
-    if not negative_too and (values < 0).any():
-        row = int(np.argmax(values < 0))
-        raise ValueError(f"{name}[{row}] = {values[row]:g} is negative; give half squared distances, >= 0.")
-    return values

@@ -19,14 +19,14 @@ from .._online.mirror import MirrorEstimator
 from .._online.regret import Certificate
 from .._online.theory import TheoryRate, theory_rate
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_symmetric, check_weights, warn_caller
+from .._online.validation import check_symmetric, check_vector, check_weights, warn_caller
 from .._sklearn_compat import StrOptions, fit_context
 from ..divergences import VonNeumann
 from ..divergences._numerics import EPS
 from ..losses import resolve_loss
 from ..schedules import LEARNING_RATES, LearningRate, Schedule
 from ._base import Instances, KernelLearner
-from ._instances import Rows, check_factors, check_targets, factored
+from ._instances import Rows, check_factors, factored
 
 
 class _LogCertificate(Certificate):
@@ -341,12 +341,12 @@ class MEGKernelLearner(VonNeumannMirrorMixin, LearnsTargets, KernelLearner):
 
     def _check_matrices(self, call: Call, X, y, sample_weight) -> Instances:
         matrices = self._check_symmetric(call, X, "X")
-        return _weighted(matrices, _targets(y, matrices, "matrices"), sample_weight, call)
+        return _weighted(matrices, check_vector(y, len(matrices), "y", "matrices"), sample_weight, call)
 
     def _check_factors(self, call: Call, factors, y, signs, sample_weight) -> Instances:
         factors, signs = check_factors(factors, signs)
         self._check_size(factors.shape[2], "factors has rows of size", call)
-        return _weighted(factored(factors, signs), _targets(y, factors, "instances"), sample_weight, call)
+        return _weighted(factored(factors, signs), check_vector(y, len(factors), "y", "instances"), sample_weight, call)
 
     def _fitted_geometry(self) -> VonNeumannGeometry:
         return self._fitted_state().geometry
@@ -565,7 +565,3 @@ def _weighted(X: Rows, y: np.ndarray, sample_weight, call: Call) -> Instances:
             ConvergenceWarning,
         )
     return Instances(X, y, weights)
-
-
-def _targets(y, instances, of: str) -> np.ndarray:
-    return check_targets(y, len(instances), "y", of, negative_too=True)

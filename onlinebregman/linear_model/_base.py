@@ -340,10 +340,10 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
             "rows": rows,
         }
         if spec.penalty is None:
-            return theory_rate(*run, data_bounds, self._n_weights, upper=self._upper_bound(), **run_options)
-        contains_zero = spec.constraint is None or spec.constraint.contains(np.zeros(self._n_weights))
+            return theory_rate(*run, data_bounds, self._learner.n_features, upper=self._upper_bound(), **run_options)
+        contains_zero = spec.constraint is None or spec.constraint.contains(np.zeros(self._learner.n_features))
         run_options["around_zero"] = spec.init is None and contains_zero
-        return penalised_rate(*run, spec.penalty, data_bounds, self._n_weights, **run_options)
+        return penalised_rate(*run, spec.penalty, data_bounds, self._learner.n_features, **run_options)
 
     def _outputs(self, data: Examples) -> tuple[int, type[MultiLearner] | None]:
         """The number of learners for the outputs, and what they form together; None: there is only one."""
@@ -466,11 +466,6 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
                 "coef_init and intercept_init are in units of the data, which standardize=True knows after its first "
                 "rows only; use warm_start=True to go on with a model, or init for weights of standardised columns."
             )
-
-    @property
-    def _n_weights(self) -> int:
-        """The number of weights of a learner: of features, or of what is learned instead."""
-        return self._learner.n_features
 
     @property
     def _unmergeable(self) -> str | None:

@@ -84,7 +84,9 @@ class RegretBoundsMixin(OnlineLinearModel):
         """A bound for each learner, from its row of coef and its entry of the others; see `_each`."""
         learner, coefs = self._fitted_state(), np.asarray(coef, dtype=np.float64)
         several = isinstance(learner, MultiLearner)
-        coefs = np.broadcast_to(coefs, (len(learner.learners), self._n_weights)) if several else coefs[np.newaxis]
+        coefs = (
+            np.broadcast_to(coefs, (len(learner.learners), self._learner.n_features)) if several else coefs[np.newaxis]
+        )
         return self._each(lambda part, number, *others: bound(part, number, coefs[number], *others), *others)
 
     def _comparators(self) -> Comparators:
@@ -93,7 +95,7 @@ class RegretBoundsMixin(OnlineLinearModel):
 
     def _comparator(self, coef: ArrayLike) -> np.ndarray:
         """The weights of the learner that correspond to a comparator; ValueError if it violates the constraint."""
-        n, signed, constraint = self._n_weights, self._spec.signed, self._spec.constraint
+        n, signed, constraint = self._learner.n_features, self._spec.signed, self._spec.constraint
         u = starting_weights(self._divergence, coef, n, signed, name="coef")
         if signed and not self._is_feasible(u):
             coef = np.broadcast_to(np.asarray(coef, dtype=np.float64), n)

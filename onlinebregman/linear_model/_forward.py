@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from .._kernels.rows.fourier import FourierFeatures
 from .._online.estimator import LOSS, ROWS, Examples, OnlineEstimator, by_parameter
 from .._online.merging import merged_standardizer
-from .._online.types import RandomState
 from .._sklearn_compat import Interval, StrOptions
 from ._base import MapsRows, parts_of
 
@@ -73,7 +72,6 @@ class ForwardEstimator(MapsRows, OnlineEstimator):
     fit_intercept: bool
     random_features: int
     gamma: float | None
-    random_state: RandomState
 
     @property
     def _adapts(self) -> bool:

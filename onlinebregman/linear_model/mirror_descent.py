@@ -115,12 +115,7 @@ class ParametricMirrorMixin(MirrorEstimator):
     penalty: Literal["l1", "l2", "elasticnet"] | Penalty | None
     alpha: float
     l1_ratio: float | None
-    track_regret: bool
-    coef_: np.ndarray
-    _given_start: bool
-    _joint: bool
     standardize: bool | Literal["auto"]
-    init: Any
     _falling_rate: float  # default eta0 of a decreasing rate
     _loss_parameter = by_parameter("loss")
     _thresholds = by_parameter("thresholds")

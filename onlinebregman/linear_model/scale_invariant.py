@@ -37,7 +37,6 @@ class ScaleInvariantMixin(MirrorEstimator):
     _standardizes = by_parameter("standardize")
     fit_intercept: bool
     average: Any
-    n_features_in_: int
     _alternative: Any
     _unmergeable = "its weights are bets of the wealth that one run has won, and no run has the mean of several wealths"
 

@@ -19,7 +19,15 @@ from .._online.examples import LearnsTargets
 from .._online.merging import total
 from .._online.mirror import MirrorEstimator
 from .._online.types import MatrixLike
-from .._online.validation import check_indices, check_rows, check_symmetric, check_weights, dense, warn_caller
+from .._online.validation import (
+    check_indices,
+    check_rows,
+    check_symmetric,
+    check_vector,
+    check_weights,
+    dense,
+    warn_caller,
+)
 from .._sklearn_compat import Interval, StrOptions, fit_context
 from ..losses import BoundLoss, Loss, SquaredLoss
 from ..schedules import LearningRate, Schedule
@@ -28,7 +36,6 @@ from ._examples import (
     Comparisons,
     Pairs,
     check_bounds,
-    check_column,
     check_flat,
     check_labels,
     check_similarity,
@@ -569,7 +576,7 @@ class OnlineMetricLearner(MahalanobisTransformer, RemembersRows, LearnsTargets, 
                 "targets or labels" if targets is None else 'labels, with loss="one_sided" also in addition to targets,'
             )
             raise ValueError(f"{needed} must be given; got none. Labels are 1 for similar, -1 for dissimilar pairs.")
-        targets = np.full(n, np.nan) if targets is None else check_column(targets, n, "targets", "target")
+        targets = np.full(n, np.nan) if targets is None else check_vector(targets, n, "targets", "pairs")
         if (targets < 0).any():
             row = int(np.argmax(targets < 0))
             raise ValueError(

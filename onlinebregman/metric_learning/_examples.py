@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._online.containers import check_kind, readable
 from .._online.estimator import Examples
-from .._online.validation import check_finite, check_numbers, plain_vector, warn_caller
+from .._online.validation import check_finite, check_numbers, check_vector, warn_caller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +70,9 @@ def check_size(X: np.ndarray) -> np.ndarray:
     return X
 
 
-def check_column(values, n: int, name: str, what: str) -> np.ndarray:
-    """Finite numbers, one for each pair."""
-    plain = plain_vector(values, n, "fiu")
-    values = check_numbers(values, name, ensure_2d=False) if plain is None else plain
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), one {what} per pair; got shape {values.shape}.")
-    check_finite(values, name)
-    return values
-
-
 def check_similarity(labels, n: int) -> np.ndarray:
     """1 for similar, -1 for dissimilar pairs."""
-    labels = check_column(labels, n, "labels", "label")
+    labels = check_vector(labels, n, "labels", "pairs")
     if not (np.abs(labels) == 1).all():
         row = int(np.argmax(np.abs(labels) != 1))
         raise ValueError(f"labels must be 1 (similar) or -1 (dissimilar); got labels[{row}] = {labels[row]:g}.")

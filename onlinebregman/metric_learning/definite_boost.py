@@ -160,7 +160,7 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         numbers, self._labels = numbers_of(data.y, self._labels)
         self._sampler.learn(data.X, numbers)
         boost = DefiniteBoost(projection=self.projection, max_iter=self.max_iter, tol=self.tol)
-        self._solution = _Solution(_Settings(self.similar, self.dissimilar, self.n_impostors, boost))
+        self._solution = _Solution((self.similar, self.dissimilar, self.n_impostors, boost))
 
     def _learn_in_epochs(self, learn: Callable, data: Examples, X, y) -> None:
         learn(data)
@@ -175,26 +175,26 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         changes, found = self._sampler.n_changes, solution.found
         if found is None or found[0] != changes:
             with self._threads():  # also in a query
-                found = solution.found = changes, self._solve(solution.settings)
+                found = solution.found = changes, self._solve(*solution.settings)
         return found[1]
 
-    def _solve(self, settings: _Settings) -> _Metric:
+    def _solve(self, wanted: float, dissimilar: float, n_impostors: int, unfitted: DefiniteBoost) -> _Metric:
         d, identity = self.n_features_in_, np.eye(self.n_features_in_)
-        within, impostors = self._mean_squares(settings.n_impostors)
+        within, impostors = self._mean_squares(n_impostors)
         if not within and not impostors:
-            return _Metric(identity, 0, clone(settings.boost))
-        lower = [settings.dissimilar * identity - matrix for matrix in impostors]
-        for similar in settings.similar + (1.0 - settings.similar) * RELAXATIONS:
-            boost = clone(settings.boost)
+            return _Metric(identity, 0, clone(unfitted))
+        lower = [dissimilar * identity - matrix for matrix in impostors]
+        for similar in wanted + (1.0 - wanted) * RELAXATIONS:
+            boost = clone(unfitted)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 boost.partial_fit_matrices(np.array([matrix - similar * identity for matrix in within] + lower))
             if boost.kkt_residual_ <= boost.tol or similar >= 1:
                 break  # a solution for bounds that are not met has directions without any weight
-        if similar != settings.similar or boost.kkt_residual_ > boost.tol:
+        if similar != wanted or boost.kkt_residual_ > boost.tol:
             warn_caller(
                 f"The bounds cannot all be met, or not within max_iter={boost.max_iter} rounds: the metric is for "
-                f"similar={similar:g} in place of {settings.similar:g} (kkt_residual_={boost.kkt_residual_:g}).",
+                f"similar={similar:g} in place of {wanted:g} (kkt_residual_={boost.kkt_residual_:g}).",
                 ConvergenceWarning,
             )
         return _Metric(d * boost.kernel_, boost.n_iter_, boost)
@@ -233,15 +233,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
         return self._solved().matrix
 
 
-class _Settings(NamedTuple):
-    """The parameters of the estimator in the last call that learned rows."""
-
-    similar: float
-    dissimilar: float
-    n_impostors: int
-    boost: DefiniteBoost
-
-
 class _Metric(NamedTuple):
     matrix: np.ndarray
     n_iter: int
@@ -254,8 +245,8 @@ class _Solution:
     The metric follows from rows and settings, so copies do not include it.
     """
 
-    def __init__(self, settings: _Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: tuple) -> None:
+        self.settings = settings  # the arguments of `_solve`, from the last call that learned rows
         self.found: tuple[int, _Metric] | None = None
 
     def __reduce__(self):

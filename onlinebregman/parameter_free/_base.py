@@ -22,9 +22,7 @@ from .._online.categories import FROM_DTYPE, Categories, find_categorical, is_fr
 from .._online.containers import frame_of_arrow
 from .._online.estimator import Call, Examples
 from .._online.export import to_onnx
-from .._online.types import RandomState
 from .._online.validation import opened, read_only
-from .._online.weights import HedgedMixin
 from .._sklearn_compat import Interval, StrOptions, check_feature_names
 from ..linear_model._forward import ForwardEstimator
 from ._explanation import ExplainedMixin
@@ -39,7 +37,7 @@ PAIRS = 32
 PER_COLUMN = 8
 
 
-class ParameterFree(ExplainedMixin, HedgedMixin):
+class ParameterFree(ExplainedMixin):
     """Many online models that learn the same rows in one pass, mixed according to their past losses.
 
     Parameters
@@ -136,7 +134,6 @@ class ParameterFree(ExplainedMixin, HedgedMixin):
     categorical_features: ArrayLike | Literal["from_dtype"] | None
     _categories: Categories | None = None
     _indicates_missing: bool  # whether a row with a missing number has been learned
-    random_state: RandomState
 
     def _default_members(self, second_order: bool, sparse: bool) -> list[Any]:
         """The default set, with or without second-order models, for sparse or dense rows."""

@@ -25,7 +25,7 @@ remains on average over all other columns to each column, and the rest to pairs,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +37,11 @@ from sklearn.utils import Bunch
 from .._kernels.rows.one_hot import OneHotMap
 from .._kernels.rows.standardizer import Standardizer
 from .._kernels.rows.thresholds import BINS, BINS_OF_PAIRS, ThresholdMap
-from .._online.docs import DocumentedMixin
 from .._online.mixing import VOTE_POWER, VOTES, Combination, MixedClasses, MixedNumbers, Stage, log
 from .._online.scores import Scores, forward_divisor
 from .._online.types import MatrixLike
 from .._online.validation import dense, read_only
-from .._online.weights import check_one_output
+from .._online.weights import HedgedMixin, check_one_output
 from .._sklearn_compat import check_feature_names_in
 
 Array = NDArray[np.float64]
@@ -51,7 +50,7 @@ _ROWS, _VALUES = 256, 1 << 23  # that are explained together: at most as many ro
 _PER_SCORE = 16  # numbers besides the terms
 
 
-class ExplainedMixin(DocumentedMixin):
+class ExplainedMixin(HedgedMixin):
     """Mixtures of linear models whose predictions can be explained.
 
     Attributes
@@ -65,15 +64,6 @@ class ExplainedMixin(DocumentedMixin):
         sparse rows, unless members have `thresholds`, or with neither `thresholds` nor `standardize`, since nothing is
         known of the columns then.
     """
-
-    if TYPE_CHECKING:
-        n_features_in_: int
-
-        def _query(self, X) -> Any: ...
-
-        def _predict_validated(self, X, settings: tuple = ()) -> Any: ...
-
-        def _fitted_models(self) -> list[Any]: ...
 
     def explain(self, X: MatrixLike) -> Bunch:
         """What columns and pairs of columns contribute to the prediction of each row.

@@ -107,7 +107,6 @@ class ThresholdFeatures(TransformerMixin, OnlineEstimator):
 
     n_pairs: int
     sparse_output: bool
-    random_state: RandomState
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: Any = None) -> Self:

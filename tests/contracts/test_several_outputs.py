@@ -84,7 +84,7 @@ def test_outputs_are_as_many_models(estimator, several):
             assert_array_equal(two.decision_function(X), model.decision_function(X)[:, :2])
             assert_array_equal(two.predict(X), model.predict(X)[:, :2])
         if getattr(model, "track_regret", False):
-            u = np.full((N, model._n_weights), 0.1)
+            u = np.full((N, model._learner.n_features), 0.1)
             expected = [part.regret_bound(row, weighted=True) for part, row in zip(parts, u, strict=True)]
             assert_array_equal(model.regret_bound(u, weighted=True), np.ravel(expected))
         if getattr(model, "update", "") == "aioli":
