@@ -459,7 +459,7 @@ def check_vector(values, n: int, name: str, of: str) -> np.ndarray:
     plain = plain_vector(values, n, "fiu")
     values = check_numbers(values, name, ensure_2d=False) if plain is None else plain
     if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}, but there are {n} {of}; give one number for each.")
+        raise ValueError(f"{name} must have shape ({n},), one number for each of the {of}; got shape {values.shape}.")
     check_finite(values, name)
     return values
 

@@ -35,7 +35,7 @@ def bad_calls():
         "no objects": ("fit_pairs", ([[0, 1]], [1], 0), "integer >= 1"),
         "missing objects": ("fit_pairs", ([[0, 1]], [1]), "n_objects must be given"),
         "distance": ("partial_fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
-        "distances": ("partial_fit_pairs", ([[0, 1]], [1, 1], 3), "there are 1 pairs"),
+        "distances": ("partial_fit_pairs", ([[0, 1]], [1, 1], 3), r"distances must have shape \(1,\)"),
         "NaN distance": ("partial_fit_pairs", ([[0, 1]], [np.nan], 3), r"distances contains NaN \(row 0\)"),
         "asymmetric": ("partial_fit_matrices", (skew, [1, 1]), r"X\[1\] is not symmetric"),
         "flat": ("partial_fit_matrices", (rows, y), r"must have shape \(n_matrices, d, d\); got \(3, 3\)"),
