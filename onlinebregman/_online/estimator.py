@@ -372,7 +372,7 @@ class LifeCycleMixin(DocumentedMixin):
 
     def _translated(self, X) -> Any:
         """Rows that are no plain numbers as the learner reads them; None if they are, or need validation."""
-        return None if type(X) is np.ndarray or issparse(X) else validation.opened(self, X)
+        return None if type(X) is np.ndarray else validation.opened(self, X)
 
     def _predict_validated(self, X, settings: tuple = ()) -> Any:
         """What the learner predicts for validated rows; an error names the first one that overflows."""
