@@ -57,7 +57,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     The offset moves by steps in units of the mean deviation of the scores, which decrease with their number, but are
     larger while the outliers of the last thousand rows are more or fewer than chance explains. `fit` ends
     with the nu-quantile of the scores of all its rows. The first ten rows are only learned; until then the offset is
-    minus infinity.
+    minus infinity. Of the first two Gaussians only learn the scale, as either may be absurd.
 
     Gaussians learn values more than ten mean deviations from the mean of their column as the nearest within, so that an
     absurd row does not spoil them; a change that lasts is learned after some rows.
@@ -141,7 +141,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
     @property
     def t_(self) -> int:
         """Rows learned; rows of weight zero do not count."""
-        return self._fitted_state().t
+        return self._quantile.t
 
     @property
     def _others(self) -> list[Any]:
@@ -186,9 +186,7 @@ class DensityOutlierDetector(PredictsOutliers, LearnsRows, OnlineEstimator):
         if self.t_ <= UNSCORED:
             return
         scores = self._score(data.X) if self._others else self._predict_validated(data.X)
-        order = scores.argsort()
-        counts = np.cumsum(np.ones(len(order)) if data.weights is None else data.weights[order])
-        self._quantile.offset = scores[order[counts.searchsorted(self.nu * counts[-1], side="right")]]
+        self._quantile.offset = -np.quantile(-scores, 1.0 - self.nu, weights=data.weights, method="inverted_cdf")
 
     def _refuse(self, reason: str, row: int, data: Examples) -> NoReturn:
         raise ValueError(f"The density cannot learn row {row}: {self.estimator_._refused}")

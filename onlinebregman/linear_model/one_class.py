@@ -236,10 +236,7 @@ class OneClassMirrorDescent(PredictsOutliers, ParametricMirrorMixin, OnlineLinea
         super()._learn_in_epochs(learn, data, X, y)
         if self.tol is not None:  # the best offset for these weights: the nu-quantile of the scores
             scores = self._predict_validated(data.X, SCORES)
-            order = scores.argsort()
-            counts = np.cumsum(np.ones(len(order)) if data.weights is None else data.weights[order])
-            place = min(counts.searchsorted(self.nu * counts[-1]), len(order) - 1)
-            self._learner.shift_intercept(-scores[order[place]])
+            self._learner.shift_intercept(-np.quantile(scores, self.nu, weights=data.weights, method="inverted_cdf"))
 
     def _check(self, call: Call, X, y=None, sample_weight=None) -> Examples:
         X = check_rows(self, X, reset=call.first, any_layout=True)

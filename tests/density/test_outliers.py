@@ -16,14 +16,12 @@ X = RNG.normal(size=(3000, 3)) * [1.0, 100.0, 0.01]
 
 
 def test_scores_are_those_of_the_density_before_each_row():
-    model, density, scores = (
-        DensityOutlierDetector(OnlineGaussian(prior_weight=1.0)),
-        OnlineGaussian(prior_weight=1.0),
-        [],
-    )
+    density, scores = OnlineGaussian(prior_weight=1.0), []
+    model = DensityOutlierDetector(OnlineGaussian(prior_weight=1.0))
     for i, x in enumerate(X[:100, np.newaxis]):
         scores += [density.score_samples(x)[0]] if i >= UNSCORED else []
-        density.partial_fit(x)
+        if i >= 2:  # of the first two only the scale is learned
+            density.partial_fit(x)
         model.partial_fit(x)
     assert (model.score_samples(X) == density.score_samples(X)).all()
     assert min(scores) <= model.offset_ <= np.median(scores)
@@ -37,9 +35,10 @@ def test_columns_are_standardised_by_default(weighted):
     rows = X[:100] * (np.arange(100)[:, np.newaxis] >= [0, 0, 40]) + [1e3, -1e5, 7.0]
     h = np.where(np.arange(100) % 7, RNG.integers(1, 4, size=100), 0) if weighted else np.ones(100)
     model, scaler, density = DensityOutlierDetector(), StandardScaler(), OnlineGaussian(prior_weight=1.0)
-    for x, weight in zip(rows[:, np.newaxis], h, strict=True):
+    scaled = np.flatnonzero(h)[2:]  # of the first two only the scale is learned
+    for i, (x, weight) in enumerate(zip(rows[:, np.newaxis], h, strict=True)):
         model.partial_fit(x, sample_weight=[weight] if weighted else None)
-        if weight:
+        if i in scaled:
             scaler.partial_fit(x, sample_weight=[weight])
             density.partial_fit(scaler.transform(x), sample_weight=[weight])
     assert_allclose(model.score_samples(rows), density.score_samples(scaler.transform(rows)), rtol=1e-9)
@@ -58,15 +57,11 @@ def test_a_fraction_is_between_none_and_all(nu):
         DensityOutlierDetector(nu=nu).partial_fit(X)
 
 
-def test_before_ten_rows_all_are_inliers():
-    model = DensityOutlierDetector().partial_fit(X[:UNSCORED])
-    assert model.offset_ == -np.inf
-    assert (model.predict(X) == 1).all()
-
-
 def test_impossible_rows_are_outliers_once_there_is_an_offset():
-    """As long as it is minus infinity, no score is below it."""
-    model = DensityOutlierDetector(MaxEntDensity(domain=[[0.0], [1.0], [2.0]])).partial_fit([[0.0], [1.0]])
+    """As long as it is minus infinity, for ten rows, no score is below it."""
+    model = DensityOutlierDetector(MaxEntDensity(domain=[[0.0], [1.0], [2.0]])).partial_fit(
+        [[0.0], [1.0]] * (UNSCORED // 2)
+    )
     assert model.score_samples([[7.0]]) == [-np.inf]
     assert model.decision_function([[0.0], [7.0]]).tolist() == [np.inf, 0.0]
     assert model.predict([[0.0], [7.0]]).tolist() == [1, 1]
@@ -83,17 +78,7 @@ def test_only_densities_that_learn_online():
         DensityOutlierDetector(unlimited).partial_fit(np.r_[X[:20], np.full((1, 3), 1e308)])
 
 
-def flagged(X, nu=0.1, **parameters):
-    """Which rows are outliers before they are learned."""
-    model, flags = DensityOutlierDetector(nu=nu, **parameters).partial_fit(X[:20]), [False] * 20
-    for row in X[20:, np.newaxis]:
-        flags.append(model.predict(row)[0] == -1)
-        model.partial_fit(row)
-    return np.array(flags)
-
-
 STREAMS = {
-    "glitch": lambda rng, X: np.concatenate([X[:1000], X[1000:1001] * 1e2, X[1001:]]),
     "absurd": lambda rng, X: np.concatenate([X[:1000], X[1000:1001] * 1e9, X[1001:]]),
     "shift": lambda rng, X: X + 20.0 * (np.arange(len(X)) >= 1000)[:, np.newaxis],
     "scale": lambda rng, X: X * np.where(np.arange(len(X)) < 1000, 1.0, 50.0)[:, np.newaxis],
@@ -107,7 +92,12 @@ STREAMS = {
 @pytest.mark.parametrize("stream", STREAMS)
 def test_the_share_of_outliers_is_nu_on_any_stream(stream):
     rng = np.random.default_rng(1)
-    assert abs(flagged(STREAMS[stream](rng, rng.normal(size=(4000, 3))))[2000:].mean() - 0.1) < 0.02
+    rows = STREAMS[stream](rng, rng.normal(size=(4000, 3)))
+    model, found = DensityOutlierDetector(nu=0.1).partial_fit(rows[:2000]), []
+    for row in rows[2000:, np.newaxis]:
+        found.append(model.predict(row)[0] == -1)
+        model.partial_fit(row)
+    assert abs(np.mean(found) - 0.1) < 0.02
 
 
 @pytest.mark.parametrize("nu", [0.02, 0.1])
@@ -121,9 +111,10 @@ def test_fit_ends_with_the_quantile_of_the_scores_of_its_rows(nu, weighted):
     assert nu - 0.003 < weights[found].sum() / weights.sum() <= nu
 
 
-def test_an_absurd_row_does_not_spoil_the_density():
+@pytest.mark.parametrize("row", [0, 1, 2, 300])
+def test_an_absurd_row_does_not_spoil_the_density(row):
     absurd, clean = X[:500].copy(), X[:500]
-    absurd[300] *= 1e9
+    absurd[row] *= 1e9
     one, other = (DensityOutlierDetector().partial_fit(rows) for rows in (absurd, clean))
     assert abs(one.score_samples(clean) - other.score_samples(clean)).mean() < 0.5
 

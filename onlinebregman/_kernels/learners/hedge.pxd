@@ -54,5 +54,6 @@ cdef class Hedge(Undoable):  # what it learns are the totals, losses and costs
                     double cost) noexcept nogil
     cdef void move(self, double* weights, const double* costs, double cost, Py_ssize_t n_rows) noexcept nogil
     cdef void raise_rate(self, double cost, Py_ssize_t n_rows) noexcept nogil
+    cdef void forget(self) noexcept nogil
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil
     cdef bint finite(self) noexcept nogil

@@ -364,6 +364,14 @@ cdef class Hedge(Undoable):
                 self.costs[k] *= part
         totals.recent_rows = totals.recent_cost = 0.0
 
+    cdef void forget(self) noexcept nogil:
+        """Begin again with the weights of the prior, without a share; the bound has the regret until now beside it."""
+        cdef Py_ssize_t k
+        self.totals.gap, self.totals.cost, self.totals.unlearned = 0.0, 0.0, -INFINITY
+        for k in range(self.n_experts):
+            self.costs[k] = 0.0
+            self.totals.unlearned = max(self.totals.unlearned, self.totals.loss - self.losses[k])
+
     cdef void leave_out(self, const double* losses, double loss, const double* costs, double cost) noexcept nogil:
         """Count, for the bound, what of the losses of a row are not costs."""
         cdef Py_ssize_t k

@@ -4,16 +4,13 @@ cimport cython
 from libc.math cimport INFINITY, NAN, fabs, isinf, isnan
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
-from onlinebregman._kernels.learners.mixer cimport AT_ONCE, JUDGE, LEARN, Mixer, Phase
+from onlinebregman._kernels.learners.mixer cimport AT_ONCE, LEARN, Mixer, Phase
 from onlinebregman._kernels.learners.quantile_tracker cimport QuantileTracker
 from onlinebregman._kernels.losses.loss cimport Loss
-from onlinebregman._kernels.ops.robust cimport (
-    OB_FIRST, ob_median, ob_robust, ob_robust_count, ob_robust_known, ob_robust_look
-)
+from onlinebregman._kernels.ops.robust cimport OB_FIRST, ob_robust, ob_robust_count, ob_robust_known, ob_robust_look
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 
 cdef double FAR = 3.0            # deviations of the targets
-cdef double FAR_AT_FIRST = 1e3   # typical errors
 
 
 cdef enum Limits:             # what is clipped before it is learned
@@ -43,24 +40,21 @@ cdef class MeanMixer(Mixer):
     cdef int limits
     cdef ob_robust targets    # their scale; with ERRORS for forecasts
     cdef ob_robust errors     # the scale of those of the mixture
-    cdef ob_robust held_targets, held_errors  # those at the start of a call of delayed rows
     cdef double lo            # range of the forecasts that count
     cdef double hi
-    cdef double least, most   # of a row: forecasts between these are learned as they are,
-    cdef double below, above  # and others as one of these
+    cdef double lowest, highest  # targets, and forecasts that counted, while errors had no limit
+    cdef double least, most   # of a row, between which forecasts are learned
 
     def __cinit__(self, Hedge hedge not None, Loss loss not None, bint gradient, QuantileTracker tracker, limits,
                   state=None):
         self.loss, self.gradient, self.tracker = loss, gradient, tracker
         self.allocate(hedge, hedge.n_experts, 1)
-        if isinstance(limits, tuple):
-            self.limits, (self.lo, self.hi) = FORECASTS, limits
-        else:
-            self.limits = {None: NOTHING, "errors": ERRORS}[limits]
-            self.lo, self.hi = -INFINITY, INFINITY
+        self.limits = {None: NOTHING, "errors": ERRORS}.get(limits, FORECASTS)
+        self.lo, self.hi = limits if self.limits == FORECASTS else (-INFINITY, INFINITY)
+        self.lowest, self.highest = INFINITY, -INFINITY
         self.fields.add("targets", &self.targets, sizeof(self.targets))
         self.fields.add("errors", &self.errors, sizeof(self.errors))
-        self.fields.add("lo", &self.lo, 2 * sizeof(double))
+        self.fields.add("lo", &self.lo, 4 * sizeof(double))
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k, n = self.hedge.n_experts
@@ -75,13 +69,13 @@ cdef class MeanMixer(Mixer):
         if self.limits == FORECASTS:
             target = min(max(y, self.lo), self.hi)
         elif self.limits == ERRORS:
-            self.limit_errors(scores, y)
+            self.limit_errors(y)
         self.clipped = target != y
         for k in range(n):
             self.losses[k] = loss if isnan(scores[k]) else self.loss.value(scores[k], y)
             learned[k] = mean if self.absurd(scores[k]) else scores[k]
-            if self.limits == ERRORS and not self.least <= learned[k] <= self.most:
-                learned[k] = self.below if learned[k] < self.least else self.above
+            if self.limits == ERRORS:
+                learned[k] = min(max(learned[k], self.least), self.most)
             self.clipped = self.clipped or learned[k] != scores[k]
         if self.clipped:
             mean, best = 0.0, INFINITY
@@ -94,52 +88,43 @@ cdef class MeanMixer(Mixer):
         slope = self.loss.derivative(mean, target) if self.gradient else 0.0
         for k in range(n if self.gradient or self.clipped else 0):
             self.costs[k] = slope * learned[k] if self.gradient else self.loss.value(learned[k], target)
-        if self.limits == ERRORS:
+        if self.limits == ERRORS and self.phase != LEARN:
+            for k in range(n if self.errors.moves < OB_FIRST else 0):  # learned without a limit
+                self.lowest, self.highest = min(self.lowest, y, learned[k]), max(self.highest, y, learned[k])
             ob_robust_count(&self.errors, y - mean)
             ob_robust_count(&self.targets, y)
-            if self.phase == AT_ONCE:
-                self.look()
         return loss
 
-    cdef bint enter(self, Phase phase) noexcept nogil:
-        if phase == JUDGE:
-            self.held_targets, self.held_errors = self.targets, self.errors
-        elif phase == LEARN:
-            self.targets, self.errors = self.held_targets, self.held_errors
-        elif self.limits == ERRORS:
+    cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
+        if self.limits == ERRORS and self.phase == AT_ONCE:
             self.look()
-        return Mixer.enter(self, phase)
+        return True
+
+    cdef bint enter(self, Phase phase) noexcept nogil:
+        cdef bint finite = Mixer.enter(self, phase)
+        if phase == AT_ONCE and self.limits == ERRORS:
+            self.look()
+        return finite
 
     cdef void look(self) noexcept nogil:
-        """Find the range of forecasts for the next row."""
+        """Find the range of forecasts for the next row; the weights begin again if they have learned absurd numbers."""
+        cdef bint absurd_first
         ob_robust_look(&self.targets)
         if ob_robust_known(&self.targets):
             self.lo, self.hi = self.targets.origin + self.targets.lo, self.targets.origin + self.targets.hi
+        absurd_first = 2 * self.targets.n >= OB_FIRST and not (self.lo <= self.lowest and self.highest <= self.hi)
+        if absurd_first and self.hedge.share == 0:  # with a share weights come back by themselves
+            self.hedge.forget()
+        if absurd_first or self.targets.n >= 2 * OB_FIRST:
+            self.lowest, self.highest = INFINITY, -INFINITY
 
-    cdef void limit_errors(self, const double* scores, double y) noexcept nogil:
-        """Errors far beyond those of the mixture, and the deviation of the targets, are learned as the ends of these.
-
-        While nothing is known of targets, errors are typical up to a multiple of the experts' lower median, as which
-        others are learned.
-        """
-        cdef Py_ssize_t k, n = 0
-        cdef double origin = y - self.errors.origin, far = INFINITY, typical
-        cdef double* errors = self.work
-        if not ob_robust_known(&self.targets):
-            for k in range(self.hedge.n_experts):
-                if not isnan(scores[k]):
-                    errors[n] = fabs(y - scores[k])
-                    n += 1
-            ob_median(errors, n, 0.0)
-            typical = errors[(n - 1) // 2]
-            far = FAR_AT_FIRST * typical if typical > 0 else INFINITY
-            self.least, self.most, self.below, self.above = y - far, y + far, y - typical, y + typical
-            return
+    cdef void limit_errors(self, double y) noexcept nogil:
+        """Errors far beyond those of the mixture, and the deviation of targets, are learned as the ends of these."""
+        cdef double origin = y - self.errors.origin, far = INFINITY
         if self.errors.moves >= OB_FIRST:
             ob_robust_look(&self.errors)
             far = FAR * self.targets.deviation
         self.least, self.most = min(origin - self.errors.hi, y - far), max(origin - self.errors.lo, y + far)
-        self.below, self.above = self.least, self.most
 
     cdef bint some_sleep(self, const double* scores) noexcept nogil:
         """Whether all forecasts that are not finite are NaN, of experts that sleep, and there are others."""

@@ -127,8 +127,9 @@ cdef class Mixer(AtomicLearner):
         cdef Undoable part
         for part in self.undoable:
             part.restore()
+        AtomicLearner.undo(self)
         self.enter(AT_ONCE)
-        return AtomicLearner.undo(self)
+        return 0
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         """Rows that are `delayed` were all predicted, by the experts and the mixture, before any target was known."""

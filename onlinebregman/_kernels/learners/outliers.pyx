@@ -21,14 +21,16 @@ from libc.math cimport fabs, isfinite, sqrt
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of
 from onlinebregman._kernels.learners.density import DensityLearner
 from onlinebregman._kernels.learners.team cimport Ensemble
-from onlinebregman._kernels.learners.run cimport LEARNED
+from onlinebregman._kernels.learners.run cimport LEARNED, NOT_FINITE
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.ops.robust cimport ob_robust, ob_robust_count, ob_robust_known, ob_robust_limit
+from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows
 
 # The first rows are only learned: their scores, by a density of few rows, are no guide to those of later ones.
 UNSCORED = 10
 cdef double FIRST = UNSCORED
+cdef double UNKNOWN = 2.0     # rows of which only the scale is learned: any of them may be absurd
 cdef double STEP = 0.03       # deviations, over the standard deviation of an outlier's indicator
 cdef double MEMORY = 1000.0   # scores, of which the excess is a sum
 
@@ -152,6 +154,10 @@ cdef class OutlierLearner(Ensemble):
         if self.row_map is not None:
             (<Rows> self.block_rows).fetch(given.number, &row)
         self.limit(&row)
+        if self.limited is not None and self.quantile.state.rows < UNKNOWN:
+            if ob_nonfinite(given.x, given.n) != 0:
+                return NOT_FINITE
+            return self.quantile.learn_row(&scored, work, NULL, weight, NULL)
         if self.row_map is not None:
             self.row_map.map_to_learn(<Rows> self.block_rows, weight, &row)
             (<Rows> self.block_rows).fetch(given.number, &row)

@@ -36,11 +36,13 @@ cdef class RegretHedge(Hedge):
 
     cdef double[::1] squares  # sums of r_k^2
     cdef double[::1] largest  # |r_k| so far
+    cdef double[::1] spent    # sums of eta_k r_k^2, by BOA
 
     def __cinit__(self, n_experts, *arguments, **more):
-        self.squares, self.largest = np.zeros(n_experts), np.zeros(n_experts)
+        self.squares, self.largest, self.spent = np.zeros((3, n_experts))
         self.fields.vector("squares", self.squares)
         self.fields.vector("largest", self.largest)
+        self.fields.vector("spent", self.spent)
 
     def regret_bound(self, n_switches=0, prior=None):
         """Bound on the regret to the expert with which it is largest; there is none to sequences of experts."""
@@ -64,6 +66,12 @@ cdef class RegretHedge(Hedge):
             self.squares[k] += r * r
             self.largest[k] = max(self.largest[k], fabs(r))
             self.costs[k] -= r
+
+    cdef void forget(self) noexcept nogil:
+        Hedge.forget(self)
+        self.squares[:] = 0.0
+        self.largest[:] = 0.0
+        self.spent[:] = 0.0
 
     cdef bint finite(self) noexcept nogil:
         cdef Py_ssize_t k
@@ -124,12 +132,6 @@ cdef class PolynomialHedge(RegretHedge):
 @cython.final
 cdef class BernsteinHedge(RegretHedge):
     """The weights of Bernstein online aggregation."""
-
-    cdef double[::1] spent    # sums of eta_k r_k^2
-
-    def __cinit__(self, n_experts, *arguments, **more):
-        self.spent = np.zeros(n_experts)
-        self.fields.vector("spent", self.spent)
 
     cdef double information(self, Py_ssize_t k) noexcept nogil:
         """-ln prior_k"""
