@@ -154,27 +154,29 @@ def test_file(options: argparse.Namespace) -> None:
     model, settings = _loaded(options)
     if not (is_classifier(model) or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
-    rows, sums, counts = 0, defaultdict[str, float](float), Counter[str]()
+    rows, sums, unknown = 0, defaultdict[str, float](float), set[Any]()
     for X, y in _Rows(options, settings, model):
         predicted = _asked(model.predict, X, rows)
         losses = (
             {"error": predicted != y} if is_classifier(model) else {"squared_error": (predicted - y.astype(float)) ** 2}
         )
-        if hasattr(model, "predict_proba") and np.isin(y, model.classes_).all():
+        unknown |= set(y.tolist()).difference(model.classes_.tolist()) if is_classifier(model) else set()
+        if hasattr(model, "predict_proba") and not unknown:
             columns = np.searchsorted(model.classes_, y.astype(model.classes_.dtype))
             with np.errstate(divide="ignore"):
                 losses["log_loss"] = -np.log(model.predict_proba(X)[np.arange(len(y)), columns])
         for name, values in losses.items():
             sums[name] += float(values.sum())
-            counts[name] += len(y)
         rows += len(y)
     if not rows:
         raise ValueError("The data must have at least one row; got none.")
     with _output("-") as out:
         print(f"rows {rows}", file=out)
+        if unknown:  # no mean of only some of the rows
+            sums.pop("log_loss", None)
+            print(f"There is no log_loss, as the model has not learned {_listed(list(unknown))}.", file=sys.stderr)
         for name, total in sums.items():
-            if counts[name] == rows:  # no mean of only some of the rows: there is no log loss if a label is unknown
-                print(f"{name} {total / rows:.6g}", file=out)
+            print(f"{name} {total / rows:.6g}", file=out)
 
 
 def _asked(method: Any, X: Any, first: int) -> Any:

@@ -229,16 +229,17 @@ class _Reports:
     """Lines on standard error at 1, 2, 4, ... batches, as Vowpal Wabbit prints them; on a terminal one that moves."""
 
     def __init__(self, verbose: bool, is_loss: bool) -> None:
-        self.verbose, self.start, self.next, self.shown = verbose, time.perf_counter(), 0, False
+        self.verbose, self.start, self.reported = verbose, time.perf_counter(), 0  # rows
         self.is_loss, self.moves = is_loss, sys.stderr.isatty()
 
     def show(self, course: _Course, model: Any, fraction: float | None, last: bool = False) -> None:
-        if not self.verbose or (course.n_rows < self.next and not last and not self.moves):
+        new = course.n_rows > self.reported if last else course.n_rows >= 2 * self.reported
+        if not (self.verbose and (new or self.moves)):
             return
         name, factor = _measure(model) if self.is_loss else ("mean score", 1.0)
-        if not self.shown:
+        if not self.reported:
             print(f"{'rows':>14s} {name:>14s} {'seconds':>9s}", file=sys.stderr)
-        self.shown, self.next = True, 2 * course.n_rows
+        self.reported = course.n_rows
         line = f"{course.n_rows:14d} {factor * course.mean:14.6g} {time.perf_counter() - self.start:9.1f}"
         if self.moves and not last and fraction is not None:
             done = int(30 * min(fraction, 1.0))

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from numbers import Integral, Real
@@ -268,6 +269,8 @@ class FileFrames:
         chosen = [number for number in wanted if number not in dropped]
         if twice := doubled(names[number] for number in chosen):
             raise ValueError(f"{where}: column {twice[0]!r} is given twice, perhaps as the target. Set --target.")
+        if self.columns is None and 0 in chosen and names[0] == "Unnamed: 0":
+            warnings.warn(f"{where}: column 0 is an index that pandas saved. Set drop (--drop 0).", stacklevel=2)
         self.all_names_, self.names_ = list(names), [names[number] for number in chosen]
         self._given = {names[place(column, names, where)]: TYPES.get(kind, kind) for column, kind in self.types.items()}
         self.kinds_ = {}

@@ -72,6 +72,9 @@ def test_every_number_category_and_missing_value_is_that_of_pandas(name, batch_s
 
 
 def test_how_files_are_written(tmp_path):
+    FRAME.to_csv(tmp_path / "rows.csv")
+    with pytest.warns(UserWarning, match=r"rows.csv: column 0 is an index that pandas saved. Set drop \(--drop 0\)"):
+        read(tmp_path / "rows.csv")
     file = tmp_path / "rows.txt"
     file.write_bytes("größe;x;zip;when\n1.234,5;-;01;2024-02-01\n2,5;1;02;0001-02-01T12:00\n;?;2;\n".encode("latin-1"))
     settings = {"sep": ";", "decimal": ",", "thousands": ".", "encoding": "latin-1", "missing": ["-", "?"]}
