@@ -43,7 +43,6 @@ from .model_selection import progressive_val_score
 from .pipeline import make_online_pipeline
 
 INSTALL_HINT = "No figure was drawn, because matplotlib is not installed. Install it: python -m pip install matplotlib"
-Table = list[list[str]]
 
 
 def run_demo(output: Path, *, quick: bool = False) -> None:
@@ -287,7 +286,7 @@ def learn_kernels(quick: bool = False) -> dict[str, Any]:
 # --- text and figure ------------------------------------------------------------------------------------------------
 
 
-def _print(*blocks: str | Table) -> None:
+def _print(*blocks: str | list[list[str]]) -> None:
     """Print a heading and the paragraphs and tables below it, or a paragraph alone."""
     if len(blocks) > 1:
         print(blocks[0], "=" * len(blocks[0]), sep="\n")

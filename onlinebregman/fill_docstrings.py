@@ -125,14 +125,10 @@ class Sources:
             if isinstance(each, ast.ImportFrom) and each.level:
                 for alias in each.names:
                     if name == (alias.asname or alias.name):
-                        return self.imported(path, each, alias.name)
+                        above = path.parents[each.level - 1].joinpath(*(each.module or "").split("."))
+                        files = (above.with_suffix(".py"), above / "__init__.py")
+                        return next((self.find(f, ast.Name(alias.name)) for f in files if f in self.trees), None)
         return None
-
-    def imported(self, path: Path, node: ast.ImportFrom, name: str) -> Any:
-        """What a relative import finds."""
-        above = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
-        source = above.with_suffix(".py") if above.with_suffix(".py") in self.trees else above / "__init__.py"
-        return self.find(source, ast.Name(name)) if source in self.trees else None
 
 
 def _is_ours(decorator: ast.expr) -> bool:

@@ -14,7 +14,6 @@ from .._online.docs import DocumentedMixin
 
 Array = NDArray[np.float64]
 Style = dict[str, Any] | None
-_KEYWORD = Parameter.KEYWORD_ONLY
 
 
 class Display(DocumentedMixin):
@@ -36,7 +35,7 @@ class Display(DocumentedMixin):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Class methods show the arguments of `plot`, which they pass on, among their own."""
         super().__init_subclass__(**kwargs)
-        of_plot = [parameter.replace(kind=_KEYWORD) for parameter in [*signature(cls.plot).parameters.values()][1:]]
+        of_plot = [p.replace(kind=Parameter.KEYWORD_ONLY) for p in [*signature(cls.plot).parameters.values()][1:]]
         functions: list[Any] = [member.__func__ for member in vars(cls).values() if isinstance(member, classmethod)]
         for function in functions:
             *own, last = signature(function).parameters.values()
@@ -81,8 +80,7 @@ class Display(DocumentedMixin):
 
     def _open(self, ax: Any) -> Any:
         """The axes to draw on, with `ax_` and `figure_` set."""
-        pyplot = self._pyplot()
-        self.ax_ = pyplot.subplots()[1] if ax is None else ax
+        self.ax_ = self._pyplot().subplots()[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_
 

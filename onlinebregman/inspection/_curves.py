@@ -86,10 +86,9 @@ class ProgressiveScoreDisplay(Display):
         if windows and self.window_scores is None:
             raise ValueError("windows=True, but there are no window_scores; give them to the constructor.")
         self._open(ax)
+        name = self.name if name is None else name
         sign, score_name = (-1.0, self.score_name.removeprefix("neg_")) if negate else (1.0, self.score_name)
-        self.line_ = self._line(
-            self.n_rows, np.multiply(sign, self.curve), line_kw, label=self.name if name is None else name
-        )
+        self.line_ = self._line(self.n_rows, np.multiply(sign, self.curve), line_kw, label=name)
         scores = np.multiply(sign, self.window_scores) if windows and self.window_scores is not None else None
         self.window_line_ = self._line(self.n_rows, scores, color=self.line_.get_color(), linewidth=0.8, alpha=0.6)
         return self._close(xlabel="rows", ylabel=score_name)

@@ -16,8 +16,7 @@ def as_pieces(X, y, sample_weight) -> Iterable:
     if y is not None:
         return [(X, y, sample_weight)]
     if hasattr(X, "shape") or not isinstance(X, Iterable):
-        said = f"X must be an iterable of chunks (X, y) if y is None; got {type(X).__name__}"
-        raise ValueError(f"{said}. Give y: zeros, if the model needs none.")
+        raise ValueError(f"X must be an iterable of chunks (X, y) if y is None; got {type(X).__name__}. Give y, or 0s.")
     if sample_weight is not None:
         raise ValueError(
             "With an iterable the weights are part of its chunks (X, y, sample_weight); omit sample_weight."
