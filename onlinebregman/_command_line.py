@@ -152,15 +152,14 @@ def predict_file(options: argparse.Namespace) -> None:
 def test_file(options: argparse.Namespace) -> None:
     """Print the mean squared error of a regressor, or the error rate and the log loss of a classifier, on a file."""
     model, settings = _loaded(options)
-    if not (is_classifier(model) or is_regressor(model)):
+    of_labels = is_classifier(model)
+    if not (of_labels or is_regressor(model)):
         raise ValueError(f"{type(model).__name__} is neither a classifier nor a regressor.")
     rows, sums, unknown = 0, defaultdict[str, float](float), set[Any]()
     for X, y in _Rows(options, settings, model):
         predicted = _asked(model.predict, X, rows)
-        losses = (
-            {"error": predicted != y} if is_classifier(model) else {"squared_error": (predicted - y.astype(float)) ** 2}
-        )
-        unknown |= set(y.tolist()).difference(model.classes_.tolist()) if is_classifier(model) else set()
+        losses = {"error": predicted != y} if of_labels else {"squared_error": (predicted - y.astype(float)) ** 2}
+        unknown |= set(y.tolist()).difference(model.classes_.tolist()) if of_labels else set()
         if hasattr(model, "predict_proba") and not unknown:
             columns = np.searchsorted(model.classes_, y.astype(model.classes_.dtype))
             with np.errstate(divide="ignore"):

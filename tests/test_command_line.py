@@ -490,6 +490,7 @@ def check_refusal(capsys, message, *, escaped=False):
         ("empty", "empty is a folder without parquet files"),
         ("bad.jsonl", "bad.jsonl, line 2: this is no JSON"),
         ("list.jsonl", "list.jsonl, line 1: no object"),
+        ("nul.jsonl", r"the name of column 'a.x00b' has a NUL byte\. Rename it"),
         ("nested.jsonl", "line 1: column 'a' has {'b': 1}, which is neither a number nor text"),
         ("when.parquet", "row 0: column 'when' has Timestamp.*which is a date.*--dates"),
         ("bad.parquet", "bad.parquet cannot be read"),
@@ -517,7 +518,7 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, message, folder, capsy
     for name, content in {
         "far.svm": "1 1:1 99999999999999:1\n", "book.xlsx": "PK", "data.arff": "@relation", "data.vw": "1 | a:1\n",
         "packed.csv.gz": "a,b\n", "bad.jsonl": '{"a": 1, "y": 0}\n{"a"\n', "list.jsonl": "[1, 2]\n",
-        "bad.parquet": "PAR1", "data.arrows": "?",
+        "bad.parquet": "PAR1", "data.arrows": "?", "nul.jsonl": r'{"a\u0000b": 1, "y": 0}',
         "nested.jsonl": '{"a": {"b": 1}, "y": 0}\n{"y": 1}',
         "half.jsonl": r'{"a": "\ud800", "y": 0}', "points.csv": "a;y\n1.234;0\n2,5;1\n", "wide.svm": "0 1:1\n1 2:1",
         "gap.svm": "# of 2024\n1 1:1\n\n2 3:nan\n",

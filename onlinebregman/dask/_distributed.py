@@ -23,8 +23,6 @@ from .._online.merging import check_mergeable, merge
 from .._sklearn_compat import Interval, StrOptions, available_if, fit_context
 from ._shards import begin, call_method, chunks_of, facts, learn, noted, shards_of
 
-_NO_LIMIT = 2**62  # bytes
-
 
 def _has(method: str) -> Callable[[Any], bool]:
     """A check whether the model, or before fitting the estimator, has this method."""
@@ -38,7 +36,7 @@ def _each(function: Callable, *arguments: Any, shards: Sequence[Any], where: Seq
         task(name, function, *arguments, shard, dask_key_name=f"{name}; {uuid4().hex}")
         for shard, name in zip(shards, where, strict=True)
     ]
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": _NO_LIMIT}):  # models go to the workers
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2**62}):  # bytes: models are sent
         return list(dask.compute(*tasks))
 
 

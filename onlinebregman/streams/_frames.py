@@ -269,6 +269,8 @@ class FileFrames:
         chosen = [number for number in wanted if number not in dropped]
         if twice := doubled(names[number] for number in chosen):
             raise ValueError(f"{where}: column {twice[0]!r} is given twice, perhaps as the target. Set --target.")
+        if odd := [name for name in names if "\0" in str(name)]:
+            raise ValueError(f"{where}: the name of column {odd[0]!r} has a NUL byte. Rename it.")
         if self.columns is None and 0 in chosen and names[0] == "Unnamed: 0":
             warnings.warn(f"{where}: column 0 is an index that pandas saved. Set drop (--drop 0).", stacklevel=2)
         self.all_names_, self.names_ = list(names), [names[number] for number in chosen]

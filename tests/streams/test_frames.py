@@ -88,7 +88,6 @@ def test_how_files_are_written(tmp_path):
     assert read(file, **settings, drop=["when", 0]).columns.tolist() == ["x", "zip"]
     file.write_text("1,a\n2,b\n")
     assert read(file, header=False).to_dict("list") == {0: [1, 2], 1: ["a", "b"]}
-    file.write_text("1,a\n2,b\n")
     assert read(file, header=True).to_dict("list") == {"1": [2], "a": ["b"]}
 
 
