@@ -108,14 +108,15 @@ cdef class MeanMixer(Mixer):
 
     cdef void look(self) noexcept nogil:
         """Find the range of forecasts for the next row; the weights begin again if they have learned absurd numbers."""
-        cdef bint absurd_first
+        cdef bint far
         ob_robust_look(&self.targets)
         if ob_robust_known(&self.targets):
             self.lo, self.hi = self.targets.origin + self.targets.lo, self.targets.origin + self.targets.hi
-        absurd_first = 2 * self.targets.n >= OB_FIRST and not (self.lo <= self.lowest and self.highest <= self.hi)
-        if absurd_first and self.hedge.share == 0:  # with a share weights come back by themselves
+        # beyond a range of few targets by more than its width
+        far = 2 * self.targets.n >= OB_FIRST and max(self.lo - self.lowest, self.highest - self.hi) > self.hi - self.lo
+        if far and self.hedge.share == 0:  # with a share weights come back by themselves
             self.hedge.forget()
-        if absurd_first or self.targets.n >= 2 * OB_FIRST:
+        if far or self.targets.n >= 2 * OB_FIRST:
             self.lowest, self.highest = INFINITY, -INFINITY
 
     cdef void limit_errors(self, double y) noexcept nogil:
