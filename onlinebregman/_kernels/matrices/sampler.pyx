@@ -612,12 +612,16 @@ cdef class NeighborTriplets(Sampler):
             k += 1
         return k < self.n_features
 
+    cdef bint is_other(self, Py_ssize_t j, Py_ssize_t number) noexcept nogil:
+        """Whether the j-th stored row is of another class than this one."""
+        return self.of_class[j] != number
+
     cdef Py_ssize_t separate(self, Py_ssize_t number, double limit, Py_ssize_t* n_others) noexcept nogil:
         """Separate `candidates` into rows of the class, but those equal to the current one, and other rows."""
         cdef Py_ssize_t j, n_mine = 0
         n_others[0] = 0
         for j in range(self.n):
-            if self.of_class[j] != number:
+            if self.is_other(j, number):
                 self.candidates[self.n + n_others[0]] = j
                 n_others[0] += 1
             elif self.differs(j, limit):
@@ -650,7 +654,8 @@ cdef class TargetTriplets(NeighborTriplets):
         See `NeighborTriplets`.
     """
 
-    cdef double target  # of the current row
+    cdef double target       # of the current row
+    cdef double largest_gap  # of similar rows
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
         self.set_up(2 * n_features + 2, n_features, size, random)
@@ -666,22 +671,16 @@ cdef class TargetTriplets(NeighborTriplets):
         NeighborTriplets.compute_stored(self, x)
         self.stored_row[2 * self.n_features + 1] = self.target
 
+    cdef bint is_other(self, Py_ssize_t j, Py_ssize_t number) noexcept nogil:
+        return fabs(self.kept[j, 2 * self.n_features + 1] - self.target) > self.largest_gap
+
     cdef Py_ssize_t separate(self, Py_ssize_t number, double limit, Py_ssize_t* n_others) noexcept nogil:
         cdef double* gaps = &self.distances[self.n]  # free until the margins are measured
-        cdef double largest
-        cdef Py_ssize_t j, n_mine = 0, place = 2 * self.n_features + 1
+        cdef Py_ssize_t j
         for j in range(self.n):
-            gaps[j] = fabs(self.kept[j, place] - self.target)
-        largest = quantile(gaps, self.n, SIMILAR_SHARE)
-        n_others[0] = 0
-        for j in range(self.n):
-            if fabs(self.kept[j, place] - self.target) > largest:
-                self.candidates[self.n + n_others[0]] = j
-                n_others[0] += 1
-            elif self.differs(j, limit):
-                self.candidates[n_mine] = j
-                n_mine += 1
-        return n_mine
+            gaps[j] = fabs(self.kept[j, 2 * self.n_features + 1] - self.target)
+        self.largest_gap = quantile(gaps, self.n, SIMILAR_SHARE)
+        return NeighborTriplets.separate(self, number, limit, n_others)
 
 
 cdef inline bint less(double a, double b) noexcept nogil:
