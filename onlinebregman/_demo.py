@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import os
 import platform
 import re
 import sys
@@ -50,8 +50,8 @@ def run_demo(output: Path, *, quick: bool = False) -> None:
 
     Raises
     ------
-    OSError, ValueError
-        Before anything is computed, if the figure cannot be written to `output`, or in its format.
+    OSError
+        Before anything is computed, if the figure cannot be written to `output`.
     """
     can_draw = _check_output(output)
     if hasattr(sys.stdout, "reconfigure"):
@@ -186,8 +186,7 @@ def vary_rates(quick: bool = False) -> dict[str, np.ndarray]:
     """Cross-validated R^2 of regression on diabetes by the learning rate; -inf where a fit failed."""
     X, y = load_diabetes(return_X_y=True)
     n_epochs = 10 if quick else 50
-    common: dict[str, Any] = {"learning_rate": "invscaling", "power_t": 0.5, "max_iter": n_epochs, "tol": None}
-    common["random_state"] = 0
+    common: Any = {"learning_rate": "invscaling", "power_t": 0.5, "max_iter": n_epochs, "tol": None, "random_state": 0}
     models = {
         "SGDRegressor": SGDRegressor(**common),
         "ImplicitGDRegressor": ImplicitGDRegressor(**common),
@@ -304,13 +303,18 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _check_output(output: Path) -> bool:
-    """Whether matplotlib is installed; OSError or ValueError if it cannot write `output`."""
+    """Whether matplotlib is installed; OSError if it cannot write `output`."""
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError:
         return False
-    Figure().savefig(io.BytesIO(), format=output.suffix[1:])  # the error lists the formats
-    output.open("ab").close()
+    formats, folder = FigureCanvasAgg.get_supported_filetypes(), output.absolute().parent
+    if not folder.is_dir():
+        raise OSError(f"--output {output}: there is no folder {folder}")
+    if output.is_dir() or not os.access(folder, os.W_OK):
+        raise OSError(f"--output {output}: cannot write a file there")
+    if output.suffix.removeprefix(".").lower() not in formats:
+        raise OSError(f"--output {output}: the name must end in one of {', '.join(f'.{f}' for f in sorted(formats))}")
     return True
 
 

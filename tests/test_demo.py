@@ -35,7 +35,7 @@ def given(monkeypatch, computed):
 
 @pytest.fixture
 def no_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
 
 
 def test_streams_with_nothing_to_tune(computed):
@@ -113,11 +113,9 @@ def test_command_line_without_matplotlib(given, no_matplotlib, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(
-    ("output", "message"),
-    [("no/such/a.png", "No such file"), ("figure.xyz", "supported formats"), ("a.png", "Is a directory")],
+    ("output", "message"), [("no/such/a.png", "no folder"), ("figure.xyz", "end in one of"), ("", "cannot write")]
 )
 def test_bad_output_is_found_before_the_work(given, tmp_path, capsys, output, message):
-    (tmp_path / "a.png").mkdir()
     assert main(["demo", "--output", str(tmp_path / output)]) == 1
     assert message in capsys.readouterr().err
     assert given == []
