@@ -13,6 +13,7 @@ from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
+from scipy.special import lambertw
 
 from onlinebregman._online.compiled import Spec, make_geometry
 from onlinebregman.divergences import (
@@ -294,6 +295,14 @@ def test_the_step_near_1_does_not_go_in_circles():
     w, penalty = 1.0 - 1e-6, ElasticNet(36.002988872455182, 0.3)
     model = MirrorDescentRegressor(divergence="binary_entropy", penalty=penalty, init=[w], eta0=1.0)
     assert_allclose(model.partial_fit([[0.0]], [0.0]).coef_, exact_binary_step(w, penalty.l1, penalty.l2), rtol=1e-13)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3, 1e6])
+def test_the_ridge_of_positive_weights_at_any_strength(alpha):
+    """ln v + alpha v = ln w is alpha v = W(alpha w), by Lambert's W."""
+    w = np.array([1e-6, 1.0, 30.0])
+    model = MirrorDescentRegressor(divergence="relative_entropy", penalty="l2", alpha=alpha, init=w, eta0=1.0)
+    assert_allclose(model.partial_fit(np.zeros((1, 3)), [0.0]).coef_, lambertw(alpha * w).real / alpha, rtol=1e-13)
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])

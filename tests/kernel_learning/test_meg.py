@@ -72,7 +72,8 @@ def test_explicit_equals_replica(seed, d, eta0):
     assert_allclose(learner.kernel_, path[-1], rtol=0, atol=1e-12)
     losses = [(rows[t] @ path[t] @ rows[t] - y[t]) ** 2 / 2 for t in range(10)]
     assert learner.cumulative_loss_ == pytest.approx(sum(losses), rel=1e-11)
-    assert_allclose(learner.predict(rows), np.einsum("ni,ij,nj->n", rows, path[-1], rows), rtol=1e-11)
+    # of rows of length up to 6, near to the null space of the kernel too, where predictions are small
+    assert_allclose(learner.predict(rows), np.einsum("ni,ij,nj->n", rows, path[-1], rows), rtol=1e-11, atol=4e-11)
 
 
 @laws
