@@ -1,6 +1,6 @@
 """Model files with valid checksums and other numbers: none crashes, hangs or takes memory, also when its model learns.
 
-    python tests/fuzz_files.py --cases 10000 --seed 0      # all of it, in about half an hour
+    python tests/fuzz_files.py --cases 10000 --seed 0      # all of it, in about ten minutes
     python tests/fuzz_files.py --seed 0 --only 123         # the cases of one chain again, which a finding names
 
 A chain is a model and its file, in which one to three numbers, arrays, classes or parts are others in each case: counts
@@ -28,7 +28,7 @@ from scipy import sparse
 
 from onlinebregman.persistence import load_model, save_model
 
-SECONDS = 20  # which a case may take
+SECONDS = 20  # of the processor, which a case may take
 MEMORY = 1 << 29  # bytes that it may add to the peak of the process
 CALLS = ("predict", "predict_proba", "score_samples", "decision_function", "transform", "partial_fit")
 OTHER_DTYPES = ("f8", "f4", "i8", "i4", "u1", "?", "c16", "U3", "M8[s]")
@@ -125,7 +125,7 @@ class FileChain:
     def problem(self, file):
         """What is wrong with a file; None if nothing is."""
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)  # which ends the process
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # which ends the process
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -136,7 +136,7 @@ class FileChain:
         except Exception:
             return traceback.format_exc(limit=-4)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         return f"it took {grown >> 10} MB" if grown > MEMORY >> 10 else None
 
