@@ -87,30 +87,6 @@ def test_optimum_equals_a_general_solver(seed, projection, started, equalities):
 
 
 @strict
-@projections
-def test_pairs_and_matrices_have_the_same_optimum(projection):
-    rng = np.random.default_rng(0)
-    pairs = np.array([[0, 1], [1, 2], [3, 4], [0, 5], [2, 5]])
-    bounds, senses = np.array([0.02, 0.03, 0.05, 0.2, 0.25]), ["<=", "<=", "<=", ">=", ">="]
-    parameters = {"projection": projection, "tol": 1e-9, "max_iter": 100_000}
-    model = DefiniteBoost(**parameters).fit_pairs(pairs, bounds, 6, senses)
-    matrices = constraint_matrices(pair_rows(pairs, 6).toarray(), bounds, senses)
-    other = DefiniteBoost(**parameters).partial_fit_matrices(matrices)
-    assert_allclose(model.kernel_, other.kernel_, rtol=0, atol=1e-8)
-    assert_allclose(model.alpha_, other.alpha_, rtol=1e-5)
-    assert_allclose(model.kernel_, dual_optimum(matrices)[0], rtol=0, atol=1e-6)
-    half_squared, binding = model.pairwise_distances()[tuple(pairs.T)] / 2, [True, True, True, False, True]
-    assert_array_equal(model.alpha_ > 0, binding)
-    assert_allclose(half_squared[binding], bounds[binding], rtol=1e-6)
-    assert half_squared[3] > 0.2
-    general = rng.normal(size=(6, 6, 6))  # of any rank and sign, satisfied by some kernel
-    general = general + general.transpose(0, 2, 1)
-    general -= np.tensordot(general, 0.5 * density(rng, 6) + np.eye(6) / 12, 2)[:, None, None] * np.eye(6)
-    model = DefiniteBoost(**parameters).partial_fit_matrices(general)
-    assert_allclose(model.kernel_, dual_optimum(general)[0], rtol=0, atol=1e-6)
-
-
-@strict
 @laws
 @given(seeds, st.sampled_from(["approximate", "exact", "corrective"]))
 def test_optimality_conditions(seed, projection):
@@ -335,37 +311,6 @@ def test_callbacks_see_every_round():
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
-def bad_calls():
-    rows, y = np.eye(3), np.ones(3)
-    holed = rows.copy()
-    holed[1, 2] = np.nan
-    skew = np.stack([np.eye(3), np.triu(np.ones((3, 3)))])
-    return {
-        "NaN": ("partial_fit", (holed, y), r"NaN \(row 1, column 2\)"),
-        "NaN, sparse": ("fit", (sparse.csr_array(holed), y), r"NaN \(row 1, column 2\)"),
-        "bound": ("partial_fit", (rows, [1, np.inf, 1]), r"y contains infinity \(row 1\)"),
-        "width": ("partial_fit", (np.eye(4), np.ones(4)), "X has 4 features, but DefiniteBoost is expecting 3"),
-        "zero rows": ("partial_fit", (np.empty((0, 3)), []), "0 sample"),
-        "sense": ("partial_fit", (rows, y), r"sense must be .*; got sense\[1\] = '<'", ["<=", "<", ">="]),
-        "one sense": ("partial_fit", (rows, y), r"sense must be '<=', '>=' or '=='; got sense\[0\] = '='", "="),
-        "senses": ("fit", (rows, y), "there are 3 constraints", ["<=", ">="]),
-        "too large": ("partial_fit", (rows * 1e200, y), "Row 0 is too large"),
-        "object": ("partial_fit_pairs", ([[0, 1], [0, 3]], [1, 1], 3), r"pairs\[1\] = \[0, 3\].*from 0 to 2"),
-        "distance": ("fit_pairs", ([[0, 1], [1, 2]], [1, -1], 3), r"distances\[1\] = -1 is negative"),
-        "other objects": ("partial_fit_pairs", ([[0, 1]], [1], 4), "n_objects is 4, but .* of 3"),
-        "asymmetric": ("partial_fit_matrices", (skew,), r"C\[1\] is not symmetric"),
-        "NaN matrix": ("partial_fit_matrices", (holed[None],), r"C\[0\] contains NaN \(row 1, column 2\)"),
-        "matrix size": ("partial_fit_matrices", (np.eye(4)[None],), "C has matrices of size 4, but .* of 3"),
-    }
-
-
-@pytest.mark.parametrize("case", bad_calls())
-def test_bad_input_changes_nothing(case, unchanged):
-    method, arguments, message, *sense = bad_calls()[case]
-    with unchanged(model := DefiniteBoost().fit_pairs([[0, 1]], [0.01], 3), message):
-        getattr(model, method)(*arguments, **dict(zip(["sense"], sense, strict=False)))
-
-
 @projections
 def test_the_solution_before_a_call_stays_what_it_was(projection):  # other threads may predict with it
     rows, bounds, senses = feasible(np.random.default_rng(0))
@@ -374,12 +319,3 @@ def test_the_solution_before_a_call_stays_what_it_was(projection):  # other thre
     model.partial_fit(rows[6:], bounds[6:], sense=senses[6:])
     assert (model._solution.geometry.coef() != kernel).any()
     assert_array_equal(geometry.coef(), kernel)
-
-
-@pytest.mark.parametrize("bad", [{"tol": 0.0}, {"init": np.eye(4)}, {"init": np.ones((3, 3))}])
-def test_bad_parameters(bad):
-    for method in ("fit", "partial_fit"):
-        model = DefiniteBoost(**bad)
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            getattr(model, method)(np.eye(3), np.ones(3))
-        assert not hasattr(model, "kernel_") and not hasattr(model, "dual_objective_")

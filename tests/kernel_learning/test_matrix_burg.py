@@ -169,19 +169,6 @@ def test_steps_at_the_bound_are_projected():
 
 
 @pytest.mark.parametrize(
-    ("rows", "targets", "message"),
-    [
-        ([[1.0, 2.0], [0.0, 1.0]], [1.0, -1.0], "y = -1 at row 1"),
-        ([[1.0, 2.0], [np.nan, 1.0]], [1.0, 1.0], "NaN.*row 1"),
-        ([[1.0, 2.0], [1e200, 1.0]], [1.0, 1.0], "row 1"),
-    ],
-)
-def test_bad_rows_leave_the_model_unchanged(rows, targets, message, unchanged):
-    with unchanged(model := MatrixBurgRegressor().partial_fit([[1.0, 0.5]], [0.3]), message):
-        model.partial_fit(rows, targets)
-
-
-@pytest.mark.parametrize(
     ("init", "message"),
     [(np.eye(3) / 3, "init has 3 rows"), (np.eye(2), "from 1 to 1"), (np.diag([0.5, 0.0]), "from 0 to 0.5")],
 )

@@ -63,25 +63,21 @@ def assert_same_state(one, other):
 # --- the algorithm ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("update", "largest"), [("explicit", 1.0), ("implicit", 100.0)])
 @laws
-@given(seeds, st.integers(1, 6), st.floats(0.01, 1.0))
-def test_explicit_equals_replica(seed, d, eta0):
+@given(seed=seeds, d=st.integers(1, 6), share=st.floats(0.01, 1.0))
+def test_steps_equal_the_replica(update, largest, seed, d, share):
+    eta0 = share * largest
     rows, y, _ = stream(np.random.default_rng(seed), n=10, d=d)
-    learner = MEGKernelLearner(update="explicit", eta0=eta0, scale_eta=False).partial_fit(rows, y)
-    path = replica(outer(rows), y, eta0)
-    assert_allclose(learner.kernel_, path[-1], rtol=0, atol=1e-12)
+    learner = MEGKernelLearner(update=update, eta0=eta0, scale_eta=False).partial_fit(rows, y)
+    path = replica(outer(rows), y, eta0, update)
+    near = 1.0 if update == "explicit" else 100.0
+    assert_allclose(learner.kernel_, path[-1], rtol=0, atol=1e-12 * near)
     losses = [(rows[t] @ path[t] @ rows[t] - y[t]) ** 2 / 2 for t in range(10)]
-    assert learner.cumulative_loss_ == pytest.approx(sum(losses), rel=1e-11)
+    assert learner.cumulative_loss_ == pytest.approx(sum(losses), rel=1e-11 * near)
     # of rows of length up to 6, near to the null space of the kernel too, where predictions are small
-    assert_allclose(learner.predict(rows), np.einsum("ni,ij,nj->n", rows, path[-1], rows), rtol=1e-11, atol=4e-11)
-
-
-@laws
-@given(seeds, st.integers(2, 5), st.floats(0.01, 100.0))
-def test_implicit_equals_replica(seed, d, eta0):
-    rows, y, _ = stream(np.random.default_rng(seed), n=5, d=d)
-    learner = MEGKernelLearner(update="implicit", eta0=eta0, scale_eta=False).partial_fit(rows, y)
-    assert_allclose(learner.kernel_, replica(outer(rows), y, eta0, "implicit")[-1], rtol=0, atol=1e-10)
+    expected = np.einsum("ni,ij,nj->n", rows, path[-1], rows)
+    assert_allclose(learner.predict(rows), expected, rtol=1e-11 * near, atol=4e-11 * near)
 
 
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
@@ -108,24 +104,6 @@ def test_init_schedule_and_scaled_rate():
         assert_allclose(learner.partial_fit(rows, y).kernel_, path[-1], rtol=0, atol=1e-10)
 
 
-@laws
-@given(seeds, st.floats(0.01, 1e6), st.floats(-100, 100))
-def test_implicit_residual(seed, eta0, y):
-    """The step is c = eta (abar - y): read c from log W, and abar from the kernel after the step."""
-    rng = np.random.default_rng(seed)
-    warm, targets, _ = stream(rng, n=5)
-    learner = MEGKernelLearner(eta0=eta0, scale_eta=False).partial_fit(warm, targets)
-    before, z = learner.log_kernel_, rng.normal(size=5)
-    learner.partial_fit(z[None], [y])
-    after = learner.log_kernel_
-    i, j = np.argsort(np.abs(z))[-2:]  # before - after = c z z' + a multiple of I
-    c = (before - after)[i, j] / (z[i] * z[j])
-    rounding = 1e-14 * max(np.abs(before).max(), np.abs(after).max()) / abs(z[i] * z[j])
-    assert learner.predict(z[None])[0] - y == pytest.approx(
-        c / eta0, rel=0, abs=1e-11 * (abs(y) + z @ z) + rounding / eta0
-    )
-
-
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 def test_diagonal_instances_are_exponentiated_gradient(update):
     rng = np.random.default_rng(2)
@@ -137,17 +115,6 @@ def test_diagonal_instances_are_exponentiated_gradient(update):
     learner = MEGKernelLearner(scale_eta=False, **parameters).partial_fit_matrices(matrices, y)
     assert_allclose(learner.kernel_, np.diag(vector.coef_), rtol=1e-10, atol=1e-14)
     assert learner.cumulative_loss_ == pytest.approx(vector.cumulative_loss_, rel=1e-10)
-
-
-@laws
-@given(seeds)
-def test_equivariant_under_rotations(seed):
-    rng = np.random.default_rng(seed)
-    rows, y, _ = stream(rng)
-    rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
-    one = MEGKernelLearner(eta0=4.0).partial_fit(rows, y)
-    other = MEGKernelLearner(eta0=4.0).partial_fit(rows @ rotation.T, y)
-    assert_allclose(other.kernel_, rotation @ one.kernel_ @ rotation.T, rtol=0, atol=1e-9)
 
 
 # --- what always holds ------------------------------------------------------------------------------------------------
@@ -212,10 +179,6 @@ def test_sample_weight_scales_the_rate(update):
     other = MEGKernelLearner(eta0=0.25, update=update).partial_fit(rows, y)
     assert_array_equal(one.kernel_, other.kernel_)
     assert one.cumulative_loss_ == pytest.approx(other.cumulative_loss_ / 4)
-    before = state(one)
-    one.partial_fit(rows * 100, y, np.zeros(30))
-    for a, b in zip(before, state(one), strict=True):
-        assert_array_equal(a, b)
     unborn = MEGKernelLearner().partial_fit(rows, y, np.zeros(30))
     assert_allclose(unborn.kernel_, np.eye(5) / 5, rtol=1e-15)
     assert unborn.t_ == 0

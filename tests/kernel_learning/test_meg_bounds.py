@@ -14,10 +14,6 @@ laws = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def half_losses(matrices, y, kernel):
-    return (np.tensordot(matrices, kernel, 2) - y) ** 2 / 2
-
-
 # --- factors ----------------------------------------------------------------------------------------------------------
 
 
@@ -109,43 +105,3 @@ def test_theory_says_what_it_lacks():
     assert VonNeumann(2.0).smoothness(3.0) == 4.5
     with pytest.raises(ValueError, match="has no bound"):
         VonNeumann().smoothness(1.0)
-
-
-# --- regret -----------------------------------------------------------------------------------------------------------
-
-
-@laws
-@given(
-    seeds, st.sampled_from(["explicit", "implicit"]), st.booleans(), st.sampled_from(["rows", "factors", "matrices"])
-)
-def test_weighted_regret_bound(seed, update, scale_eta, kind):
-    rng = np.random.default_rng(seed)
-    d, n = 4, 25
-    factors = rng.normal(size=(n, 2, d))
-    signs = [1, 0] if kind == "rows" else [1, -1]
-    matrices = np.einsum("r,nri,nrj->nij", signs, factors, factors)
-    y, weights = rng.normal(size=n), rng.uniform(0.2, 1.0, size=n)
-    learner = MEGKernelLearner(eta0=0.5, scale_eta=scale_eta, update=update, track_regret=True)
-    if update == "explicit" and not scale_eta:
-        learner.set_params(eta0=0.01)
-    if kind == "rows":
-        learner.partial_fit(factors[:, 0], y, weights)
-    elif kind == "factors":
-        learner.partial_fit_factors(factors, y, signs, weights)
-    else:
-        learner.partial_fit_matrices(matrices, y, weights)
-    spreads = np.ptp(np.c_[np.linalg.eigvalsh(matrices)], axis=1)
-    rates = weights * learner.eta0 / (np.maximum.accumulate(spreads) ** 2 if scale_eta else 1)
-    for rank in (1, 2, d):
-        u = density(rng, d, rank)
-        bound = learner.regret_bound(u, weighted=True)
-        assert learner.weighted_loss_ <= rates @ half_losses(matrices, y, u) + bound + 1e-10
-    first, last = np.eye(d) / d, learner.kernel_
-    gap = VonNeumann(1.0).divergence(u, first) - VonNeumann(1.0).divergence(u, last)
-    assert learner.regret_bound(u, weighted=True) - learner._learner.run["slack"] == pytest.approx(gap, abs=1e-6)
-
-
-def test_no_certificate_without_tracking():
-    learner = MEGKernelLearner().partial_fit(np.eye(3), np.ones(3))
-    with pytest.raises(ValueError, match="track_regret=True"):
-        learner.regret_bound(np.eye(3) / 3, weighted=True)
