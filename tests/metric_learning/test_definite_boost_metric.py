@@ -83,24 +83,6 @@ def test_who_asks_for_a_metric_that_there_is_not_is_warned():
         learner.transform(X)
 
 
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [
-        (np.arange(30.0)[:, None], ["only"] * 30),
-        (np.arange(30.0)[:, None], [True, False] * 15),
-        ([[0.0, 1.0]] * 2, ["a", "b"]),
-        ([[1.0, 2.0]], [0]),
-        (np.eye(3), ["a", "b", "c"]),
-    ],
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:All rows were of one class")
-def test_odd_rows_leave_a_sound_metric(X, y):
-    learner = DefiniteBoostMetricLearner().fit(X, y)
-    W = learner.get_mahalanobis_matrix()
-    assert np.isfinite(W).all()
-    assert_allclose(np.trace(W), len(W))
-
-
 @pytest.mark.parametrize("n", [2, 3])
 def test_equal_rows_of_a_class_are_no_constraint(n):
     rng = np.random.default_rng(3)

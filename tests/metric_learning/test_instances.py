@@ -14,58 +14,40 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 4)) * [1.0, 2.0, 0.5, 1.0]
 PAIRS = RNG.integers(0, 40, size=(60, 2))
 PAIRS = PAIRS[PAIRS[:, 0] != PAIRS[:, 1]]
-TRIPLETS = np.array([RNG.permutation(40)[:3] for _ in range(80)])
+ROWS = np.array([RNG.permutation(40)[:4] for _ in range(80)])
+TRIPLETS = ROWS[:, :3]
 
 
 def raw(**parameters):
     return LogDetMetricLearner(**{"scale_eta": False, "learning_rate": "constant", "eta0": 0.05, **parameters})
 
 
-def replica(W, instance, y, eta):
-    """The implicit step on a BoundLoss."""
-    return logdet_step_any_rank(W, instance, lambda a: float(BoundLoss().derivative(a, y)), eta)
+# --- examples ---------------------------------------------------------------------------------------------------------
 
 
-# --- triplets ---------------------------------------------------------------------------------------------------------
-
-
-def test_triplets_against_a_numpy_replica():
-    learner = raw(margin=2.0).partial_fit_triplets(X, TRIPLETS)
-    W = np.eye(4)
-    for anchor, similar, dissimilar in TRIPLETS:
-        p, q = X[dissimilar] - X[anchor], X[similar] - X[anchor]
-        W = replica(W, np.outer(p, p) - np.outer(q, q), -2.0, 0.05)
+@pytest.mark.parametrize("kind", ["pairs", "triplets", "quadruplets"])
+def test_bounds_against_a_numpy_replica(kind):
+    """One-sided pairs with labels; the others have p'Wp - q'Wq of at least the margin."""
+    targets, labels = RNG.uniform(1, 20, size=len(ROWS)), RNG.choice([-1, 1], size=len(ROWS))
+    learner, W = raw(loss="one_sided" if kind == "pairs" else "squared_error", margin=2.0), np.eye(4)
+    if kind == "pairs":
+        learner.partial_fit_pairs(X, ROWS[:, :2], targets, labels=labels)
+        with pytest.raises(ValueError, match='labels, with loss="one_sided" also'):
+            learner.partial_fit_pairs(X, ROWS[:, :2], targets)
+    else:
+        getattr(learner, f"partial_fit_{kind}")(X, ROWS[:, : 3 if kind == "triplets" else 4])
+    for (a, b, c, d), target, label in zip(ROWS, targets, labels, strict=True):
+        (p, q), y = {
+            "pairs": ((X[a] - X[b], np.zeros(4)), label * target),
+            "triplets": ((X[c] - X[a], X[b] - X[a]), -2.0),
+            "quadruplets": ((X[c] - X[d], X[a] - X[b]), -2.0),
+        }[kind]
+        W = logdet_step_any_rank(
+            W, np.outer(p, p) - np.outer(q, q), lambda s, y=y: float(BoundLoss().derivative(s, y)), 0.05
+        )
     assert not np.allclose(W, np.eye(4), atol=0.1)
     assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-8, atol=1e-10)
     assert learner.n_updates_ == 80 and learner.margin_ == 2.0 and learner.bounds_ is None
-
-
-@pytest.mark.parametrize(
-    ("triplets", "message"),
-    [
-        ([[0, 1, 2], [0, 1, 40]], r"triplets\[1\] = \[0, 1, 40\].*from 0 to 39"),
-        ([[0, 1]], "triplet is three row numbers"),
-        ([[0.5, 1, 2]], "integers"),
-        (np.empty((0, 3), int), "minimum of 1"),
-    ],
-)
-def test_bad_triplets(triplets, message, unchanged):
-    with unchanged(learner := LogDetMetricLearner().partial_fit_triplets(X, TRIPLETS), message):
-        learner.partial_fit_triplets(X, triplets)
-    with unchanged(learner := LogDetMetricLearner(), message):
-        learner.fit_triplets(X, triplets)
-
-
-# --- pairs with labels, one-sided losses ------------------------------------------------------------------------------
-
-
-def test_one_sided_pairs_against_a_numpy_replica():
-    targets, labels = RNG.uniform(1, 20, size=len(PAIRS)), RNG.choice([-1, 1], size=len(PAIRS))
-    learner = raw(loss="one_sided").partial_fit_pairs(X, PAIRS, targets, labels=labels)
-    W = np.eye(4)
-    for (a, b), target, label in zip(PAIRS, targets, labels, strict=True):
-        W = replica(W, np.outer(X[a] - X[b], X[a] - X[b]), label * target, 0.05)
-    assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
@@ -95,19 +77,31 @@ def test_pairs_before_there_are_bounds_move_nothing():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "given", "message"),
+    ("kind", "rows", "given", "message"),
     [
-        ({}, {}, "targets or labels must be given"),
-        ({"loss": "one_sided"}, {"targets": [1.0]}, 'labels, with loss="one_sided" also'),
-        ({}, {"labels": [0]}, r"labels must be 1 .* or -1 .*; got labels\[0\] = 0"),
-        ({}, {"labels": [1, -1]}, r"labels must have shape \(1,\).*; got shape \(2,\)"),
-        ({}, {"labels": [np.nan]}, "labels contains NaN"),
-        ({}, {"targets": [-1]}, r"targets\[0\] = -1 is negative.*`labels`"),
+        ("pairs", [[0, 1], [0, 40]], {"targets": [1.0, 1.0]}, r"pairs\[1\] = \[0, 40\].*from 0 to 39"),
+        ("pairs", [[0, -1]], {"targets": [1.0]}, r"pairs\[0\] = \[0, -1\]"),
+        ("pairs", [[0.5, 1]], {"targets": [1.0]}, "integers"),
+        ("pairs", [[0, 1, 2]], {"targets": [1.0]}, "two row numbers"),
+        ("pairs", np.empty((0, 2), int), {"targets": []}, "minimum of 1"),
+        ("pairs", [[0, 1]], {"targets": [1.0, 2.0]}, r"targets must have shape \(1,\).*; got shape \(2,\)"),
+        ("pairs", [[0, 1], [1, 2]], {"targets": [1.0, -0.5]}, r"targets\[1\] = -0.5 is negative.*`labels`"),
+        ("pairs", [[0, 1], [1, 2]], {"targets": [1.0, np.nan]}, "NaN.*row 1"),
+        ("pairs", [[0, 1]], {}, "targets or labels must be given"),
+        ("pairs", [[0, 1]], {"labels": [0]}, r"labels must be 1 .* or -1 .*; got labels\[0\] = 0"),
+        ("pairs", [[0, 1]], {"labels": [1, -1]}, r"labels must have shape \(1,\).*; got shape \(2,\)"),
+        ("pairs", [[0, 1]], {"labels": [np.nan]}, "labels contains NaN"),
+        ("triplets", [[0, 1, 2], [0, 1, 40]], {}, r"triplets\[1\] = \[0, 1, 40\].*from 0 to 39"),
+        ("triplets", [[0, 1]], {}, "triplet is three row numbers"),
+        ("triplets", [[0.5, 1, 2]], {}, "integers"),
+        ("triplets", np.empty((0, 3), int), {}, "minimum of 1"),
     ],
 )
-def test_bad_labels_of_pairs(parameters, given, message):
-    with pytest.raises(ValueError, match=message):
-        LogDetMetricLearner(**parameters).fit_pairs(X, [[0, 1]], **given)
+def test_bad_pairs_and_triplets(kind, rows, given, message, unchanged):
+    with unchanged(learner := LogDetMetricLearner().partial_fit_triplets(X, TRIPLETS), message):
+        getattr(learner, f"partial_fit_{kind}")(X, rows, **given)
+    with unchanged(learner := LogDetMetricLearner(), message):
+        getattr(learner, f"fit_{kind}")(X, rows, **given)
 
 
 # --- priors -----------------------------------------------------------------------------------------------------------

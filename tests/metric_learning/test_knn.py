@@ -5,10 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+from counting import Counting, learned_in_chunks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.decomposition import PCA, IncrementalPCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
@@ -24,34 +25,6 @@ CLASSES = ["a", "b", "c"]
 RNG = np.random.default_rng(0)
 LABELS = RNG.choice(CLASSES, size=200)
 X = RNG.normal(size=(200, 5)) * [1, 1, 1, 3, 3] + 2.0 * (LABELS[:, None] == np.array(CLASSES)) @ np.eye(3, 5)
-
-
-def learned_in_chunks(model, size=20, rows=X, y=LABELS):
-    for start in range(0, len(rows), size):
-        model.partial_fit(rows[start : start + size], y[start : start + size], classes=CLASSES)
-    return model
-
-
-class Counting(TransformerMixin, BaseEstimator):
-    """The identity times `factor_`, which counts the rows it maps; `t_` changes with the factor."""
-
-    def __init__(self, moves=True, counts=True):
-        self.moves = moves
-        self.counts = counts
-
-    def fit(self, X, y=None):
-        return self.partial_fit(X, y)
-
-    def partial_fit(self, X, y=None):
-        self.factor_ = getattr(self, "factor_", 1.0) + self.moves * len(X)
-        self.mapped_ = getattr(self, "mapped_", 0)
-        if self.counts:
-            self.t_ = getattr(self, "t_", 0) + self.moves * len(X)
-        return self
-
-    def transform(self, X):
-        self.mapped_ += len(X)
-        return self.factor_ * X
 
 
 # --- votes ------------------------------------------------------------------------------------------------------------
@@ -181,7 +154,7 @@ def test_neighbours_of_rows_far_from_the_origin(n, d, offset):
     ids=lambda metric: type(metric).__name__,
 )
 def test_any_transformer_that_learns_in_steps_may_be_the_metric(metric):
-    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=metric))
+    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=metric), X, LABELS)
     by_hand = clone(metric)
     for start in range(0, 200, 20):
         getattr(by_hand, "partial_fit", by_hand.fit)(X[start : start + 20])

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from counting import Counting, learned_in_chunks
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
@@ -32,33 +33,6 @@ METRICS = [
 ]
 
 
-class Counting(TransformerMixin, BaseEstimator):
-    """The identity times a factor, which counts the rows it maps, and learns no row above `most`."""
-
-    def __init__(self, most=np.inf):
-        self.most = most
-
-    def partial_fit(self, X, y=None):
-        self.t_ = getattr(self, "t_", 0) + len(X)
-        self.mapped_ = getattr(self, "mapped_", 0)
-        if np.max(X) > self.most:
-            raise ValueError("too large")
-        return self
-
-    def fit(self, X, y=None):
-        return self.partial_fit(X, y)
-
-    def transform(self, X):
-        self.mapped_ += len(X)
-        return self.t_ * X
-
-
-def learned_in_chunks(model, size=20):
-    for start in range(0, len(X), size):
-        model.partial_fit(X[start : start + size], LABELS[start : start + size], classes=CLASSES)
-    return model
-
-
 # --- votes ------------------------------------------------------------------------------------------------------------
 
 
@@ -79,16 +53,16 @@ def test_votes_are_the_mean_of_those_in_each_metric(weights, window_size):
 
 
 def test_auto_is_a_set_of_metrics_with_pairs_of_their_own():
-    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner="auto", random_state=0))
+    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner="auto", random_state=0), X, LABELS)
     seeds = [metric.random_state for metric in model.metric_learners_ if hasattr(metric, "random_state")]
     assert len(set(seeds)) == len(seeds) >= 3
     by_hand = [clone(metric) for metric in model.metric_learners_]
-    by_hand = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=by_hand))
+    by_hand = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=by_hand), X, LABELS)
     assert_array_equal(model.predict_proba(QUERIES), by_hand.predict_proba(QUERIES))
     for random_state in (0, np.random.RandomState(0)):
         again = clone(model).set_params(random_state=random_state)
-        assert_array_equal(learned_in_chunks(again).predict_proba(QUERIES), model.predict_proba(QUERIES))
-    other = learned_in_chunks(clone(model).set_params(random_state=1))
+        assert_array_equal(learned_in_chunks(again, X, LABELS).predict_proba(QUERIES), model.predict_proba(QUERIES))
+    other = learned_in_chunks(clone(model).set_params(random_state=1), X, LABELS)
     assert (other.predict_proba(QUERIES) != model.predict_proba(QUERIES)).any()
 
 
@@ -114,7 +88,7 @@ def test_each_metric_maps_its_rows_once():
 
 
 def test_a_metric_may_be_set_or_taught_in_mid_stream():
-    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=["euclidean", METRICS[0]]))
+    model = learned_in_chunks(MetricKNeighborsClassifier(metric_learner=["euclidean", METRICS[0]]), X, LABELS)
     model.predict(QUERIES)
     model.metric_learners_[0] = scaler = FrozenEstimator(StandardScaler().fit(X))
     model.metric_learners_[1].partial_fit_pairs(X, [[0, 1]], [1000.0])

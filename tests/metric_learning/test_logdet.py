@@ -161,26 +161,6 @@ ROWS = np.arange(12.0).reshape(4, 3)
 
 
 @pytest.mark.parametrize(
-    ("pairs", "targets", "message"),
-    [
-        ([[0, 1], [0, 4]], [1.0, 1.0], r"pairs\[1\] = \[0, 4\].*from 0 to 3"),
-        ([[0, -1]], [1.0], r"pairs\[0\] = \[0, -1\]"),
-        ([[0.5, 1]], [1.0], "integers"),
-        ([[0, 1, 2]], [1.0], "two row numbers"),
-        ([[0, 1]], [1.0, 2.0], r"targets must have shape \(1,\).*; got shape \(2,\)"),
-        ([[0, 1], [1, 2]], [1.0, -0.5], r"targets\[1\] = -0.5"),
-        ([[0, 1], [1, 2]], [1.0, np.nan], "NaN.*row 1"),
-        (np.empty((0, 2), int), [], "minimum of 1"),
-    ],
-)
-def test_bad_pairs(pairs, targets, message, unchanged):
-    with unchanged(learner := LogDetMetricLearner().partial_fit_pairs(ROWS, [[0, 1]], [1.0]), message):
-        learner.partial_fit_pairs(ROWS, pairs, targets)
-    with unchanged(learner := LogDetMetricLearner(), message):
-        learner.fit_pairs(ROWS, pairs, targets)
-
-
-@pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"prior": [[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]}, r"prior is not symmetric: entry \[0, 1\]"),
@@ -201,11 +181,6 @@ def test_bad_parameters(parameters, message):
         with pytest.raises(ValueError, match=message):
             getattr(learner, method)(ROWS, [0, 1, 0, 1])
         assert not hasattr(learner, "n_features_in_")
-
-
-def test_continuous_labels_are_refused():
-    with pytest.raises(ValueError, match="Unknown label type"):
-        LogDetMetricLearner().fit(ROWS, [0.1, 0.2, 0.3, 0.4])
 
 
 def test_pair_distance_requires_equal_numbers_of_rows():

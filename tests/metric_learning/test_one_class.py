@@ -5,9 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from onlinebregman._kernels.learners.learner import Learner
-from onlinebregman._kernels.losses.loss import SquaredLoss
-from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 
 from onlinebregman import (
     DefiniteBoostMetricLearner,
@@ -16,7 +13,6 @@ from onlinebregman import (
     ParameterFreeMetricLearner,
     VonNeumannMetricLearner,
 )
-from onlinebregman.schedules import Constant
 
 LEARNERS = [LogDetMetricLearner, FrobeniusMetricLearner, VonNeumannMetricLearner]
 
@@ -82,30 +78,6 @@ def test_a_comparator_of_another_trace_is_refused():
     model = VonNeumannMetricLearner(trace=2.0, track_regret=True).partial_fit_pairs(np.eye(2), [[0, 1]], [1.0])
     with pytest.raises(ValueError, match="tr W = 3"):
         model.regret_bound(np.diag([1.0, 2.0]), weighted=True)
-
-
-@pytest.mark.parametrize("n", [20, 32, 40, 63, 64, 100])
-@pytest.mark.parametrize("width", [1, 2])
-@pytest.mark.parametrize("started", [0, 30])
-def test_blocks_of_updates_are_undone(n, width, started):
-    """The last row cannot be learned: updates of the rows before are undone, including two vectors per triplet."""
-    d = 100
-    rng = np.random.default_rng(n)
-    geometry = BlockedLogDetGeometry(np.eye(d))
-    learner = Learner(geometry, SquaredLoss())
-    learner.configure(update="implicit", schedule=Constant(1e-3))
-    learner.learn(rng.normal(size=(started, d)), rng.uniform(0, d, size=started))
-    before = geometry._arguments()[0]
-    rows, targets = rng.normal(size=(n, width * d)), rng.uniform(0, d, size=n)
-    targets[-1] = np.nan
-    assert learner.learn(rows, targets) == ("bad target", n - 1)
-    assert_array_equal(geometry._arguments()[0], before)
-    assert learner.learn(rows[:-1], targets[:-1]) is None
-    again = Learner(BlockedLogDetGeometry(before), SquaredLoss())
-    again.geometry.set_state({**geometry.get_state(), "n_updates": started})
-    again.configure(update="implicit", schedule=Constant(1e-3))
-    again.learn(rows[:-1], targets[:-1])
-    assert_array_equal(geometry._arguments()[0], again.geometry._arguments()[0])
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS, DefiniteBoostMetricLearner])

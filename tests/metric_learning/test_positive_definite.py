@@ -11,7 +11,7 @@ from onlinebregman._kernels.matrices.logdet_blocked import BlockedLogDetGeometry
 from onlinebregman._kernels.matrices.matrix import LogDetGeometry
 from scipy.linalg import cholesky
 
-from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner, MatrixBurgRegressor
+from onlinebregman import FrobeniusMetricLearner, LogDetMetricLearner
 
 EPS = np.finfo(float).eps
 seeds = st.integers(0, 2**32 - 1)
@@ -152,13 +152,6 @@ def test_a_singular_step_is_refused_and_changes_nothing(d):
         assert_array_equal(now, then)
 
 
-def test_matrix_burg_stays_definite():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(5000, 3)) * [1e-3, 1.0, 1e3]
-    model = MatrixBurgRegressor().partial_fit(X, rng.choice([0.0, 0.3], size=5000) * (X**2).sum(axis=1))
-    assert_definite(model.kernel_)
-
-
 # --- Frobenius --------------------------------------------------------------------------------------------------------
 
 
@@ -170,14 +163,6 @@ def test_frobenius_stays_semidefinite(seed, d, spread, update):
     learn_hard(learner.set_params(update=update), rng, d, 1000, spread)
     if learner.__sklearn_is_fitted__():
         assert_semidefinite(learner.get_mahalanobis_matrix())
-
-
-def test_one_feature_never_turns_negative():
-    learner = raw(FrobeniusMetricLearner, update="explicit", eta0=1.0)
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        learner.partial_fit_pairs([[0.0], [rng.normal()]], [[0, 1]], [10.0 ** rng.uniform(-200, 0)])
-        assert learner.get_mahalanobis_matrix()[0, 0] >= 0
 
 
 def test_matrices_of_any_size_are_projected():

@@ -14,8 +14,6 @@ from onlinebregman import (
     ParameterFreeMetricLearner,
     VonNeumannMetricLearner,
 )
-from onlinebregman.losses import BoundLoss
-from onlinebregman.reference import logdet_step_any_rank
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * [1.0, 2.0, 0.5]
@@ -29,20 +27,6 @@ KINDS = {2: "pairs", 3: "triplets", 4: "quadruplets"}
 def learn(model, kind, *given, partial=True):
     method = getattr(model, ("partial_" if partial else "") + f"fit_{KINDS[kind]}")
     return method(*given, **({"labels": LABELS[: len(given[-1])]} if kind == 2 else {}))
-
-
-def test_quadruplets_against_a_numpy_replica():
-    learner = LogDetMetricLearner(scale_eta=False, learning_rate="constant", eta0=0.05, margin=2.0)
-    learner.partial_fit_quadruplets(X, NUMBERS[4])
-    W = np.eye(3)
-    for a, b, c, d in NUMBERS[4]:
-        p, q = X[c] - X[d], X[a] - X[b]
-        W = logdet_step_any_rank(
-            W, np.outer(p, p) - np.outer(q, q), lambda s: float(BoundLoss().derivative(s, -2)), 0.05
-        )
-    assert not np.allclose(W, np.eye(3), atol=0.1)
-    assert_allclose(learner.get_mahalanobis_matrix(), W, rtol=1e-8, atol=1e-10)
-    assert learner.n_updates_ == 50
 
 
 @pytest.mark.parametrize("Learner", LEARNERS)

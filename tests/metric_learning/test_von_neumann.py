@@ -76,15 +76,6 @@ def test_stays_positive_definite_over_hard_steps(trace):
     assert (learner.pair_distance(rows[:3], rows[3:]) >= 0).all()
 
 
-def test_equivariant_under_rotations():
-    X, y = load_wine(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    rotation, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(13, 13)))
-    one = VonNeumannMetricLearner(random_state=0).fit(X, y).get_mahalanobis_matrix()
-    other = VonNeumannMetricLearner(random_state=0).fit(X @ rotation.T, y).get_mahalanobis_matrix()
-    assert_allclose(rotation.T @ other @ rotation, one, rtol=0, atol=1e-8 * np.abs(one).max())
-
-
 @updates
 def test_units_of_the_rows_make_no_difference(update):
     rows, pairs, _, y = problem(4)
@@ -111,29 +102,6 @@ def test_bounds_are_those_of_the_prior_of_that_trace():
         # and so the learned metric is the same up to its scale, as rates have no unit
         w, other = given.get_mahalanobis_matrix(), scaled.get_mahalanobis_matrix()
         assert_allclose(13 * other, w, rtol=0, atol=1e-9)
-
-
-@updates
-@traces
-@pytest.mark.parametrize("loss", ["squared_error", "one_sided"])
-def test_weighted_regret_bound(update, trace, loss):
-    rows, pairs, z, y = problem(6)
-    eta = 0.1 if update == "explicit" else 1.0
-    learner = VonNeumannMetricLearner(
-        trace=trace, update=update, loss=loss, eta0=eta, scale_eta=False, learning_rate="constant", track_regret=True
-    )
-    labels = np.where(np.arange(len(y)) % 2, 1, -1)
-    learner.partial_fit_pairs(rows, pairs, y, labels=labels)
-    rng = np.random.default_rng(6)
-    for rank in (1, 4):
-        factor = rng.normal(size=(4, rank))
-        u = factor @ factor.T
-        u *= (trace or 4.0) / np.trace(u)
-        gaps = np.einsum("ni,ij,nj->n", z, u, z) - y
-        losses = (np.maximum(labels * gaps, 0) if loss == "one_sided" else gaps) ** 2 / 2
-        assert learner.weighted_loss_ <= eta * losses.sum() + learner.regret_bound(u, weighted=True) + 1e-10
-    with pytest.raises(ValueError, match="eigenvalue"):
-        learner.regret_bound(-np.eye(4), weighted=True)
 
 
 def test_explicit_steps_that_diverge_are_refused():
