@@ -27,22 +27,6 @@ def run(X, y, **parameters):
     return model, np.sqrt(np.mean(np.square(residuals)))
 
 
-@pytest.mark.parametrize("strategy", ["average", "eg"])
-@pytest.mark.parametrize("rate", ["adaptive", "theory"])
-@pytest.mark.parametrize("value", [np.inf, -np.inf])
-@pytest.mark.parametrize("known", [0, 2, 500])
-def test_infinite_forecasts_are_no_absurd_ones(strategy, rate, value, known, unchanged):
-    X, y = stream()
-    bounds = {"data_bounds": {"y": (-60.0, 60.0), "n_rows": N}} if rate == "theory" else {}
-    model = ExpertMixtureRegressor(strategy=strategy, learning_rate=rate, **bounds)
-    model.partial_fit(X[:known], y[:known]) if known else model.partial_fit(X[:1], y[:1], [0.0])
-    bad = X[known : known + 10].copy()
-    bad[4, 1] = value
-    for rows in (slice(0, 10), slice(4, 5)):
-        with unchanged(model, f"infinity .row {4 - rows.start}, column 1"):
-            model.partial_fit(bad[rows], y[known : known + 10][rows])
-
-
 RATES = ["adaptive", 0.01, "theory"]
 OTHERS = [*product(["ml_poly", "boa"], RATES[:1], LOSSES), *product(["aggregating"], RATES, LOSSES[:1])]
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from onlinebregman._kernels.learners.hedge import Hedge
-from onlinebregman._kernels.learners.mean_mixer import MeanMixer
 from sklearn.utils import get_tags
 
 from onlinebregman import (
@@ -14,40 +13,13 @@ from onlinebregman import (
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
     ForwardRegressor,
-    LearningRateMixture,
-    MirrorDescentRegressor,
 )
-from onlinebregman._online.compiled import make_loss
-from onlinebregman.losses import resolve_loss
 from onlinebregman.reference import AdaHedge
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
-@pytest.mark.parametrize("weighted", [False, True])
-@settings(max_examples=20)
-@given(seed=st.integers(0, 10**6), n_rates=st.integers(2, 6), scale=st.sampled_from([1e-3, 1.0, 1e3]))
-def test_the_adaptive_rate_is_that_of_the_compiled_mixture(loss, weighted, seed, n_rates, scale):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 3))
-    y = scale * (X @ [1.0, -2.0, 0.5] + rng.normal(size=60))
-    weights = rng.choice([0.0, 0.5, 2.0], size=60) if weighted else np.ones(60)
-    compiled = LearningRateMixture(MirrorDescentRegressor(divergence="squared_euclidean", loss=loss), eta0s=n_rates)
-    forecasts = np.zeros((60, n_rates))  # 0 before the first row
-    for t in range(60):
-        if t:
-            forecasts[t] = [model.predict(X[t : t + 1])[0] for model in compiled.estimators_]
-        compiled.partial_fit(X[t : t + 1], y[t : t + 1], sample_weight=weights[t : t + 1])
-    mixer = MeanMixer(Hedge(n_rates), make_loss(resolve_loss(loss)), False, None, None)
-    mixer.learn(forecasts, y, weights)
-    assert_allclose(mixer.expert_losses, compiled.cumulative_losses_, rtol=1e-12)
-    assert_allclose(mixer.cumulative_loss, compiled.cumulative_loss_, rtol=1e-9)
-    assert_allclose(mixer.hedge.weights, compiled.weights_, rtol=1e-7, atol=1e-12)
-    assert_allclose(mixer.regret_bound(), compiled.regret_bound_, rtol=1e-9)
 
 
 @given(seed=st.integers(0, 10**6), share=st.sampled_from([0.03, 0.1, 0.5]), n_switches=st.integers(0, 5))

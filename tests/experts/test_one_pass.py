@@ -112,20 +112,6 @@ def test_the_numbers_are_those_of_one_expert_after_the_other(model, weights):
             assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("model", [MIXTURES[0], MIXTURES[3], MIXTURES[6], MIXTURES[8], MIXTURES[9]])
-def test_a_refused_row_changes_nothing(model, state):
-    model = learned(model, [0, 30, 40])
-    before, y = state(model), Y[kind_of(model)]
-    rows = X[40:45].copy()
-    rows[3, 1] = 1e200 if y is None else np.inf
-    with pytest.raises(ValueError, match=r"row 3|infinity|log-density"):
-        model.partial_fit(rows, *(() if y is None else (y[40:45],)))
-    if y is not None and kind_of(model) == "classifier":
-        with pytest.raises(ValueError, match="sideways"):
-            model.partial_fit(X[40:41], ["sideways"])
-    assert state(model) == before and in_one_pass(model)
-
-
 @pytest.mark.parametrize("parameters", [{"eta0": 0.1}, {"average": True}], ids=str)
 def test_parameters_of_experts_may_change(parameters):
     apart = learned(MIXTURES[0], [0, 30], apart=True)
@@ -165,11 +151,6 @@ def test_experts_whose_scores_are_not_their_forecasts_learn_by_themselves(expert
     whole, rows = (learned(model, cuts) for cuts in ([0, 60], range(61)))
     assert not in_one_pass(whole)
     assert_array_equal(whole.weights_, rows.weights_)
-
-
-def test_three_classes_learn_by_themselves():
-    model = BayesMixture(CLASSIFIERS).partial_fit(X, np.arange(60) % 3, classes=range(3))
-    assert model._experts_learner is None
 
 
 QUANTILES = MirrorDescentRegressor(loss=QuantileLoss([0.1, 0.5, 0.9]))
