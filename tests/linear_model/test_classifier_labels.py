@@ -11,20 +11,6 @@ from sklearn.base import clone
 
 
 @every
-def test_classes_are_needed_by_the_first_call_alone(model, unchanged, learned):
-    X, y = some_rows()
-    with unchanged(model := clone(model), "classes must be passed on the first call to partial_fit"):
-        model.partial_fit(X, y)
-    one = clone(model).partial_fit(X[:30], y[:30], classes=[0, 1, 2]).partial_fit(X[30:], y[30:])
-    two = (
-        clone(model).partial_fit(X[:30], y[:30], classes=np.array([2, 0, 1, 0])).partial_fit(X[30:], y[30:], [1, 0, 2])
-    )
-    assert learned(one) == learned(two)
-    assert_array_equal(one.classes_, [0, 1, 2])
-    assert learned(clone(model).set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)) == learned(one)
-
-
-@every
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2, 3], [0, 1, 3], ["0", "1", "2"], [0]])
 def test_other_classes_in_mid_stream_are_refused(model, classes, unchanged):
     X, y = some_rows()
@@ -86,16 +72,6 @@ def test_labels_are_only_names(model, kind):
         stream.partial_fit(X[i : i + 1], y[i : i + 1])
     again = clone(model).partial_fit(X, rank, classes=range(len(names)))
     assert_array_equal(stream.coef_, again.coef_)
-
-
-@every
-@pytest.mark.parametrize(
-    ("missing", "kind"), [(np.nan, float), (np.inf, np.float32), (-np.inf, float), (np.nan, object)]
-)
-def test_nan_and_infinity_are_no_classes(model, missing, kind, unchanged):
-    X, y = some_rows()
-    with unchanged(model := clone(model), "classes must be finite; got .* Remove NaN and infinity"):
-        model.partial_fit(X, y, classes=np.array([0.0, 1.0, 2.0, missing], dtype=kind))
 
 
 @every

@@ -8,39 +8,14 @@ import pytest
 from classifiers import every, some_rows
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import SGDClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from onlinebregman import PerceptronClassifier, PNormClassifier
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
-
-
-@every
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_shapes(model, n_classes):
-    X, y = some_rows(n_classes=n_classes, d=8)
-    n_learners = 1 if n_classes == 2 else n_classes
-    fitted = clone(model).fit(X, y)
-    assert fitted.coef_.shape == (n_learners, 8) and fitted.intercept_.shape == (n_learners,)
-    scores = fitted.decision_function(X)
-    assert scores.shape == ((60,) if n_classes == 2 else (60, n_classes))
-    assert_allclose(scores, np.squeeze(X @ fitted.coef_.T + fitted.intercept_), rtol=1e-10, atol=1e-12)
-    winners = (scores > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-    assert_array_equal(fitted.predict(X), winners)
-    assert_array_equal(fitted.predict(sparse.csr_array(X)), winners)
-    assert fitted.predict(X[:1]).shape == (1,)
-    assert isinstance(fitted.cumulative_loss_, float) and isinstance(fitted.t_, int)
-    if hasattr(fitted, "n_mistakes_"):
-        assert fitted.n_mistakes_.shape == (n_learners,) and fitted.n_mistakes_.dtype.kind == "i"
-    theirs = SGDClassifier().fit(X, y)
-    for name in ("coef_", "intercept_", "classes_"):
-        assert getattr(theirs, name).shape == getattr(fitted, name).shape
-    assert theirs.decision_function(X).shape == scores.shape
 
 
 # --- warm start -------------------------------------------------------------------------------------------------------

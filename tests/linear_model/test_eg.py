@@ -1,10 +1,8 @@
 """EGRegressor: its three kinds of weights, their start, and the advantage of exponentiated gradient."""
 
-import pickle
-
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from replica import Replica
 from scipy import sparse
 
@@ -100,27 +98,6 @@ def test_weights_below_the_floor_come_back_as_in_the_log_domain(weights, update)
             assert_allclose(values[:, -1], b, rtol=1e-8, atol=1e-8)
         deepest = min(deepest, -np.ptp(replica.theta) if weights != "positive" else replica.theta.min())
     assert deepest < -1000
-
-
-@kinds
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize("average", [False, True])
-def test_what_is_below_the_floor_is_kept_and_undone(weights, layout, average):
-    for seed in range(2):
-        X, y = far_rows(seed)
-        sample_weight = np.where(np.arange(100) % 7 == 3, 0.0, 1.0)
-        whole = EGRegressor(weights=weights, average=average, **FAR)
-        whole.partial_fit(layout(X), y, sample_weight=sample_weight)
-        cut = EGRegressor(weights=weights, average=average, **FAR)
-        for start, stop in ((0, 1), (1, 2), (2, 20), (20, 21), (21, 60), (60, 100)):
-            bad = X[start:stop].copy()
-            bad[-1, 0] = 1e308
-            with pytest.raises(ValueError, match="row"):
-                cut.partial_fit(layout(np.r_[X[start:stop], bad[-1:]]), np.r_[y[start:stop], 1e300])
-            cut.partial_fit(layout(X[start:stop]), y[start:stop], sample_weight=sample_weight[start:stop])
-            cut = pickle.loads(pickle.dumps(cut))
-        assert_array_equal(cut.coef_, whole.coef_)
-        assert_array_equal(cut.intercept_, whole.intercept_)
 
 
 @pytest.mark.parametrize("share", [1e-3, 1e-9, 1e-13, 1e-40])

@@ -1,6 +1,5 @@
 """ForwardRegressor on streams: any division into calls, copies, invalid rows, and the fast path."""
 
-import pickle
 import re
 from importlib.util import find_spec
 
@@ -15,25 +14,6 @@ from onlinebregman import ForwardClassifier, ForwardRegressor
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
 # --- streams ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [1, 3, 8, 33])
-@pytest.mark.parametrize("make", [np.asarray, np.float32, sparse.csr_array], ids=["dense", "float32", "sparse"])
-@pytest.mark.parametrize("n_targets", [None, 2])
-def test_a_stream_may_be_cut_anywhere(d, make, n_targets, learned):
-    rng = np.random.default_rng(0)
-    X, y = some_rows(60, d, n_targets)
-    X[20:][rng.uniform(size=(40, d)) < 0.4] = 0.0  # zeros are skipped; rows without zeros are processed four at a time
-    X, h = make(X), rng.choice([0.0, 1.0, 2.5], size=60)
-    whole = ForwardRegressor().fit(X, y, h)
-    one_by_one = [[i, i + 1] for i in range(60)]
-    for cut in (one_by_one, [[0, 3], [3, 10], [10, 47], [47, 60]], [[0, 31], [31, 60]]):
-        parts = ForwardRegressor()
-        for start, end in cut:
-            parts.partial_fit(X[start:end], y[start:end], h[start:end])
-        assert learned(parts) == learned(whole)
-    predictions = whole.predict(X)
-    assert_array_equal(predictions, np.concatenate([whole.predict(X[start:end]) for start, end in one_by_one]))
 
 
 @pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn without callbacks")
@@ -119,34 +99,6 @@ def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
     tiny = papers(alpha=1e-320, fit_intercept=False).partial_fit([[0.0]], [0.0])
     with unchanged(tiny, "Row 0 "):
         tiny.partial_fit(np.array([[1e-160]]), np.array([1e150]))
-
-
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (4, 1), (1, 0, 1), (0, 1), (1, 0, 4)])
-def test_calls_are_undone_wherever_the_factor_is(sizes, unchanged, learned):
-    """A row is rotated into a second factor, which replaces the first; 0 stands for a row of weight 0."""
-    X, y = some_rows(60)
-    twin, model = ForwardRegressor(forgetting=0.9), ForwardRegressor(forgetting=0.9)
-    start = 0
-    for size in sizes * 3:
-        end = start + max(size, 1)
-        call = X[start:end], y[start:end], None if size else [0.0]
-        for learner in (twin, model):
-            learner.partial_fit(*call)._first_rows = None
-        coef, noise = model.coef_, model.noise_variance_
-        kept = coef.copy(), np.copy(noise)
-        with unchanged(model, "Row 0 "):
-            model.partial_fit(X[:1], [1e200])
-        for n in (1, 4, 1):
-            savepoint = model._learner.savepoint()
-            model.partial_fit(X[-n:], y[-n:])
-            model._learner.rollback(savepoint)
-            model._learner.commit()
-            assert learned(model) == learned(twin)
-            assert learned(pickle.loads(pickle.dumps(model))) == learned(twin)
-        assert_array_equal(coef, kept[0])
-        assert_array_equal(noise, kept[1])
-        start = end
-    assert learned(model.partial_fit(X, y)) == learned(twin.partial_fit(X, y))
 
 
 def test_predictions_that_overflow_are_refused(state):

@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from replica import MARGIN_LOSSES, STAIRS, start_of, stream
 from scipy import sparse
-from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 from onlinebregman.divergences import BinaryEntropy, Burg, PNorm, RelativeEntropy, SimplexEntropy, SquaredEuclidean
@@ -118,32 +117,6 @@ def test_down_to_a_kink_it_is_the_implicit_step(divergence, signed, loss, seed, 
 
 
 # --- it is the flow ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("divergence", DIVERGENCES)
-@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "poisson", "huber"])
-@settings(max_examples=4)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 4), weight=st.floats(-2.0, 1.0), fit_intercept=st.booleans())
-def test_the_step_solves_its_differential_equation(divergence, loss, seed, n, weight, fit_intercept):
-    rng = np.random.default_rng(seed)
-    x, y, start = rng.normal(size=n), target_of(loss, rng), start_of(divergence, rng, n)
-    geometry, definition, h = DIVERGENCES[divergence], resolve_loss(loss), 10**weight
-
-    def score(c):
-        return geometry.step(start, x, c) @ x - fit_intercept * c
-
-    solution = solve_ivp(
-        lambda _, c: [float(definition.derivative(score(c[0]), y))],
-        (0.0, h),
-        [0.0],
-        method="DOP853",
-        rtol=1e-12,
-        atol=1e-14,
-    )
-    c = solution.y[0, -1]
-    _, coef, b = learned(divergence, loss, x, y, [h], init=start, fit_intercept=fit_intercept)
-    assert_allclose(coef, geometry.step(start, x, c), rtol=1e-9, atol=1e-10)
-    assert_allclose(b, -c if fit_intercept else 0.0, rtol=1e-9, atol=1e-11)
 
 
 def in_closed_form(loss, a, y, s):

@@ -18,23 +18,10 @@ LEARNERS = {
     "eg": lambda **kw: EGRegressor(weights="simplex", total=1.5, **kw),
     "signed": lambda **kw: EGRegressor(weights="signed", total=1.5, **kw),
 }
-learners = pytest.mark.parametrize("name", LEARNERS)
 
 
 def constant(name, **parameters):
     return LEARNERS[name](learning_rate="constant", **parameters)
-
-
-# --- weights and averages ---------------------------------------------------------------------------------------------
-
-
-@learners
-def test_a_row_that_is_predicted_exactly_changes_nothing(name):
-    start = [0.5, 0.25, 0.5 if name == "signed" else 0.75]
-    model = constant(name, eta0=10.0, fit_intercept=False, init=start)
-    model.partial_fit([[1.0, 2.0, 4.0]], [4.0 * start[2] + 1.0])
-    assert_allclose(model.coef_, start, rtol=1e-14 if name != "signed" else 1e-12)
-    assert model.cumulative_loss_ < 1e-28 and model.t_ == 1
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------

@@ -163,17 +163,6 @@ def test_means_far_from_0_cost_no_digits():
 # --- rows that are refused --------------------------------------------------------------------------------------------
 
 
-def test_a_call_that_is_undone_restores_the_statistics(state):
-    X, y = some_rows()
-    learner = ImplicitGDRegressor(standardize=True).partial_fit(X[:20], y[:20])._learner
-    for kind in (np.array, sparse.csr_array):
-        before, savepoint = state(learner), learner.savepoint()
-        assert learner.learn(kind(X[20:]), y[20:]) is None and state(learner) != before
-        learner.rollback(savepoint)
-        learner.commit()
-        assert state(learner) == before
-
-
 # --- the life cycle ---------------------------------------------------------------------------------------------------
 
 
