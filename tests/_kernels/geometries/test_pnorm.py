@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
@@ -58,11 +56,6 @@ def stream(seed, rows, n, *, density=1.0, scale=1.0):
     return X * scale, y
 
 
-def rate_of(update, p, n, scale=1.0):
-    """Implicit steps may be large; explicit ones are stable below 2 / x'Sx, which is at most (p - 1) norm_p(x)^2."""
-    return (0.5 if update == "implicit" else 0.3 / (p * n ** (2 / p))) / scale**2
-
-
 def agree(learner, replica, rtol=1e-10, size=1.0):
     """The same weights and intercept, up to `rtol` of the largest one or of predictions of so much."""
     assert_allclose(weights_in(learner), replica.w, rtol=rtol, atol=rtol * np.abs(replica.w).max())
@@ -71,37 +64,6 @@ def agree(learner, replica, rtol=1e-10, size=1.0):
 
 
 # --- steps equal the replica's ----------------------------------------------------------------------------------------
-
-
-@settings(max_examples=120)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    n=st.integers(1, 25),
-    p=st.sampled_from([*PS, 2.001, 100.0, 500.0]),
-    update=st.sampled_from(["implicit", "explicit"]),
-    layout=st.sampled_from(list(LAYOUTS)),
-    scale=st.sampled_from([1.0, 2.0**-30, 2.0**30]),
-    size=st.sampled_from([1e-9, 1.0, 1e9]),
-    from_zero=st.booleans(),
-    fit_intercept=st.booleans(),
-    average=st.sampled_from([False, True, 3]),
-    weighted=st.booleans(),
-)
-def test_a_few_steps_equal_the_replica(
-    seed, n, p, update, layout, scale, size, from_zero, fit_intercept, average, weighted
-):
-    rng = np.random.default_rng(seed)
-    X, y = stream(seed, 8, n, density=0.4 if "csr" in layout else 1.0, scale=scale)
-    theta = np.zeros(n) if from_zero else size / scale * rng.normal(size=n)
-    y = size * y + X @ weights_of(theta, p)
-    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=8) if weighted else None
-    settings = {"eta": rate_of(update, p, n, scale), "update": update, "fit_intercept": fit_intercept and scale == 1}
-    learner = learner_of(PNormGeometry(theta, p, True), average=average, **settings)
-    replica = replica_of(theta, p, average=average, **settings)
-    assert learner.learn(LAYOUTS[layout](X), y, weights) is None
-    for i in range(8):
-        replica.learn(X[i], y[i], 1.0 if weights is None else weights[i])
-    agree(learner, replica, rtol=1e-11 * max(1.0, p / 10), size=size)
 
 
 # --- the numbers of the state -----------------------------------------------------------------------------------------

@@ -7,20 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
-from onlinebregman._kernels.losses.loss import HingeLoss, SquaredLoss
+from onlinebregman._kernels.losses.loss import SquaredLoss
 from scipy import sparse
 from sparse_rows import csr
 
 from onlinebregman._kernels.geometries import entropy as entropies
-from onlinebregman.schedules import Constant, InverseScaling
+from onlinebregman.schedules import Constant
 
 GEOMETRIES = {
     "euclidean": lambda d: EuclideanGeometry(np.zeros(d)),
@@ -86,19 +84,6 @@ def test_an_error_at_the_last_row_undoes_the_call(geometry, average, rows, fault
     same(learner, again)
 
 
-@pytest.mark.parametrize("rows", [3, 30])
-def test_weights_that_overflow_are_taken_back(rows):
-    learner = learner_of("relative entropy", update="explicit", eta0=1.0)
-    X, y = stream(0, rows)
-    X[-1], y[-1] = 0.0, 900.0
-    X[-1, 7] = 900.0  # a factor of e^(about 900 * 900)
-    before = pickle.dumps(learner)
-    for layout in (csr(X), X):
-        reason, row = learner.learn(layout, y)
-        assert (reason, row) == ("overflowed", rows - 1)
-        assert pickle.dumps(learner) == before
-
-
 @pytest.mark.parametrize("average", [False, True])
 def test_rows_that_move_all_weights_start_again_from_a_copy(average):
     """The total of the unnormalised weights leaves its range within a block, so that all weights are rescaled."""
@@ -142,21 +127,6 @@ def test_blocks_in_an_order_are_the_rows_in_that_order(geometry, average, layout
 # --- how rows are read ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
-@given(seed=st.integers(0, 2**32 - 1), d=st.integers(1, 70), rows=st.integers(1, 6), density=st.floats(0.0, 1.0))
-def test_every_layout_is_learned_alike(seed, d, rows, density):
-    X, y = stream(seed, rows, d, density)
-    X = X.astype(np.float32).astype(np.float64)
-    pairs = [(X, X.astype(np.float32)), (csr(X), csr(X, np.int64)), (csr(X), csr(X, values=np.float32))]
-    for one, other in pairs:
-        learners = [learner_of("euclidean", d=d, fit_intercept=True) for _ in range(2)]
-        for learner, layout in zip(learners, (one, other), strict=True):
-            assert learner.learn(layout, y) is None
-        same(*learners)
-        assert_array_equal(learners[0].predict(one), learners[1].predict(other))
-    assert_allclose(learners[0].predict(X), learners[0].predict(csr(X)), rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("columns", [[-1, 2, 3], [1, 2, D], [0, 5, D + 9], [7, 1, -1], [D, 1, 1]])
 @pytest.mark.parametrize("row", [0, 2])
@@ -176,34 +146,6 @@ def test_columns_out_of_range_are_not_read(columns, row, index):
 # --- the fast path ----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    d=st.integers(1, 70),
-    update=st.sampled_from(["implicit", "explicit"]),
-    layout=st.sampled_from([np.ascontiguousarray, csr]),
-    power=st.sampled_from([0.0, 0.5, 1.0, 0.3]),
-    fit_intercept=st.booleans(),
-)
-def test_plain_gradient_descent_gives_the_numbers_of_the_general_path(seed, d, update, layout, power, fit_intercept):
-    """With a ball that contains all weights, the general methods of geometry and loss are used."""
-    X, y = stream(seed, 20, d, density=0.5)
-    weights = np.random.default_rng(seed).choice([0.0, 0.5, 2.0], size=20)
-    short, long = EuclideanGeometry(np.zeros(d)), EuclideanGeometry(np.zeros(d), radius=1e300)
-    scores, learners = np.zeros((2, 20)), []
-    for geometry, seen in zip((short, long), scores, strict=True):
-        learner = learner_of(geometry)
-        learner.configure(
-            update=update, schedule=InverseScaling(0.5 / d, power), fit_intercept=fit_intercept, track_regret=True
-        )
-        assert learner.learn(layout(X), y, weights, None, seen) is None
-        learners.append(learner)
-    same(*learners)
-    assert_array_equal(*scores)
-    assert learners[0].run["weighted_loss"] == learners[1].run["weighted_loss"]
-    assert_allclose(learners[0].run["slack"], learners[1].run["slack"], rtol=1e-11)
-
-
 @pytest.mark.parametrize("update", ["implicit", "explicit"])
 @pytest.mark.parametrize("radius", [np.inf, 1e300])
 @pytest.mark.parametrize("fault", ["target", "row", "step"])
@@ -221,26 +163,6 @@ def test_both_ways_refuse_alike(update, radius, fault):
     before = pickle.dumps(learner)
     assert learner.learn(X, y) == (expected, 1)
     assert pickle.dumps(learner) == before
-
-
-def test_other_settings_do_not_use_the_fast_path():
-    """Clipping, averages and other losses are not handled by it."""
-    X, y = stream(5, 40, density=1.0)
-    clipped = learner_of(EuclideanGeometry(np.zeros(D), upper=0.01))
-    averaged, plain = learner_of("euclidean", average=True), learner_of("euclidean")
-    hinge = learner_of("euclidean", HingeLoss(), eta0=1.0)
-    for learner, targets in ((clipped, y), (averaged, y), (plain, y), (hinge, np.sign(y)), (hinge, np.sign(y))):
-        assert learner.learn(X, targets) is None
-    assert clipped.coef.max() == 0.01
-    assert np.abs(averaged.coef - plain.coef).max() > 1e-3
-    assert hinge.run["moves"] < hinge.t == 80
-    # and parameters that change in mid-stream switch it on and off
-    plain.configure(update="implicit", schedule=Constant(0.1), average=True)
-    steps = []
-    for i in range(5):
-        assert plain.learn(X[i : i + 1], y[i : i + 1]) is None
-        steps.append(plain.position[0])
-    assert_allclose(plain.coef, np.mean(steps, axis=0), rtol=1e-12)
 
 
 def test_averages_begin_at_their_row_wherever_settings_are_repeated():

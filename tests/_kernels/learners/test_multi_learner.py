@@ -108,28 +108,6 @@ def test_all_or_none(layout, average, rows, refusing):
     assert pickle.dumps(together) == before
 
 
-@pytest.mark.parametrize("n", [1, 4, 7])
-@pytest.mark.parametrize("fault", ["target", "row", "step"])
-def test_all_or_none_of_plain_gradient_descent(n, fault):
-    together = MultiLearner(members(["euclidean"] * n, 9))
-    X, y = stream(0, 5, 9)
-    assert together.learn(X, y[:, None]) is None
-    before = pickle.dumps(together)
-    targets = np.tile(y[:, None], n)
-    if fault == "target":
-        targets[3, n - 1] = np.inf
-    elif fault == "row":
-        X[3, 0] = np.nan
-    else:
-        X[3] *= 1e-300
-        targets[3, n - 1] = 1e308
-        together.learners[n - 1].configure(update="implicit", schedule=Constant(1e9))
-        before = pickle.dumps(together)
-    expected = {"target": "bad target", "row": "not finite", "step": "overflowed"}[fault]
-    assert together.learn(X, targets) == (expected, 3)
-    assert pickle.dumps(together) == before
-
-
 @pytest.mark.parametrize("average", [False, True])
 def test_a_learner_that_has_to_move_all_weights_restarts_the_call(average):
     """One total leaves its range within a block, of which only the weights of sparse rows are backed up."""

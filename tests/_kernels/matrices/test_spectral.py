@@ -164,29 +164,6 @@ def test_small_changes_keep_their_digits():
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-@traces
-@pytest.mark.parametrize("update", ["explicit", "implicit"])
-@pytest.mark.parametrize("kind", ["rows", "pairs", "triplets"])
-def test_streams_equal_a_replica(trace, update, kind):
-    rng = np.random.default_rng(1)
-    d, eta = 7, 2.0 if update == "implicit" or trace else 0.1
-    rows, y = stream(rng, 60, d, kind)
-    log_w = symmetric(0.3 * rng.normal(size=(d, d)))
-    machine = learner(log_w, trace, update, eta)
-    for row, target in zip(rows, y, strict=True):
-        x = instance(row, d)
-        a = np.vdot(kernel_of(log_w, trace), x)
-        assert machine.predict(row[None])[0] == pytest.approx(a, rel=1e-11, abs=1e-11)
-        before = spectrum_of(machine.geometry)[2]
-        assert machine.learn(row[None], np.array([target])) is None
-        c = np.vdot(before - spectrum_of(machine.geometry)[2], x) / np.vdot(x, x)
-        if update == "implicit":
-            a = np.vdot(kernel_of(log_w - c * x, trace), x)
-        assert c == pytest.approx(eta * (a - target), rel=0, abs=1e-10)
-        log_w = log_w - c * x
-    assert_allclose(machine.coef, kernel_of(log_w, trace), rtol=0, atol=1e-11 * (trace or np.trace(machine.coef)))
-
-
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("trace", [None, 1.0])
 def test_any_cutting_gives_the_same_digits(update, trace):
@@ -228,20 +205,6 @@ def test_no_drift_over_a_long_stream(trace):
 
 
 # --- what cannot be learned -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
-def test_a_bad_row_undoes_the_block(bad):
-    rows, y = stream(np.random.default_rng(7), 20, 4)
-    machine = learner(np.zeros((4, 4)), None, "explicit", 0.1)
-    machine.learn(rows, y)
-    before = machine.geometry.get_state()
-    rows = rows.copy()
-    rows[13, 2] = bad
-    assert machine.learn(rows, y) == ("not finite", 13)
-    now = machine.geometry.get_state()
-    assert_array_equal(now.pop("spectrum"), before.pop("spectrum"))
-    assert now == before and machine.t == 20
 
 
 def test_steps_that_overflow_are_refused():

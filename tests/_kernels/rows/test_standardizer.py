@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
-from onlinebregman._kernels.learners.forward import ForwardLearner
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
 from onlinebregman._kernels.losses.loss import SquaredLoss
@@ -34,94 +33,12 @@ def stream(rows=50, d=D, density=0.2, seed=0):
     return X, rng.normal(size=rows)
 
 
-def in_any_order(X, parts=1):
-    """The columns of each row in reverse order, each value as a sum of `parts` equal ones, a power of 2."""
-    X = csr(X)
-    data, indices = (np.repeat(values, parts) for values in (X.data / parts, X.indices))
-    for row in range(X.shape[0]):
-        place = slice(parts * X.indptr[row], parts * X.indptr[row + 1])
-        data[place], indices[place] = data[place][::-1].copy(), indices[place][::-1].copy()
-    return sparse.csr_array((data, indices, parts * X.indptr), shape=X.shape)
-
-
-LAYOUTS = {
-    "dense": np.array,
-    "float32": lambda X: X.astype(np.float32),
-    "csr": csr,
-    "csr, int64": lambda X: csr(X, np.int64),
-    "csr, float32": lambda X: csr(X, values=np.float32),
-    "csr, in any order": in_any_order,
-    "csr, more values than columns": lambda X: in_any_order(X, 16),
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("centred", [True, False])
-def test_every_layout_gives_the_same_digits(layout, centred):
-    X, y = stream()
-    X = X.astype(np.float32).astype(np.float64)  # exact in every layout
-    expected, found = (learner_of(Standardizer(D, centred)) for _ in range(2))
-    assert expected.learn(X, y) is None and found.learn(LAYOUTS[layout](X), y) is None
-    one, other = (learner.row_map for learner in (expected, found))
-    assert_array_equal(one.mean, other.mean)
-    assert_array_equal(one.scale, other.scale)
-    assert_array_equal(one.transform(X), np.asarray(sparse.csr_array(other.transform(LAYOUTS[layout](X))).todense()))
-    if layout in ("dense", "float32") or centred:  # sums over nonzeros have another order
-        assert_array_equal(expected.coef, found.coef)
-        assert_array_equal(expected.predict(X), found.predict(LAYOUTS[layout](X)))
-    assert_allclose(expected.coef, found.coef, rtol=1e-10, atol=1e-13)
-
-
 def assert_scores_in_units_of_data(standardizer, X):
     coef, intercept = standardizer.in_units_of_data(np.arange(D), 1.0)
     Z = standardizer.transform(X)
     near = abs(Z).max(axis=1) < 5
     assert near.any()
     assert_allclose((X @ coef + intercept)[near], (Z @ np.arange(D) + 1.0)[near], rtol=1e-9, atol=1e-9)
-
-
-def test_the_statistics_are_those_of_the_rows(state):
-    X, y = stream()
-    h = np.random.default_rng(1).choice([0.0, 0.25, 2.0], size=len(y))
-    h[:2] = 0.0
-    centred, about_zero = (learner_of(Standardizer(D, kind)) for kind in (True, False))
-    assert centred.learn(X, y, h) is None and about_zero.learn(csr(X), y, h) is None
-    for learner in (centred, about_zero):
-        replica = Replica(D, learner is centred)
-        for x, weight in zip(X, h, strict=True):
-            replica.count(x, weight)
-        assert_allclose(learner.row_map.mean, replica.mean, rtol=1e-12, atol=1e-15)
-        assert_allclose(learner.row_map.scale, replica.scale, rtol=1e-12)
-    assert not about_zero.row_map.mean.any()
-    assert centred.row_map.n_samples_seen == about_zero.row_map.n_samples_seen == h.sum()
-    assert_scores_in_units_of_data(centred.row_map, X)
-    centred.row_map.begin_again()
-    assert state(centred.row_map) == state(Standardizer(D, True))
-
-
-@pytest.mark.parametrize("rows", [2, 40])  # a log of changes, or a full copy
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("centred", [True, False])
-@pytest.mark.parametrize("make", ["one", "three", "forward"])
-def test_what_a_call_changed_is_put_back(rows, layout, centred, make, state):
-    X, y = stream()
-    if make == "forward":
-        learner = ForwardLearner(D, (), 1.0, True, None, True, False, False)
-        learner.map_by(Standardizer(D, centred))
-        weights = (None,)
-    else:
-        learner, weights = learner_of(Standardizer(D, centred)), ()
-    if make == "three":
-        learner = MultiLearner([learner_of(None) for _ in range(3)])
-        learner.map_by(Standardizer(D, centred))
-        y = y[:, np.newaxis]
-    learner.learn(csr(X), y, *weights)
-    before = state(learner)
-    X, y = stream(rows + 5, seed=1)
-    X, y = X[5:], y[5:] if make != "three" else y[5:, np.newaxis]
-    X[-1, 30] = np.nan
-    refused = learner.learn(LAYOUTS[layout](X), y, *weights)
-    assert refused not in (None, -1) and state(learner) == before
 
 
 def test_learners_side_by_side_share_their_statistics(state):
