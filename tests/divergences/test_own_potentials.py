@@ -112,19 +112,6 @@ def point_of(divergence, rng):
     return np.abs(w) + 0.05 if isinstance(divergence, Tsallis) else w
 
 
-@potentials
-@settings(max_examples=30)
-@given(seed=seeds)
-def test_the_identities_follow_from_three_methods(divergence, seed):
-    rng = np.random.default_rng(seed)
-    u, v, w = (point_of(divergence, rng) for _ in range(3))
-    D, f = divergence.divergence, divergence.mirror
-    assert_allclose(divergence.inverse_mirror(f(w)), w, rtol=1e-9, atol=1e-12)
-    assert D(u, w) > 0 and D(w, w) <= 1e-14
-    size = 1 + D(u, w) + D(u, v) + D(v, w)
-    assert abs(D(u, v) + D(v, w) - D(u, w) - (f(w) - f(v)) @ (u - v)) <= 1e-10 * size
-
-
 @pairs
 @settings(max_examples=4)
 @given(seed=seeds, rate=st.floats(-2, 0.5))

@@ -27,7 +27,6 @@ from onlinebregman.losses import (
     TweedieLoss,
     resolve_loss,
 )
-from onlinebregman.losses._base import loss_names
 
 laws = settings(max_examples=60, deadline=None)
 # loss, strategy of targets, inverse of the link
@@ -320,39 +319,7 @@ def test_half_deviances_are_those_of_scikit_learn(power, a, y):
     assert_allclose(ours.curvature(a, y), curvature, rtol=1e-9)
 
 
-def test_tasks():
-    assert loss_names("regression") == (
-        "squared_error",
-        "log_loss",
-        "poisson",
-        "absolute_error",
-        "epsilon_insensitive",
-        "squared_epsilon_insensitive",
-        "quantile",
-        "huber",
-        "tweedie",
-        "gamma",
-    )
-    assert loss_names("classification") == ("hinge", "perceptron", "squared_hinge", "modified_huber", "log_loss")
-
-
 def test_names():
-    assert {name: repr(loss) for name, loss in LOSSES.items()} == {
-        "squared_error": "SquaredLoss()",
-        "log_loss": "LogisticLoss()",
-        "poisson": "PoissonLoss()",
-        "tweedie": "TweedieLoss(power=1.5)",
-        "gamma": "TweedieLoss(power=2.0)",
-        "absolute_error": "AbsoluteLoss()",
-        "epsilon_insensitive": "EpsilonInsensitiveLoss(epsilon=0.1)",
-        "huber": "HuberLoss(epsilon=1.35)",
-        "hinge": "HingeLoss(margin=1.0)",
-        "perceptron": "HingeLoss(margin=0.0)",
-        "squared_hinge": "SquaredHingeLoss()",
-        "modified_huber": "ModifiedHuberLoss()",
-        "quantile": "QuantileLoss(quantile=0.5)",
-        "squared_epsilon_insensitive": "SquaredEpsilonInsensitiveLoss(epsilon=0.1)",
-    }
     for name, loss in LOSSES.items():
         assert resolve_loss(name) == loss
     own = HuberLoss(3.0)
