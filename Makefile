@@ -50,7 +50,7 @@ torture: $(VENV)/installed-test
 
 # What depends on the versions is what the package calls, and how it is compiled. Texts and their layout do not; neither
 # does how work is distributed, by a dask that is no older here than in `make test`.
-NO_VERSIONS = test_layout test_size test_docstrings test_filled_docstrings test_gallery contracts/test_torture_all \
+NO_VERSIONS = test_layout test_size test_docstrings test_gallery contracts/test_torture_all \
 	dask/test_cluster dask/test_distributed
 test-lowest:
 	$(MAKE) VENV=$(VENV)-lowest LOWEST=yes $(VENV)-lowest/installed-test

@@ -579,11 +579,6 @@ def test_text_that_an_estimator_does_not_take_is_named_with_its_line(folder, cap
     check_refusal(capsys, rf"Column 'c' must hold numbers; got .* Row {row} is line {row + 2} of the file")
 
 
-def test_columns_that_are_chosen_and_dropped_are_not_read(folder):
-    assert main(["learn", "cells.csv", "-m", "m.zip", *FAST, "--columns", "x0", "x1", "x2", "--drop", "x1"]) == 0
-    assert load_model("m.zip").feature_names_in_.tolist() == ["x0", "x2"]
-
-
 def test_dates_durations_and_nested_values_may_be_categories(folder):
     hours, parts = pd.to_timedelta(range(4), unit="h"), [[0], [1], None, [0]]
     rows = {"when": hours + pd.Timestamp("2024-01-01"), "parts": parts, "hours": hours, "y": list("abab")}

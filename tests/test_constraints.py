@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, clone
 
 from onlinebregman.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
@@ -52,24 +51,6 @@ def test_the_projection_is_the_nearest_point(div, constraint, w, u):
         assert div.divergence(u, w) >= bound - 1e-9 * (1 + bound)
 
 
-@pytest.mark.parametrize(
-    ("constraint", "method", "arguments"),
-    [
-        (UpperBound(0.5), "project_box", (-np.inf, 0.5)),
-        (Box(0.125, 0.75), "project_box", (0.125, 0.75)),
-        (Simplex(0.75), "project_simplex", (0.75,)),
-        (L1Ball(0.5), "project_l1_ball", (0.5,)),
-        (L2Ball(0.5), "project_l2_ball", (0.5,)),
-    ],
-    ids=repr,
-)
-def test_the_divergence_projects(constraint, method, arguments):
-    w = np.array([0.3, 0.9, 0.6])
-    for div in DIVERGENCES:
-        assert_array_equal(constraint.project(div, w), getattr(div, method)(w, *arguments))
-        assert_array_equal(constraint.project(div, w.tolist()), constraint.project(div, w))
-
-
 def test_weights_of_any_sign():
     w = np.array([-2.0, 1.0, 0.25])
     assert_array_equal(UpperBound(0.5).project(SquaredEuclidean(), w), [-2, 0.5, 0.25])
@@ -110,17 +91,6 @@ def test_membership(constraint, inside, outside):
     assert constraint.contains(np.array(outside), tol=10.0) is bool(np.isfinite(outside).all())
     rounded = np.array(inside) * (1 + 1e-13)  # rounding errors are forgiven
     assert constraint.contains(rounded)
-
-
-def test_constraints_are_parameters_of_estimators():
-    class Model(BaseEstimator):
-        def __init__(self, constraint=None):
-            self.constraint = constraint
-
-    model = Model(constraint=Box([0.0, 0.5], 1.0))
-    assert clone(model).constraint == model.constraint
-    assert model.set_params(constraint=L1Ball(2.0)).get_params()["constraint"] == L1Ball(2.0)
-    assert "L1Ball(radius=2.0)" in repr(model)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,18 @@
 
 import ast
 import inspect
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from test_docs import public_names
 
+import onlinebregman
 from onlinebregman._online import docs
-from onlinebregman._online.docs import DocumentedMixin, described_by
+from onlinebregman._online.docs import _NAMES, DocumentedMixin, described_by
 
 SOURCES = Path(__file__).parents[1] / "onlinebregman"
 
@@ -210,3 +213,82 @@ def test_without_docstrings_there_is_nothing_to_fill_in():
     """
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["None", "None", "EGRegressor(eta0=2.0)"]
+
+
+# --- the files that the build installs, as editors read them ----------------------------------------------------------
+
+
+INSTALLED = Path(onlinebregman.__file__).parent
+
+
+def fill(sources, folder):
+    subprocess.run([sys.executable, SOURCES / "fill_docstrings.py", sources, folder], check=True)
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory):
+    """The package's Python files as the build writes them."""
+    folder = tmp_path_factory.mktemp("filled") / "onlinebregman"
+    fill(SOURCES, folder)
+    return folder
+
+
+def without_docstrings(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.dump(tree)
+
+
+def test_only_docstrings_differ_from_the_sources(filled):
+    paths = [path.relative_to(filled) for path in filled.rglob("*.py")]
+    assert len(paths) > 100
+    for path in paths:
+        assert without_docstrings(filled / path) == without_docstrings(SOURCES / path)
+
+
+def test_no_name_in_braces_is_left(filled):
+    assert _NAMES.fullmatch("{tol, shuffle}")
+    lines = [(path.name, line) for path in filled.rglob("*.py") for line in path.read_text("utf-8").splitlines()]
+    assert [each for each in lines if _NAMES.fullmatch(each[1].strip())] == []
+
+
+def test_entries_are_those_of_the_sources_and_not_of_an_installation(tmp_path):
+    sources, folder = tmp_path / "onlinebregman", tmp_path / "filled"
+    shutil.copytree(SOURCES, sources, ignore=lambda _, names: [name for name in names if name == "_kernels"])
+    docs = sources / "_online" / "docs.py"
+    docs.write_text(docs.read_text("utf-8").replace("\n    Rows.\n", "\n    Rows of another version.\n"), "utf-8")
+    fill(sources, folder)
+    assert "Rows of another version." in (folder / "parameter_free" / "regressor.py").read_text("utf-8")
+
+
+def test_those_are_the_files_that_are_installed(filled):
+    if INSTALLED == SOURCES:
+        pytest.skip("an editable installation runs the sources")
+    for path in filled.rglob("*.py"):
+        assert (INSTALLED / path.relative_to(filled)).read_bytes() == path.read_bytes()
+
+
+def texts_in(tree, prefix=""):
+    """(qualified name, docstring) of the classes and functions of a file, as editors read them."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield prefix + node.name, ast.get_docstring(node)
+        yield from texts_in(node, f"{prefix}{node.name}." if isinstance(node, ast.ClassDef) else prefix)
+
+
+def test_files_say_what_help_says(filled):
+    """One of their texts, as stand-ins for what older versions of scikit-learn lack are defined in several branches."""
+    shown = {}
+    for path in filled.rglob("*.py"):
+        module = ".".join(path.relative_to(filled.parent).with_suffix("").parts).removesuffix(".__init__")
+        for name, text in texts_in(ast.parse(path.read_text("utf-8"))):
+            shown.setdefault((module, name), []).append(text)
+    for value in (each.values[0] for each in public_names()):
+        methods = (
+            [method for _, method in inspect.getmembers(value, inspect.isfunction)] if inspect.isclass(value) else []
+        )
+        for each in (value, *methods):
+            if each.__module__.startswith("onlinebregman") and each.__doc__ and "<locals>" not in each.__qualname__:
+                assert inspect.cleandoc(each.__doc__) in shown[each.__module__, each.__qualname__], each

@@ -6,7 +6,6 @@ import os
 import sys
 import zipfile
 
-import joblib
 import numpy as np
 import pytest
 from scipy import sparse
@@ -137,18 +136,6 @@ def test_pipelines_of_hashed_words_are_read(step, file):
     model = make_online_pipeline(step, MirrorDescentClassifier()).partial_fit(rows, [0, 1], classes=[0, 1])
     save_model(model, file)
     assert np.array_equal(load_model(file).predict_proba(rows), model.predict_proba(rows))
-
-
-def test_a_model_whose_arrays_are_files_is_written(file, tmp_path):
-    model = ForwardClassifier().partial_fit(X[:30], y[:30] > 0, classes=[0, 1])
-    joblib.dump(model, tmp_path / "model")
-    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
-    assert type(mapped.classes_) is np.memmap
-    save_model(mapped, file)
-    again = load_model(file)
-    for each in (model, again):
-        each.partial_fit(X[30:], y[30:] > 0)
-    assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
 
 
 def test_what_was_one_object_is_one_object_again(file):

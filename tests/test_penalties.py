@@ -1,4 +1,4 @@
-"""Penalties: the proximal step of each is the minimum that SciPy finds, values, names, errors."""
+"""Penalties: the proximal step of each solves its equation, values, names, errors."""
 
 from decimal import Decimal, localcontext
 
@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
-from scipy.optimize import minimize, minimize_scalar
 from scipy.special import lambertw
 
 from onlinebregman._online.compiled import Spec, make_geometry
@@ -71,64 +70,24 @@ def point_of(divergence, rng, n=3):
     return np.abs(w) + 1e-3 if divergence.lower == 0 else w
 
 
-@pytest.mark.parametrize("divergence", SEPARABLE, ids=repr)
-@kinds
-@settings(max_examples=8)
-@given(seed=seeds, strength=st.floats(-4, 2))
-@example(seed=1449, strength=-3.0)  # cosh w = 216 beside D = .03
-def test_the_proximal_step_is_the_minimum_that_scipy_finds(divergence, kind, seed, strength):
-    """min of D(v, w) + eta R(v), weight by weight."""
-    rng = np.random.default_rng(seed)
-    w, penalty, eta = point_of(divergence, rng), kind(10.0**strength), 0.7
-    v = penalty.prox(divergence, w, eta)
-    assert not np.shares_memory(v, w)
-    divergence.check_domain(v)
-
-    def objective(value, i):
-        other = np.where(np.arange(3) == i, value, v)
-        return divergence.divergence(other, w) + eta * penalty.value(other)
-
-    for i in range(3):
-        low, high = sorted([0.0, 1.0000001 * w[i]])
-        found = minimize_scalar(objective, args=(i,), bounds=(low, high), method="bounded", options={"xatol": 1e-14})
-        size = 1 + abs(found.fun) + abs(divergence.potential(w))  # D is a difference of potentials
-        assert objective(v[i], i) <= found.fun + 1e-13 * size
-        assert abs(v[i] - found.x) <= 2e-6 * abs(w[i]) or objective(found.x, i) - objective(v[i], i) > -1e-13 * size
-
-
-@pytest.mark.parametrize("divergence", SEPARABLE, ids=repr)
+@pytest.mark.parametrize("divergence", [*SEPARABLE, *map(PNorm, (2.0, 2.5, 4.0))], ids=repr)
 @kinds
 @settings(max_examples=30)
 @given(seed=seeds, strength=st.floats(-6, 2))
+@example(seed=1449, strength=-3.0)  # cosh w = 216 beside D = .03
 def test_the_proximal_step_solves_its_equation(divergence, kind, seed, strength):
     """f(w) - f(v) is a subgradient of eta R at v; where v = 0, any of the absolute value."""
     rng = np.random.default_rng(seed)
-    w, penalty = point_of(divergence, rng), kind(10.0**strength)
+    w, penalty = point_of(divergence, rng), (L1 if isinstance(divergence, PNorm) else kind)(10.0**strength)
     v = penalty.prox(divergence, w, 0.3)
+    assert not np.shares_memory(v, w)
+    divergence.check_domain(v)
     fall = divergence.mirror(w) - divergence.mirror(v)
     l1, l2 = 0.3 * penalty.l1, 0.3 * penalty.l2
     size = 1 + np.abs(divergence.mirror(w)) + np.abs(divergence.mirror(v))
     moved = v != 0
     assert (np.abs(fall - l1 * np.sign(v) - l2 * v)[moved] <= 1e-12 * size[moved]).all()
     assert (np.abs(fall)[~moved] <= l1 * (1 + 1e-12)).all()
-
-
-@pytest.mark.parametrize("p", [2.0, 2.5, 4.0])
-@settings(max_examples=20)
-@given(seed=seeds, strength=st.floats(-2, 0.5))
-def test_in_the_p_norm_too(p, seed, strength):
-    rng = np.random.default_rng(seed)
-    w, penalty = rng.normal(size=3), L1(10.0**strength)
-    v = penalty.prox(PNorm(p), w, 1.0)
-
-    def objective(halves):
-        return PNorm(p).divergence(halves[:3] - halves[3:], w) + penalty.alpha * halves.sum()
-
-    start = np.r_[np.maximum(w, 0), np.maximum(-w, 0)] + 0.01
-    found = minimize(objective, start, bounds=[(0, None)] * 6, method="L-BFGS-B", options={"ftol": 1e-15})
-    assert PNorm(p).divergence(v, w) + penalty.value(v) <= found.fun + 1e-12 * (1 + abs(found.fun))
-    if p == 2.0:
-        assert_allclose(v, penalty.prox(SquaredEuclidean(), w, 1.0), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("divergence", [*SEPARABLE, PNorm(3.0)], ids=repr)

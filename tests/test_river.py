@@ -237,11 +237,6 @@ def test_weights():
     assert_allclose(model.fitted.coef_, twice.fitted.coef_, rtol=1e-10)
 
 
-def test_one_feature():
-    model = learned(to_river(ForwardRegressor(forward=False)), X[:, 0], [{"a": x} for x in X[:, 0].tolist()])
-    assert_allclose(model.predict_one({"a": 2.0}), 2.0, atol=0.1)
-
-
 def test_only_online_estimators_are_adapted():
     with pytest.raises(ValueError, match="to_river takes a classifier or regressor with partial_fit"):
         to_river(LinearRegression())
@@ -267,11 +262,3 @@ def test_models_of_river_are_members_of_mixtures():
     for i in range(len(X)):
         bayes.partial_fit(X[i : i + 1], labels[i : i + 1], classes=[0, 1])
     assert bayes.score(X, labels) > 0.9
-
-
-def test_a_pickle_goes_on_as_the_model():
-    model = learned(to_river(MirrorDescentClassifier(), n_features=5), LABELS[:50], ROWS[:50])
-    copy = pickle.loads(pickle.dumps(model))
-    for each in (model, copy):
-        learned(each, LABELS[50:], [x | {"new": 1.0} for x in ROWS[50:]])
-    assert [copy.predict_proba_one(x) for x in ROWS] == [model.predict_proba_one(x) for x in ROWS]

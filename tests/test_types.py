@@ -1,7 +1,8 @@
 """Annotations of the public API: choices are literals, and nearly everything is annotated."""
 
 import inspect
-from typing import Literal, get_args, get_origin, get_type_hints
+import re
+from typing import Literal, Self, get_args, get_origin, get_type_hints
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -37,6 +38,14 @@ def test_names_with_fixed_choices_are_literals(kind):
         if options and (kind.__name__, name) not in OPEN:
             allowed[name] = set().union(*options)
     assert {name: literals(hints[name]) for name in allowed} == allowed
+
+
+def test_what_learns_returns_the_estimator():
+    learns = re.compile("(partial_)?fit(_pairs|_triplets|_quadruplets|_matrices)?")
+    methods = [getattr(kind, name) for kind in ESTIMATORS for name in dir(kind) if learns.fullmatch(name)]
+    own = [method for method in methods if method.__module__.startswith("onlinebregman")]
+    returned = {method.__qualname__: inspect.signature(method).return_annotation for method in own}
+    assert {name: said for name, said in returned.items() if said not in ("Self", Self)} == {} != returned
 
 
 def test_public_functions_say_their_types():

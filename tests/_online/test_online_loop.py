@@ -120,48 +120,6 @@ def test_a_random_state_object_goes_on_from_fit_to_fit(online, rows, learned):
 # --- when it stops ----------------------------------------------------------------------------------------------------
 
 
-def epochs_until_settled(losses, tol, patience):
-    """The rule: epochs until the loss was not below the best by more than tol, `patience` times in a row."""
-    best, stale = np.inf, 0
-    for n, loss in enumerate(losses, start=1):
-        stale = stale + 1 if best - loss <= tol or not np.isfinite(loss) else 0
-        best = min(best, loss)
-        if stale == patience:
-            return n
-    return None
-
-
-@pytest.mark.exhaustive  # "adaptive" rates go on with a fifth: test_starting_and_stopping.py
-@pytest.mark.only(where=lambda online: getattr(online, "learning_rate", None) != "adaptive")
-def test_it_stops_when_the_loss_has_settled(online, rows, monkeypatch):
-    X, y = rows
-    online.set_params(random_state=1)
-    objectives, objective = [], type(online)._objective  # with the penalty, see test_stopping.py
-
-    def recorded(model, loss):
-        objectives.append(objective(model, loss))
-        return objectives[-1]
-
-    monkeypatch.setattr(type(online), "_objective", recorded)
-    monkeypatch.setattr(type(online), "_tolerance", lambda model, data: model.tol)  # see test_stopping.py
-    full = clone(online).set_params(max_iter=150, tol=0.0, n_iter_no_change=150).fit(X, y)  # None: computes none
-    assert full.n_iter_ == 150 and isinstance(full.n_iter_, int)
-    recorded_once = tuple(objectives or full.loss_curve_)
-    for tol, patience in [(1e-2, 1), (1e-2, 3), (0.0, 2), (1e6, 4)]:
-        expected = epochs_until_settled(recorded_once, tol, patience)
-        model = clone(online).set_params(max_iter=150, tol=tol, n_iter_no_change=patience)
-        if expected is None:
-            with pytest.warns(ConvergenceWarning, match="max_iter=150"):
-                model.fit(X, y)
-            assert model.n_iter_ == 150
-        else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                model.fit(X, y)
-            assert model.n_iter_ == expected
-        assert model.loss_curve_ == full.loss_curve_[: model.n_iter_]
-
-
 def test_only_missing_convergence_is_reported(online, rows, learn):
     X, y = rows
     with pytest.warns(ConvergenceWarning, match=rf"{type(online).__name__} stopped at max_iter=2.*tol=0\.001"):

@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor, ScaleInvariantRegressor
-from regret_cases import Rising
 from scipy.optimize import linprog
 
 from onlinebregman import EGRegressor, LogDetMetricLearner, PerceptronClassifier
@@ -215,10 +214,6 @@ def test_where_rates_fall_it_needs_the_largest_divergence():
         assert model.regret_bound(u, largest_divergence=2.0) <= gap
         assert model.regret_bound(u, weighted=True) <= weighted
     assert gap < 2.0 * max(model.regret_bound(u, largest_divergence=2.0) for u in np.vstack([np.eye(3), -np.eye(3)]))
-    _, _, model = some_run(learning_rate=Rising(), fit_intercept=False)
-    model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="if rates increase during the run; use weighted=True"):
-        model.regret_bound(radius=1.0, largest_divergence=2.0)
 
 
 def test_what_it_needs_of_unbounded_comparators():

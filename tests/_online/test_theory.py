@@ -1,5 +1,7 @@
 """Learning rates from the theorems: the gain of a single step, the bounds on runs, and the optimality of the rate."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,10 +10,12 @@ from numpy.testing import assert_allclose
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from sklearn.base import clone
 
-from onlinebregman import ImplicitGDRegressor, LearningRatePath
+from onlinebregman import BurgRegressor, ImplicitGDRegressor, LearningRatePath
 from onlinebregman._online.theory import theory_rate
-from onlinebregman.divergences import PNorm, SquaredEuclidean
-from onlinebregman.losses import HuberLoss, SquaredLoss
+from onlinebregman.constraints import Simplex, UpperBound
+from onlinebregman.divergences import Burg, PNorm, RelativeEntropy, SquaredEuclidean
+from onlinebregman.losses import AbsoluteLoss, HuberLoss, SquaredLoss
+from onlinebregman.penalties import L1, L2, Penalty
 
 UPDATES = {  # L <= factor(k) L_u + price(k) M D, with the rate k / M
     "explicit": (lambda k: 1 / (1 - k), lambda k: 1 / k),
@@ -136,3 +140,116 @@ def test_the_bound_belongs_to_theory():
     ).partial_fit(X, y)
     with pytest.raises(AttributeError, match=r"needs data_bounds\['loss'\]"):
         _ = model.theory_bound_
+
+
+# --- weights below an upper bound -------------------------------------------------------------------------------------
+
+
+def test_explicit_steps_beyond_the_domain_end_at_the_bound():
+    """As for update="gradient": the weight is infinite, its projection the upper bound; the certificate holds."""
+    X, y = np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([5.0, 3.0])
+    model = BurgRegressor(
+        update="explicit", upper_bound=1.0, eta0=10.0, learning_rate="constant", fit_intercept=False, track_regret=True
+    )
+    coefs = [clone(model).partial_fit(X[:k], y[:k]).coef_ for k in (1, 2)]
+    assert coefs[0][0] == 1.0 and 0 < coefs[0][1] < 0.02
+    for u in ([1.0, 1e-3], [1.0, 1.0], [0.3, 0.7]):
+        fitted = clone(model).partial_fit(X, y)
+        regret = fitted.weighted_loss_ - 10 * ((X @ u - y) ** 2).sum() / 2
+        assert regret <= fitted.regret_bound(u, weighted=True) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({}, r"needs data_bounds\['y'\], a bound on the absolute value of a target"),
+        (
+            {"update": "explicit", "data_bounds": {"x": 1.0}},
+            r"needs data_bounds\['divergence'\], a bound on D\(u, w_1\)",
+        ),
+        ({"upper_bound": None}, r"Burg\(\) has no bound .* Burg and RelativeEntropy for bounded weights"),
+        ({"update": "gradient"}, "update='gradient' has a rate and a bound of its own"),
+        ({"init": 0.5, "data_bounds": {"x": 1.0}}, r"requires init=None, or data_bounds\['divergence'\]"),
+    ],
+    ids=str,
+)
+def test_what_a_bounded_run_lacks(parameters, message, unchanged):
+    given_bounds = {"x": 1.0, "divergence": 1.0}
+    model = BurgRegressor(**{"upper_bound": 1.0, "data_bounds": given_bounds, "learning_rate": "theory", **parameters})
+    with unchanged(model, message):
+        model.partial_fit(np.eye(3), np.ones(3))
+
+
+@pytest.mark.parametrize("loss", [SquaredLoss(), AbsoluteLoss()], ids=repr)
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize(("divergence", "power"), [(Burg(), 0), (RelativeEntropy(), 1)], ids=repr)
+def test_rate_and_guarantee_in_other_units_of_columns(divergence, power, update, loss):
+    """Rows times 4 and weights divided by 4 predict the same; D, and with it rates, is divided by 4^power."""
+
+    def rate(unit):
+        bounds = {"x": 0.3 * unit, "y": 2.0, "divergence": 0.7 / unit**power, "n_rows": 9}
+        return theory_rate(divergence, loss, update, bounds, 5, signed=False, fit_intercept=False, upper=1.5 / unit)
+
+    assert_allclose(astuple(rate(4.0)) * np.array([4.0**power, 1, 1, 1]), astuple(rate(1.0)), rtol=1e-9)
+
+
+def test_signed_weights_are_refused(unchanged):
+    model = MirrorDescentRegressor(
+        divergence="relative_entropy",
+        constraint=UpperBound(1.0),
+        signed=True,
+        learning_rate="theory",
+        data_bounds={"x": 1.0, "y": 1.0, "divergence": 1.0},
+    )
+    with unchanged(model, "signed must be False for learning_rate='theory' with RelativeEntropy"):
+        model.partial_fit(np.eye(3), np.ones(3))
+
+
+# --- penalties that are strongly convex: a regret of O(log T) ---------------------------------------------------------
+
+
+def penalised_model(penalty, **parameters):
+    settings = {"divergence": "squared_euclidean", "fit_intercept": False, "learning_rate": "theory"}
+    return MirrorDescentRegressor(penalty=penalty, **settings | parameters)
+
+
+def test_the_bound_is_that_of_the_theorem():
+    bounds = {"x": 2.0, "u": 0.1}
+    model = penalised_model("l2", alpha=0.5, loss="absolute_error", data_bounds=bounds)
+    X, y = np.full((100, 1), 2.0), np.full(100, 1e9)
+    model.partial_fit(X[:1], y[:1])
+    assert_allclose(model.theory_bound_, 0.5 * 0.01 / 2 + 4 / (2 * 0.5))
+    model.partial_fit(X[1:], y[1:])
+    assert_allclose(model.theory_bound_, 0.5 * 0.01 / 2 + 4 / (2 * 0.5) * (1 + np.log(100)))
+
+
+class Cost(Penalty):
+    def value(self, w):
+        return float(np.sum(w))
+
+    def prox(self, divergence, w, eta):
+        return divergence.step(w, np.ones_like(w), eta)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"penalty": "l1"}, r"requires divergence='squared_euclidean' and an L2 part .*; got .* and L1"),
+        ({"penalty": L2(0.0)}, "an L2 part of the penalty .* alpha > 0"),
+        ({"penalty": Cost()}, r"an L2 part of the penalty .*; got .* and Cost\(\)"),
+        ({"divergence": "p_norm", "penalty": L1(0.1)}, r"requires divergence='squared_euclidean' .*; got PNorm"),
+        ({"fit_intercept": True}, "requires fit_intercept=False, since the intercept is not penalised; got True"),
+        ({"loss": "poisson"}, r"squared or have a bounded slope .*; got PoissonLoss\(\)"),
+        ({"update": "explicit"}, "for the squared loss requires update='implicit' or 'importance'"),
+        ({"constraint": Simplex(1.0)}, "a constraint that contains 0, which bound its slope"),
+        ({"init": 0.5, "data_bounds": {"x": 1.0, "y": 1.0, "divergence": 1.0}}, "init=None and a constraint"),
+        ({"data_bounds": {"x": 1.0, "u": 1.0}}, r"needs data_bounds\['y'\]"),
+        ({"data_bounds": {"x": 1.0, "y": 1.0}}, r"needs data_bounds\['u'\]"),
+    ],
+    ids=str,
+)
+def test_what_a_penalised_run_lacks(parameters, message, unchanged):
+    settings = {"penalty": "l2", "alpha": 0.1, "data_bounds": {"x": 1.0, "u": 1.0, "y": 1.0}}
+    model = penalised_model(**settings | parameters)
+    with unchanged(model, message):
+        model.partial_fit(np.eye(3), np.ones(3))

@@ -50,11 +50,6 @@ def test_probabilities_in_single_precision(n_classes):
     assert_allclose(p, model.predict_proba(X), atol=1e-3)
 
 
-def test_several_targets():
-    model = ForwardRegressor(forgetting=0.9).fit(X, np.c_[Y, -Y, LABELS])
-    assert_allclose(outputs(model, X)["prediction"], model.predict(X), rtol=1e-9)
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
     "classes", [[0, 7], [-1.0, 2.0**24 + 1], np.array([-1.0, 2.0], np.float32), [False, True]], ids=str
@@ -129,10 +124,3 @@ def test_without_onnx_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx.helper", None)
     with pytest.raises(ImportError, match=r"pip install 'onlinebregman\[onnx\]'"):
         ForwardRegressor().fit(X, Y).to_onnx()
-
-
-def test_each_class_rescales_large_values_in_its_own_way():
-    model = MirrorDescentClassifier(divergence="diagonal_newton", loss="squared_hinge").fit(X, LABELS)
-    sums = [learner.limits[1] for learner in model._learner.learners]
-    assert not np.allclose(sums[0], sums[1])
-    assert_allclose(outputs(model, 4 * X)["scores"], model.decision_function(4 * X), rtol=1e-9)

@@ -4,9 +4,11 @@ import copy
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from operator import methodcaller
 
 import numpy as np
 import pytest
+from conftest import is_default
 from interrupts import assert_all_or_nothing, interrupt
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
@@ -22,6 +24,7 @@ from onlinebregman import (
     LogDetMetricLearner,
     MEGKernelLearner,
     ParameterFreeRegressor,
+    PNormRegressor,
     VonNeumannMetricLearner,
 )
 from onlinebregman.divergences import SquaredEuclidean
@@ -56,26 +59,49 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
     assert_all_or_nothing(lambda: pickle.loads(kept), call, state, error, most=most)
 
 
+@pytest.mark.exhaustive  # some, and those of other parts, are in contracts/test_interrupts.py
+@pytest.mark.only(where=is_default)
+def test_an_interrupted_fit_keeps_the_previous_model(estimator, rows, learn, state):
+    X, y = rows
+    kept = pickle.dumps(learn(estimator, X[:20], y[:20]))
+    fit = methodcaller("fit", X[:12], y[:12])
+    assert_all_or_nothing(lambda: pickle.loads(kept), fit, state, MemoryError, most=16)
+
+
+DIVERGING = {"average": False, "track_regret": False, "update": "explicit", "eta0": 1e300}
+
+
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
-    "model",
+    ("model", "changed", "target"),
     [
-        ImplicitGDRegressor(average=True, track_regret=True),
-        EGRegressor(average=3),
-        MirrorDescentRegressor(divergence="p_norm", track_regret=True),
-        MirrorDescentClassifier(divergence="p_norm", average=True),
+        (ImplicitGDRegressor(average=True, track_regret=True), DIVERGING, 1.0),
+        (EGRegressor(average=3), DIVERGING, 1.0),
+        (MirrorDescentRegressor(divergence="p_norm", track_regret=True), DIVERGING, 1.0),
+        (MirrorDescentClassifier(divergence="p_norm", average=True), DIVERGING, 1.0),
+        (ForwardRegressor(), {"forward": False}, 1e300),  # it limits features
+        (ForwardRegressor(), {"forgetting": 0.5}, 1e300),
+        (ForwardRegressor(standardize=False), {"forward": False}, 1.0),
+        (ForwardRegressor(standardize=False), {"forgetting": 0.5}, 1.0),
+        (ForwardRegressor(loss="poisson", standardize=False), {"forgetting": 0.5}, 1.0),
+        (ForwardClassifier(standardize=False), {"forgetting": 0.5}, 1.0),
     ],
 )
-def test_parameters_of_a_refused_call_are_not_in_force(model, form, learned):
-    model = clone(model)
-    y = (Y > 0).astype(int) if isinstance(model, MirrorDescentClassifier.func) else Y
-    first = {"classes": [0, 1]} if isinstance(model, MirrorDescentClassifier.func) else {}
-    model.partial_fit(X[:30], y[:30], **first)
-    before = learned(model)
-    model.set_params(average=False, track_regret=False, update="explicit", eta0=1e300)
-    with pytest.raises(ValueError):
-        model.partial_fit(form(X * 1e100), y)
-    assert learned(model) == before
+def test_parameters_of_a_refused_call_are_not_stored(model, changed, target, form, state):
+    """A learner stores the parameters of its last call, but not those of a refused call, validated or not."""
+    before = {name: model.get_params()[name] for name in changed}
+    model = clone(model).fit(X, (Y > 0).astype(float))
+    bad = form([[1.0, 2.0, 3.0, 4.0], [1e300, 1e300, 1e300, 1e300]])
+    for parameters in [changed] if changed is DIVERGING else [changed, before, changed]:
+        model.set_params(**parameters)
+        was = state(model)
+        for weights in (None, [1.0, 2.0]):
+            with pytest.raises(ValueError):
+                model.partial_fit(bad, [0.0, target], sample_weight=weights)
+            assert state(model) == was
+        with pytest.raises(ValueError, match="infinity"):
+            model.partial_fit(np.full((1, 4), np.inf), [1.0])
+        assert state(model) == was
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------
@@ -99,6 +125,7 @@ def sparse_zeros(n_rows, n_columns):
         (ForwardClassifier(), np.zeros((10**5, 60), np.float32)),
         (MEGKernelLearner(), np.eye(60)[np.arange(6 * 10**4) % 60]),
         (LearningRateMixture(), np.zeros((10**5, 100), np.float32)),
+        (PNormRegressor(p=3.5), RNG.normal(size=(10**5, 4))),  # whose powers take as long as many other numbers
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -6,22 +6,26 @@ Estimators are found automatically, see conftest.py. Contracts about their input
 import copy
 import importlib
 import inspect
+import io
 import pickle
 import pkgutil
 import threading
 from importlib.util import find_spec
 
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.learners.stacked_mixers import CentredMixer
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils import estimator_checks, get_tags
 
 import onlinebregman
+from onlinebregman import ImplicitGDRegressor
+from onlinebregman.linear_model._base import OnlineLinearModel
 
 AT_ONCE = ("DefiniteBoost", "MaxEntDensity")  # solve for all that has come, up to a tolerance
 CUTS = ([1] * 40, [7, 33], [13, 1, 26], [40])
@@ -116,16 +120,6 @@ def test_one_epoch_is_one_partial_fit_however_it_is_cut(estimator, rows, learn, 
         assert learned(estimator) == learned(whole)
 
 
-def test_partial_fit_goes_on_after_fit(estimator, rows, learned):
-    X, y = rows
-    fitted = estimator.fit(X[:20], y[:20])
-    before = learned(fitted)
-    fitted.partial_fit(X[20:], y[20:])
-    assert learned(fitted) != before
-    if hasattr(fitted, "n_iter_"):
-        assert isinstance(fitted.n_iter_, int)
-
-
 def mixes_numbers(estimator):
     """Whether models learn numbers side by side: only their mixer may give them other targets than the caller's."""
     return is_regressor(estimator) and hasattr(estimator, "_make_mixer")
@@ -172,16 +166,6 @@ def test_rows_of_weight_zero_are_left_out(weighted, rows, learn, learned):
     kept = np.random.default_rng(0).uniform(size=len(y)) < 0.6
     without = learn(clone(weighted), X[kept], y[kept])
     assert learned(learn(weighted, X, y, sample_weight=kept.astype(float))) == learned(without)
-
-
-def test_a_call_of_weight_zero_changes_nothing(weighted, rows, learn, learned):
-    X, y = rows
-    learn(weighted, X, y)
-    before = learned(weighted)
-    weighted.partial_fit(X[:3], y[:3], sample_weight=[0, 0.0, -0.0])
-    assert learned(weighted) == before
-    weighted.partial_fit(X[:3], y[:3], sample_weight=[0, 1, 0])
-    assert learned(weighted) != before
 
 
 def layouts_of(X, y, estimator):
@@ -347,28 +331,6 @@ def test_numbers_of_numpy_are_those_of_python(estimator, rows, learn, output):
         assert_array_equal(values, output(same, rows[0])[name])
 
 
-def has_rate(estimator):
-    """Whether it has an eta0, even if its learning rate does not use it."""
-    return "eta0" in estimator.get_params()
-
-
-@pytest.mark.only(
-    where=lambda estimator: (
-        has_rate(estimator) and estimator.get_params().get("learning_rate") not in ("theory", "optimal")
-    )
-)
-def test_a_rate_set_in_mid_stream_takes_effect_on_every_path(estimator, rows, learn, learned):
-    X, y = rows
-    fast, slow, same = (learn(clone(estimator), X[:20], y[:20]) for _ in range(3))
-    for model in (fast, slow):
-        model.set_params(eta0=1e-4)
-    fast.partial_fit(X[20:30], y[20:30]).partial_fit(X[30:], y[30:])
-    slow.partial_fit(X[20:].tolist(), y[20:].tolist())
-    same.partial_fit(X[20:], y[20:])
-    assert learned(fast) == learned(slow)
-    assert learned(fast) != learned(same)
-
-
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
@@ -396,3 +358,60 @@ def test_threads_may_predict_with_one_model_at_once(estimator, rows, learn, outp
         for outputs in found[k]:
             for name, values in outputs.items():
                 assert_array_equal(values, expected[k][name])
+
+
+# --- arrays computed on access, and float32 ---------------------------------------------------------------------------
+
+
+def made_afresh(model):
+    """The arrays among the public attributes that are computed on access, by their names."""
+    names = [name for name in dir(type(model)) if name.endswith("_") and not name.startswith("_")]
+    values = {name: getattr(model, name, None) for name in names if name not in vars(model)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def test_arrays_computed_on_access_are_read_only(estimator, rows, learn):
+    """Changes of a copy would be lost: an error is better."""
+    model = learn(estimator, *rows)
+    arrays = made_afresh(model)
+    for copied in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model)), joblib.load(saved(model))):
+        for name, array in made_afresh(copied).items():
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = arrays[name]
+    learn(model, *rows)  # arrays that were read do not prevent further learning
+
+
+def saved(model):
+    """A model in joblib's format."""
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    file.seek(0)
+    return file
+
+
+def test_such_arrays_are_found():
+    model = ImplicitGDRegressor().partial_fit([[1.0, 2.0]], [3.0])
+    assert list(made_afresh(model)) == ["coef_"]
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_rows_of_float32_are_answered_in_float64(estimator, rows, learn, outputs, layout):
+    """Weights are float64 for rows of any type, and so are predictions, as in scikit-learn's SGD, but not `coef_`."""
+    if layout == "csr" and not get_tags(estimator).input_tags.sparse:
+        pytest.skip("takes no sparse rows")
+    X, y = rows
+    for learned in (X, X.astype(np.float32)):
+        model = learn(copy.deepcopy(estimator), learned, y)
+        narrow = X.astype(np.float32)
+        wide = narrow.astype(np.float64)
+        if layout == "csr":
+            narrow, wide = sparse.csr_array(narrow), sparse.csr_array(wide)
+        for name in outputs:
+            if not hasattr(model, name) or (name == "predict" and (is_classifier(model) or is_outlier_detector(model))):
+                continue
+            said = getattr(model, name)(narrow)
+            assert said.dtype == np.float64, name
+            np.testing.assert_allclose(said, getattr(model, name)(wide), rtol=1e-12, atol=1e-12, err_msg=name)
+        for name, array in made_afresh(model).items():
+            single = name == "coef_" and isinstance(model, OnlineLinearModel) and learned.dtype == np.float32
+            assert array.dtype.kind in "iUO" or array.dtype == (np.float32 if single else np.float64), name

@@ -193,24 +193,3 @@ def test_classes_that_appear_in_a_block_are_added_before_it():
     other.partial_fit(X[:24], np.zeros(24, dtype=int)).partial_fit(X[:1], [1], sample_weight=[0.0], classes=[0, 1])
     other.partial_fit(X[24:], y[24:])
     assert_same(model, other, X)
-
-
-def test_blocks_of_a_day_favour_what_predicts_a_day_ahead():
-    """The last target predicts the next one, but not tomorrow's."""
-    rng, n = np.random.default_rng(0), 24 * 60
-    level = np.repeat(rng.normal(size=60), 24)  # of a day, known only when it has begun
-    season = np.sin(np.arange(n) * 2 * np.pi / 24)
-    X, y = np.c_[season, rng.normal(size=n)], 3 * level + 2 * season + 0.1 * rng.normal(size=n)
-    errors, inside = {}, {}
-    for delayed in (False, True):
-        model, made, hits = ParameterFreeRegressor(random_features=0, delayed=delayed), [], []
-        for i in range(0, n, 24):
-            rows = slice(i, i + 24)
-            if i >= 240:
-                made.append((model.predict(X[rows]) - y[rows]) ** 2)
-                lower, upper = model.predict_interval(X[rows], 0.9)
-                hits.append((lower <= y[rows]) & (y[rows] <= upper))
-            model.partial_fit(X[rows], y[rows])
-        errors[delayed], inside[delayed] = np.mean(made), np.mean(hits)
-    assert errors[True] < 0.85 * errors[False]
-    assert inside[False] < 0.7 and abs(inside[True] - 0.9) < 0.06

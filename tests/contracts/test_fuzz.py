@@ -43,7 +43,6 @@ from onlinebregman import (
     ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
-    MEGKernelLearner,
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
@@ -54,7 +53,6 @@ from onlinebregman import (
 )
 from onlinebregman._online.estimator import LifeCycleMixin
 from onlinebregman.kernel_learning import pair_rows
-from onlinebregman.persistence import load_model, save_model
 from onlinebregman.streams import ArrayBatches
 
 RNG = np.random.default_rng(0)
@@ -201,39 +199,6 @@ def test_rows_that_are_kept_are_the_models_own(form, state):
     assert state(model) == before
 
 
-def test_kernels_of_pairs_keep_the_callers_pairs():
-    pairs = np.array([[1, 0], [2, 1]])
-    MEGKernelLearner().partial_fit_pairs(pairs, [0.1, 0.2], n_objects=3)
-    assert np.array_equal(pairs, [[1, 0], [2, 1]])
-
-
-@pytest.mark.parametrize(
-    ("model", "changed", "target"),
-    [
-        (ForwardRegressor(), {"forward": False}, 1e300),  # it limits features
-        (ForwardRegressor(), {"forgetting": 0.5}, 1e300),
-        (ForwardRegressor(standardize=False), {"forward": False}, 1.0),
-        (ForwardRegressor(standardize=False), {"forgetting": 0.5}, 1.0),
-        (ForwardRegressor(loss="poisson", standardize=False), {"forgetting": 0.5}, 1.0),
-        (ForwardClassifier(standardize=False), {"forgetting": 0.5}, 1.0),
-    ],
-)
-def test_parameters_of_a_refused_call_are_not_stored(model, changed, target, state):
-    """A learner stores the parameters of its last call, but not those of a refused call, validated or not."""
-    before = model.get_params()
-    model.set_params(**changed).fit(X, (Y > 0).astype(float))
-    for parameters in (before, changed):
-        model.set_params(**parameters)
-        was = state(model)
-        for weights in (None, [1.0, 2.0]):
-            with pytest.raises(ValueError):
-                model.partial_fit([[1.0, 2.0, 3.0, 4.0], [1e300, 1e300, 1e300, 1e300]], [0.0, target], weights)
-            assert state(model) == was
-        with pytest.raises(ValueError, match="infinity"):
-            model.partial_fit(np.full((1, 4), np.inf), [1.0])
-        assert state(model) == was
-
-
 @pytest.mark.parametrize("kind", [PerceptronClassifier, WinnowClassifier])
 @pytest.mark.parametrize("scale", [1.0, 1e200, 1e300, 1e-320])
 def test_bounds_on_mistakes_that_overflow(kind, scale):
@@ -290,13 +255,6 @@ def test_neighbours_drawn_by_forged_numbers_of_rows():
     state["class_counts"][0] += 10**6
     with pytest.raises(ValueError, match="stored rows must be"):
         kind(*arguments, state)
-
-
-def test_bytes_in_a_model_file(tmp_path):
-    model = ImplicitGDRegressor().fit(X, Y)
-    model.labels = {b"\x00no": 0, b"yes": 1}
-    save_model(model, tmp_path / "model")
-    assert load_model(tmp_path / "model").labels == model.labels
 
 
 SQUARE = np.eye(3)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.dummy import DummyRegressor
-from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline, make_union
@@ -178,40 +178,3 @@ def test_a_scoring_monitor_and_a_progress_bar_in_a_grid_search(callback, diabete
     regressor.fit(X, y)
     out = capsys.readouterr().out
     assert "ImplicitGDRegressor" in out and "100%" in out
-
-
-def test_a_callback_that_stops_the_fit_when_it_is_good_enough(callback, diabetes):
-    X, y = StandardScaler().fit_transform(diabetes[0]), ((diabetes[1] - 152) / 77).to_numpy()
-
-    class GoodEnough:
-        def setup(self, estimator, context):
-            self.scores = []
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
-        def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
-            if context.task_name == "epoch":
-                self.scores.append(fitted_estimator.score(X, y))
-                return self.scores[-1] > 0.45
-
-    stop = GoodEnough()
-    model = ImplicitGDRegressor(eta0=1e-4, learning_rate="constant", max_iter=1000, tol=None, random_state=0)
-    model.set_callbacks(stop)
-    model.fit(X, y)
-    assert 1 < model.n_iter_ < 1000 and len(stop.scores) == model.n_iter_
-    assert stop.scores[-1] > 0.45 >= stop.scores[-2]
-    assert model.score(X, y) == stop.scores[-1]
-
-
-def test_too_few_epochs_are_warned_about_and_enough_are_not(diabetes):
-    X, y = diabetes
-    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
-        standardised(ImplicitGDRegressor(max_iter=3, random_state=0)).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for name in REGRESSORS:
-            REGRESSORS[name]().fit(X, y)

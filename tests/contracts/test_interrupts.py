@@ -15,17 +15,12 @@ from onlinebregman import (
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
-    ForwardClassifier,
-    ForwardRegressor,
     ImplicitGDRegressor,
     LogDetMetricLearner,
-    MaxEntDensity,
     MetricKNeighborsClassifier,
     MirrorDescentClassifier,
-    OnlineExponentialFamily,
     OnlineGaussian,
     PNormClassifier,
-    PNormRegressor,
 )
 from onlinebregman.pipeline import make_online_pipeline
 
@@ -39,80 +34,37 @@ CLASSIFIERS = [
     ("md", MirrorDescentClassifier(divergence="squared_euclidean")),
     ("frozen", FrozenEstimator(PNormClassifier().fit(X, LABELS))),
 ]
-DENSITIES = [("gaussian", OnlineGaussian(prior_weight=1.0)), ("unit", OnlineExponentialFamily())]
-MODELS = {
+METRIC = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
+MODELS = {  # besides the public estimators with their own parts: see test_transactions.py
     "mixture of regressors": (ExpertMixtureRegressor(REGRESSORS, history=5), Y),
-    "mixture of columns": (ExpertMixtureRegressor(strategy="eg", share=0.1, learning_rate=0.3), Y),
-    "mixture of classifiers": (ExpertMixtureClassifier(CLASSIFIERS), LABELS),
-    "Bayes mixture": (BayesMixture(CLASSIFIERS, share=0.1), LABELS),
-    "mixture of densities": (DensityMixture(DENSITIES, history=5), None),
+    "mixture of classifiers": (BayesMixture(CLASSIFIERS, share=0.1), LABELS),
     "pipeline": (make_online_pipeline(StandardScaler(), ImplicitGDRegressor(average=True)), Y),
-    "neighbours": (MetricKNeighborsClassifier(window_size=12, random_state=0), LABELS),
-    "neighbours in a pipeline": (
-        MetricKNeighborsClassifier(
-            metric_learner=make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
-        ),
-        LABELS,
-    ),
-    "neighbours in several metrics": (
-        MetricKNeighborsClassifier(metric_learner="auto", window_size=12, random_state=0),
-        LABELS,
-    ),
-    "gaussian": (OnlineGaussian(), None),
-    "diagonal gaussian": (OnlineGaussian(covariance_type="diag"), None),
-    "exponential family": (OnlineExponentialFamily("poisson"), None),
-    "maximum entropy": (MaxEntDensity(), None),
-    "forward": (ForwardRegressor(), Y),
-    "forward classifier": (ForwardClassifier(), LABELS),
+    "neighbours": (MetricKNeighborsClassifier(metric_learner="auto", window_size=12, random_state=0), LABELS),
+    "neighbours in a pipeline": (MetricKNeighborsClassifier(metric_learner=METRIC, random_state=0), LABELS),
 }
 
 
-def rows_for(name):
-    return np.floor(4 * X) if name == "exponential family" else X
-
-
-def in_mid_stream(name, y):
-    model, X = clone(MODELS[name][0]), rows_for(name)
-    extra = {"classes": [0, 1]} if y is LABELS else {}
-    return model.partial_fit(X[:20], None if y is None else y[:20], **extra)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_an_interrupted_call_learns_all_of_its_rows_or_none(name, state):
-    y, rows = MODELS[name][1], rows_for(name)
-    model = in_mid_stream(name, y)
-    assert_all_or_nothing(
-        lambda: copy.deepcopy(model),
-        lambda model: model.partial_fit(rows[20:21], None if y is None else y[20:21]),
-        state,
-        most=40,
-        least=3,
-    )
-
-
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "pipeline"])  # its `fit` is scikit-learn's
-def test_an_interrupted_fit_keeps_the_previous_model(name, state):
-    y, rows = MODELS[name][1], rows_for(name)
-    model = in_mid_stream(name, y)
+@pytest.mark.parametrize(
+    ("name", "method", "error"),
+    [
+        *((name, "partial_fit", KeyboardInterrupt) for name in MODELS),
+        *((name, "fit", MemoryError) for name in MODELS if name != "pipeline"),  # its `fit` is scikit-learn's
+    ],
+)
+def test_an_interrupted_call_learns_all_of_its_rows_or_none(name, method, error, state):
+    model, y = clone(MODELS[name][0]), MODELS[name][1]
     if "shuffle" in model.get_params():  # for all calls in the same order
         model.set_params(random_state=0)
+    model.partial_fit(X[:20], y[:20], **({"classes": [0, 1]} if y is LABELS else {}))
+    rows = slice(20, 21) if method == "partial_fit" else slice(6)
     assert_all_or_nothing(
         lambda: copy.deepcopy(model),
-        lambda model: model.fit(rows[:6], None if y is None else y[:6]),
+        lambda model: getattr(model, method)(X[rows], y[rows]),
         state,
-        MemoryError,
-        most=16,
+        error,
+        most=40 if method == "partial_fit" else 16,
+        least=3,
     )
-
-
-def test_a_block_of_expensive_numbers_is_interrupted_at_once(soon, state):
-    """Powers of p-norms take as long as many other numbers: the time between checks is counted, not the numbers."""
-    rows = np.random.default_rng(0).normal(size=(100_000, 4))
-    model = PNormRegressor(p=3.5).partial_fit(rows[:5], rows[:5, 0])
-    before = state(model)
-    with pytest.raises(KeyboardInterrupt), soon:
-        model.partial_fit(rows, rows[:, 0])
-    assert state(model) == before
 
 
 def test_the_helper_sees_a_torn_model(state):

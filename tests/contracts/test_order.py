@@ -5,18 +5,11 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_iris
-from sklearn.model_selection import cross_val_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from onlinebregman import (
-    ForwardClassifier,
-    ForwardRegressor,
     MetricKNeighborsClassifier,
-    MirrorDescentClassifier,
-    ParameterFreeClassifier,
-    ParameterFreeRegressor,
-    ScaleInvariantClassifier,
 )
 
 # A solver, whose constraints contradict each other for these rows
@@ -85,33 +78,6 @@ def test_sorted_rows_are_learned_as_well_as_others(estimator, rows):
             scores[k, seed] = fitted.score(X, y)
     spread = scores.std(axis=1, ddof=1)
     assert abs(np.subtract(*scores.mean(axis=1))) <= 3 * np.hypot(*spread) / scores.shape[1] ** 0.5 + 1e-9
-
-
-@pytest.mark.parametrize(
-    "kind", [ParameterFreeClassifier, ForwardClassifier, ScaleInvariantClassifier, MirrorDescentClassifier]
-)
-def test_iris_in_the_order_of_its_file(kind):
-    scores = cross_val_score(kind(random_state=0), *load_iris(return_X_y=True))
-    assert scores.mean() > 0.9 and scores.min() > 0.8
-
-
-def test_a_model_that_forgets_keeps_all_parts_of_the_rows_of_fit_unless_told_that_they_are_in_time():
-    rng = np.random.default_rng(0)
-    X = np.c_[np.linspace(0, 1, 400), rng.normal(size=400)]
-    y = np.sin(20 * X[:, 0]) + X[:, 1]
-    model = ForwardRegressor(forgetting=0.9)
-    scores = [model.set_params(random_state=seed).fit(X, y).score(X, y) for seed in range(8)]
-    assert np.mean(scores) > 0.5  # of the orders: about ten rows are remembered
-    assert min(scores) > 0.2 > model.set_params(shuffle=False).fit(X, y).score(X, y)
-
-
-def test_intervals_after_a_shuffled_fit_cover_their_share():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(800, 3))
-    y = X.sum(axis=1) + rng.normal(size=800)
-    order = np.argsort(y[:500])
-    lower, upper = ParameterFreeRegressor(random_features=0).fit(X[order], y[order]).predict_interval(X[500:])
-    assert 0.8 < ((lower <= y[500:]) & (y[500:] <= upper)).mean() < 0.97
 
 
 def test_the_window_holds_rows_of_all_classes_after_fit():

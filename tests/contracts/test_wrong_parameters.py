@@ -1,10 +1,8 @@
 """Errors of meta-estimators for objects that are not estimators, and models whose parameters were deleted."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.utils import get_tags
@@ -15,7 +13,6 @@ from onlinebregman import (
     DensityMixture,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
-    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     LearningRateMixture,
@@ -72,18 +69,6 @@ def test_what_is_learned_does_not_depend_on_a_parameter_set_after_learning_began
 def test_targets_that_are_missed_by_a_mixture_not_by_its_members(cls, unchanged):
     with unchanged(model := cls().fit(X, Y), f"This {cls.__name__} estimator requires y to be passed"):
         model.fit(X, None)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, sparse.csr_array, np.ndarray.tolist])
-@pytest.mark.parametrize("model", [ForwardRegressor(), ForwardClassifier(), ImplicitGDRegressor()])
-def test_what_is_read_at_each_call_does_not_depend_on_the_container(model, kind, unchanged):
-    name = "eta0" if isinstance(model, ImplicitGDRegressor) else "forgetting"
-    y = LABELS if isinstance(model, ForwardClassifier) else Y
-    model = clone(model).fit(X, y).set_params(warm_start="zzz")  # is read by `fit`
-    assert model.partial_fit(kind(X), y).t_ > len(X)
-    model.set_params(**{name: -1.0})
-    with unchanged(model, "parameter of .* must be"):
-        model.partial_fit(kind(X), y)
 
 
 @pytest.mark.parametrize("wrong", ["zzz", 3, LogDetMetricLearner])

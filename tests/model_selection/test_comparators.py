@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.optimize import minimize
 
 from onlinebregman.model_selection import _comparators, offline_comparator
 
@@ -63,38 +62,6 @@ def test_optimality_conditions(domain, fit_intercept, seed, total, hard):
     assert best.cumulative_loss == pytest.approx(np.sum(weights * (X @ best.coef + best.intercept - y) ** 2) / 2)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("domain", "total"), [("simplex", 1.0), ("simplex", 4.0), ("signed", 0.5)])
-def test_constrained_weights_equal_those_of_slsqp(seed, domain, total):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(30, 4))
-    y = X @ [0.5, -0.2, 0.9, 0.4] + 0.1 * rng.normal(size=30)
-    signs = np.hstack([np.eye(4), -np.eye(4)]) if domain == "signed" else np.eye(4)
-    found = minimize(
-        lambda v: np.sum((X @ signs @ v - y) ** 2) / 2,
-        np.full(signs.shape[1], total / signs.shape[1]),
-        jac=lambda v: (X @ signs).T @ (X @ signs @ v - y),
-        bounds=[(0, None)] * signs.shape[1],
-        constraints={"type": "eq", "fun": lambda v: v.sum() - total, "jac": np.ones_like},
-        options={"ftol": 1e-15, "maxiter": 500},
-    )
-    best = offline_comparator(X, y, domain=domain, total=total)
-    assert_allclose(best.coef, signs @ found.x, atol=1e-6)
-    assert_allclose(best.cumulative_loss, found.fun, rtol=1e-9)
-
-
-@with_or_without
-def test_weights_that_lie_in_the_domain_are_found(fit_intercept):
-    rng = np.random.default_rng(0)
-    X, u = rng.normal(size=(50, 5)), np.array([0.5, 0.0, 0.2, 0.0, 0.3])
-    y = X @ u + 2.0 * fit_intercept
-    for domain in DOMAINS:
-        best = offline_comparator(X, y, domain=domain, fit_intercept=fit_intercept)
-        assert_allclose(best.coef, u, atol=1e-12)
-        assert_allclose(best.intercept, 2.0 * fit_intercept, atol=1e-12)
-        assert best.cumulative_loss < 1e-20
-
-
 @every
 @with_or_without
 def test_layouts_and_blocks(domain, fit_intercept):
@@ -129,16 +96,6 @@ def test_another_solver_takes_over_where_nnls_does_not_end(monkeypatch):
     monkeypatch.setattr(_comparators, "nnls", give_up)
     for domain, best in zip(DOMAINS, expected, strict=True):
         assert_allclose(offline_comparator(X, y, domain=domain).coef, best.coef, rtol=1e-9, atol=1e-12)
-
-
-def test_fewer_rows_than_features():
-    X, y = np.array([[1.0, 2.0, 3.0]]), np.array([7.0])
-    for domain in ("all", "nonnegative"):
-        assert offline_comparator(X, y, domain=domain).cumulative_loss < 1e-28
-    best = offline_comparator(X, y, domain="simplex")
-    assert_allclose(best.coef, [0, 0, 1], atol=1e-12)
-    assert best.cumulative_loss == pytest.approx(8.0)
-    assert offline_comparator(X, y, fit_intercept=True).cumulative_loss < 1e-28
 
 
 @pytest.mark.parametrize(

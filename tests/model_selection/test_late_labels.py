@@ -58,14 +58,6 @@ def test_datetimes_weights_and_labels_that_never_come():
     assert progressive_val_score(ImplicitGDRegressor(), X, Y, delay=unknown, times=days).score == result.score
 
 
-def test_without_delay_nothing_changes():
-    for size in (1, 7):
-        now = progressive_val_score(ForwardRegressor(), X, Y, chunk_size=size)
-        assert now.score == progressive_val_score(ForwardRegressor(), X, Y, chunk_size=size, delay=0).score
-        said = progressive_val_predict(ForwardRegressor(), X, Y, chunk_size=size)
-        assert_array_equal(said, now.predictions["predict"])
-
-
 def test_methods():
     y = (Y > 0).astype(int)
     p = progressive_val_predict(MirrorDescentClassifier(), X, y, method="predict_proba", delay=3, classes=[0, 1])

@@ -248,13 +248,3 @@ def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):
     mixture = LearningRateMixture(model, eta0s=[1e-3, 1.0, 1.5]).fit(X[:1], y[:1])
     with unchanged(mixture, rf"losses up to row {n - 1} \(target .*\) must be finite"):
         mixture.partial_fit(X * np.sqrt(scale), y * scale)
-
-
-def test_the_mixture_keeps_some_of_its_weights_however_many_rows_there_are():
-    X, y = stream(rows=1000)
-    mixture, weights = LearningRateMixture(eta0s=RATES), []
-    for row in range(1000):
-        weights.append(mixture.partial_fit(X[row : row + 1], y[row : row + 1]).weights_)
-    t = mixture.weights_history_t_
-    assert 64 <= len(t) <= 128 and len(np.unique(np.diff(t))) == 1
-    assert_array_equal(mixture.weights_history_, np.array(weights)[t - 1])

@@ -11,12 +11,15 @@ from onlinebregman._kernels.learners.quantile_tracker import QuantileTracker
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from quantile_replica import LEVELS, RATE, Tracker, chance, mean_of
 from scipy.special import ndtri, stdtrit
+from sklearn.base import clone
 
 from onlinebregman import (
     ForwardRegressor,
     ImplicitGDRegressor,
     LearningRateMixture,
+    MirrorDescentClassifier,
     MirrorDescentRegressor,
+    ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
 
@@ -137,40 +140,6 @@ def test_the_share_of_misses_is_bounded_on_adversarial_streams(manner, level):
         assert (excess >= -np.cumsum(each) - 1e-6).all()
 
 
-def progressive(model, X, y, asked, skip=20):
-    """Shares of the targets within intervals that are predicted before the row is learned, and mean widths."""
-    hits, widths = [], []
-    for i in range(len(y)):
-        if i >= skip:
-            intervals = [model.predict_interval(X[i : i + 1], coverage) for coverage in asked]
-            hits.append([low[0] <= y[i] <= high[0] for low, high in intervals])
-            widths.append([high[0] - low[0] for low, high in intervals])
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-    return np.mean(hits, axis=0), np.mean(widths, axis=0)
-
-
-def assert_within_chance(shares, asked, n, missed=0.0):
-    """Shares of n targets differ from those that were asked for by what chance explains, and by what may be missed."""
-    excess, deviation = np.array(asked) - shares, np.sqrt(np.multiply(asked, 1.0 - np.array(asked)) * n)
-    chance = np.maximum((4 + 1.5 * deviation) / n, 0.005)
-    assert (excess <= chance + missed / n).all() and (excess >= -chance).all()
-
-
-@pytest.mark.parametrize("noise", ["jumps", "heavy tails", "drift"])
-def test_coverage_under_drift(noise):
-    rng, n = np.random.default_rng(0), 3000
-    X, t = rng.normal(size=(n, 3)), np.arange(n)
-    w = rng.normal(size=(4, 3))[t // 750] if noise == "drift" else np.ones((n, 3))
-    e = rng.standard_t(2, size=n) if noise == "heavy tails" else rng.normal(size=n)
-    y = (w * X).sum(axis=1) + e * (np.where(t // 750 % 2, 5.0, 0.5) if noise == "jumps" else 1.0)
-    asked = [0.5, 0.9, 0.99]
-    found, widths = progressive(ParameterFreeRegressor(random_features=0), X, y, asked)
-    # a radius that has to grow tenfold, twice, does so within as many misses, see the bound above
-    assert_within_chance(found, asked, n - 20, missed=2 * np.log(10) / RATE if noise == "jumps" else 0.0)
-    if noise == "jumps":  # no fixed width is as narrow: that of the true errors has to be that of the louder half
-        assert widths[1] < 0.8 * 2 * np.quantile(np.abs(y - X.sum(axis=1)), 0.9)
-
-
 def test_after_perfect_predictions_intervals_recover():
     """Quantiles of errors of 0 do not fall without end."""
     mixer = learner_of_errors()
@@ -267,3 +236,65 @@ def test_the_share_of_misses_is_bounded_if_errors_come_in_blocks(seed, block):
         misses += (errors > radius).sum()
         mixer.learn(np.zeros((block, 1)), errors)
     assert misses - 0.1 * T <= chance(T)[level] + np.log(1e4) / RATE + block
+
+
+# --- sets of classes --------------------------------------------------------------------------------------------------
+
+
+COVERAGES = [0.5, 0.8, 0.9, 0.95]
+OF_LABELS = [MirrorDescentClassifier(standardize=True), MirrorDescentClassifier(eta0=0.1, standardize=True)]
+
+
+def small(**options):
+    return ParameterFreeClassifier(members=OF_LABELS, **options)
+
+
+def labels(rng, X, n_classes=3):
+    return (3 * X[:, : n_classes - 1] + rng.normal(size=(len(X), n_classes - 1)) > 0).sum(axis=1)
+
+
+RATES = LearningRateMixture(OF_LABELS[0], eta0s=[0.1, 1.0])
+KINDS = {"stack": small(), "plain": small(stacking=False), "rates": RATES}
+
+
+def test_sets_hold_the_classes_that_are_probable_enough_and_are_nested():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 3))
+    model = small().partial_fit(X[:500], labels(rng, X[:500]), classes=[0, 1, 2])
+    sets, p = model.predict_set(X[500:], COVERAGES), model.predict_proba(X[500:])
+    assert sets.shape == (100, 3, len(COVERAGES)) and sets.dtype == bool
+    for k, coverage in enumerate(COVERAGES):
+        assert_array_equal(sets[..., k], model.predict_set(X[500:], coverage))
+        assert p[sets[..., k]].min() >= p[~sets[..., k]].max()
+    assert (sets[..., :-1] <= sets[..., 1:]).all() and sets[..., -1].sum() > sets[..., 0].sum() > 0
+
+
+@pytest.mark.parametrize("kind", ["stack", "plain", "rates"])
+def test_the_threshold_is_that_of_the_labels_probabilities_before_their_rows_were_learned(kind):
+    rng = np.random.default_rng(2)
+    X, tracker, model = rng.normal(size=(200, 3)), Tracker(), clone(KINDS[kind])
+    y, weights = labels(rng, X), np.tile([1.0, 0.0, 3.0, 0.1], 50)
+    for i in range(200):
+        if weights[i]:
+            p = model.predict_proba(X[i : i + 1])[0, y[i]] if i else 1 / 3
+            tracker.learn((-np.log(p)) ** 0.25)
+        more = {} if i else {"classes": [0, 1, 2]}
+        model = model.partial_fit(X[i : i + 1], y[i : i + 1], sample_weight=weights[i : i + 1], **more)
+    surprise = (-np.log(model.predict_proba(X))) ** 0.25
+    assert_array_equal(model.predict_set(X, 0.8), surprise <= tracker.radius(0.8))
+
+
+def test_all_classes_until_a_row_was_predicted():
+    model = small().partial_fit(np.ones((1, 2)), [0], classes=[0, 1], sample_weight=[0.0])
+    assert model.predict_set(np.ones((2, 2)), 0.01).all()
+
+
+def test_what_has_no_sets():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 2))
+    several = small().partial_fit(X, X > 0)
+    with pytest.raises(ValueError, match="MultiOutputClassifier"):
+        several.predict_set(X)
+    with pytest.raises(ValueError, match="coverage must be"):
+        small().partial_fit(X, X[:, 0] > 0, classes=[False, True]).predict_set(X, 90)
+    assert not hasattr(ParameterFreeRegressor(), "predict_set") and not hasattr(small(), "predict_interval")

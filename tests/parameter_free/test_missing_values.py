@@ -211,26 +211,6 @@ def test_categories_are_learned(model):
     assert learn(clone(model), with_gaps()[0], with_gaps()[1]).is_categorical_ is None
 
 
-@pytest.mark.parametrize("kind", ["category", "renamed", "array", "polars"])
-def test_the_container_and_the_names_of_categories_make_no_difference(model, kind):
-    X, y = mixed()
-    reference = learn(clone(model), X[:100], y[:100])
-    reference.partial_fit(X[100:], y[100:])
-    if kind == "category":
-        same = X.astype({"colour": "category", "sold": "category"})
-        same["colour"] = same["colour"].cat.reorder_categories(["green", "red", "blue"])
-    elif kind == "renamed":
-        same = X.assign(colour=X["colour"].map({"red": 3, "green": "a", "blue": "b"}))
-    elif kind == "array":
-        same = X.to_numpy(dtype=object)
-        model.set_params(categorical_features=[1, 3, 4])
-    else:
-        same = pytest.importorskip("polars").from_pandas(X)
-    learn(model, same[:100], y[:100])
-    model.partial_fit(same[100:], y[100:])
-    assert_array_equal(model.predict(same), reference.predict(X))
-
-
 def test_a_new_category_may_come_at_any_time(model):
     X, y = mixed(1200)
     late = X["colour"].where(np.arange(1200) < 1000, "violet")

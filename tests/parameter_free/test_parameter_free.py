@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import expit, xlogy
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import SGDRegressor
@@ -207,3 +209,83 @@ def test_tags_say_which_targets_are_admissible():
         assert get_tags(model).target_tags.positive_only
         with pytest.raises(ValueError, match="row 1"):
             model.fit(np.eye(3), [0.5, -1.0, 0.5])
+
+
+# --- the best member may change ---------------------------------------------------------------------------------------
+
+
+def stream(seed, labels, n_parts, n=4000, d=5):
+    """Rows whose targets follow other coefficients in each part."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    a = (X * np.repeat(rng.normal(size=(n_parts, d)), n // n_parts, axis=0)).sum(axis=1)
+    return X, (rng.random(n) < 1 / (1 + np.exp(-3 * a))) if labels else a + 0.3 * rng.normal(size=n)
+
+
+def loss(labels, share, X, y):
+    make = ParameterFreeClassifier if labels else ParameterFreeRegressor
+    return make(share=share, random_features=0).fit(X, y).cumulative_loss_
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_a_share_is_ahead_where_coefficients_change(labels):
+    """Over several streams: which members lead before the first change, and so the gain, depends on the first rows."""
+    streams = [stream(seed, labels, n_parts=4) for seed in range(8)]
+    shared, alone = (np.array([loss(labels, share, X, y) for X, y in streams]) for share in (0.001, 0.0))
+    assert shared.sum() < 0.97 * alone.sum()
+    assert (shared < 1.01 * alone).all()
+
+
+@pytest.mark.parametrize("labels", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_share_costs_little_where_nothing_drifts(seed, labels):
+    X, y = stream(seed, labels, n_parts=1)
+    assert loss(labels, 0.001, X, y) < 1.02 * loss(labels, 0.0, X, y)
+
+
+# --- a class of one in a thousand -------------------------------------------------------------------------------------
+
+
+ONE_IN = 1000
+N = 20_000
+
+
+def rare_stream(seed):
+    """Rows and their probabilities of the rare class, which depend on three columns weakly."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * N, 3))
+    a = X @ (rng.choice([-0.5, 0.5], size=3) * rng.uniform(0.7, 1.3, size=3))
+    p = expit(a + brentq(lambda b: expit(a + b).mean() - 1 / ONE_IN, -20.0, 0.0))
+    return X, p, rng.random(2 * N) < p
+
+
+def log_loss(p, q):
+    return -np.mean(xlogy(p, q) + xlogy(1 - p, 1 - q))
+
+
+def order(p, q):
+    """The probability that a row of the rare class has a larger q than another one (AUC)."""
+    p = p[np.argsort(q)]
+    return np.cumsum(1 - p) @ p / (p.sum() * (1 - p).sum())
+
+
+@pytest.mark.parametrize("n_common", [1, 2])
+def test_rare_classes_are_told_apart(n_common):
+    """Better than by their share alone, without and with combinations; common classes may be as tosses of a coin."""
+    found = []
+    for seed in range(6):
+        X, p, rare = rare_stream(seed)
+        y = np.where(rare, 2, np.random.default_rng(seed).integers(n_common, size=2 * N))
+        of_both = []
+        for stacking in (False, True):
+            model = ParameterFreeClassifier(
+                stacking=stacking, memory=False, random_features=0, thresholds=False, shuffle=False
+            )
+            model.fit(X[:N], y[:N])
+            q = model.predict_proba(X[N:])[:, -1]
+            of_both.append((q.mean() / p[N:].mean(), log_loss(p[N:], q), order(p[N:], q)))
+        found.append(of_both)
+    (_, loss, auc), (share, stacked_loss, stacked_auc) = np.mean(found, axis=0)
+    assert max(loss, stacked_loss) < log_loss(1 / ONE_IN, 1 / ONE_IN)
+    assert stacked_auc > auc - 0.002 and stacked_loss < loss + 1e-5
+    assert 1 / 1.15 < share < 1.15

@@ -5,7 +5,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import log_softmax
 from sklearn.base import clone
-from sklearn.datasets import make_classification
 
 from onlinebregman import (
     ForwardClassifier,
@@ -125,16 +124,6 @@ def test_the_units_and_the_level_of_targets_do_not_matter():
     assert_array_equal(other.predict(X), 2.0**40 * model.predict(X))
     other = clone(model).partial_fit(X, y + 2.0**30)
     assert_allclose(other.predict(X) - 2.0**30, model.predict(X), rtol=1e-5)
-
-
-def test_no_label_is_remembered_that_was_not_learned():
-    X, y = labels(3, 60)
-    model = ParameterFreeClassifier(members=CLASSIFIERS).partial_fit(X, y, classes=[0, 1, 2])
-    often = clone(model)
-    for i in range(60):
-        rows, given = np.vstack([X[i : i + 1], X[:2]]), np.append(y[i], [0, 2])
-        often.partial_fit(rows, given, sample_weight=[1.0, 0.0, 0.0], classes=[0, 1, 2])
-    assert_array_equal(often.predict_proba(X), model.predict_proba(X))
 
 
 # --- rows without an order, and late ones -----------------------------------------------------------------------------
@@ -260,25 +249,3 @@ def test_exports_predict_the_row_after_the_last_one(kind):
     session = runtime.InferenceSession(model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
     exported = session.run(None, {"X": X})[-1]
     assert_allclose(exported, getattr(model, "predict_proba", model.predict)(X), rtol=1e-9, atol=1e-12)
-
-
-def test_rows_in_random_order_cost_little():
-    X, y = make_classification(n_samples=1000, n_classes=3, n_informative=4, random_state=0)
-    model = ParameterFreeClassifier(random_features=0).partial_fit(X, y, classes=[0, 1, 2])
-    alone = ParameterFreeClassifier(random_features=0, memory=False).partial_fit(X, y, classes=[0, 1, 2])
-    assert model.cumulative_loss_ < alone.cumulative_loss_ + np.log(len(model.estimators_) + 3)
-
-
-def test_labels_that_cycle_and_numbers_that_walk_are_known():
-    y = np.arange(600) % 24
-    X = np.random.default_rng(0).normal(size=(600, 2))
-    model = ParameterFreeClassifier(members=CLASSIFIERS).partial_fit(X[:300], y[:300], classes=np.arange(24))
-    for i in range(300, 600):
-        assert model.predict(X[i : i + 1])[0] == y[i]
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-    X, y = numbers(600)
-    losses = [
-        ParameterFreeRegressor(members=[ForwardRegressor()], memory=memory).partial_fit(X, y).cumulative_loss_
-        for memory in (False, True)
-    ]
-    assert losses[1] < 0.1 * losses[0]
