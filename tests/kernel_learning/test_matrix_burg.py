@@ -168,6 +168,11 @@ def test_steps_at_the_bound_are_projected():
     assert pickle.dumps(model) == before
 
 
+def test_negative_targets_are_refused(unchanged):
+    with unchanged(model := MatrixBurgRegressor().partial_fit([[1.0, 0.5]], [0.3]), "y = -1 at row 1"):
+        model.partial_fit([[1.0, 2.0], [0.0, 1.0]], [1.0, -1.0])
+
+
 @pytest.mark.parametrize(
     ("init", "message"),
     [(np.eye(3) / 3, "init has 3 rows"), (np.eye(2), "from 1 to 1"), (np.diag([0.5, 0.0]), "from 0 to 0.5")],
