@@ -19,11 +19,12 @@ def some_rows(n=40, d=4, n_targets=None, seed=0):
 
 
 class Replica(ForwardRegression):
-    """Keeps losses, with and without forgetting, and all rows. Rows include a 1 for the intercept."""
+    """Keeps losses, with and without forgetting, and rows. They include a 1 for the intercept, of penalty `free`."""
 
-    def __init__(self, d, n_targets, alpha, forward=True, gamma=1.0):
+    def __init__(self, d, n_targets, alpha, forward=True, gamma=1.0, free=None):
         super().__init__(d, n_targets, alpha, forward, gamma)
-        self.alpha, self.rows, self.loss, self.recent, self.bound = alpha, [], 0.0, 0.0, 0.0
+        self.A[-1, -1] = free or alpha
+        self.alphas, self.rows, self.loss, self.recent, self.bound = np.diag(self.A).copy(), [], 0.0, 0.0, 0.0
 
     def learn(self, x, y, h=1.0):
         loss = h * ((self.predict(x, h) - y) ** 2).sum() / 2
@@ -32,10 +33,10 @@ class Replica(ForwardRegression):
         self.bound *= self.gamma
         self.bound += h**2 * (y @ y) * (x @ np.linalg.solve(self.A, x)) / 2  # by the matrix that includes x
         self.rows = [(x, y, self.gamma * h) for x, y, h in self.rows] + [(x, y, h)]
-        self.alpha *= self.gamma
+        self.alphas *= self.gamma
 
     @property
     def hindsight(self):
         """Minimum of the penalised loss, attained by the ridge weights."""
         u = self.w
-        return sum(h * ((x @ u - y) ** 2).sum() for x, y, h in self.rows) / 2 + self.alpha * (u**2).sum() / 2
+        return sum(h * ((x @ u - y) ** 2).sum() for x, y, h in self.rows) / 2 + (self.alphas @ u**2).sum() / 2

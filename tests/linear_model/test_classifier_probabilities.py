@@ -94,19 +94,16 @@ def test_probabilities_sum_to_one_and_order_as_the_scores(model, n_classes):
 
 def test_probabilities_far_out():
     X, y = some_rows(n_classes=2)
-    fitted = MirrorDescentClassifier(
-        divergence="squared_euclidean", fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9
+    parameters = {"divergence": "squared_euclidean", "fit_intercept": False, "init": [1.0, 0.0, 0.0, 0.0], "eta0": 1e-9}
+    fitted, three = (
+        MirrorDescentClassifier(**parameters).partial_fit(X[:1], y[:1], classes=range(n_classes))
+        for n_classes in (2, 3)
     )
-    fitted.partial_fit(X[:1], y[:1], classes=[0, 1])
     far = np.array([[-600.0, 0, 0, 0], [-40.0, 0, 0, 0], [40.0, 0, 0, 0], [5000.0, 0, 0, 0]])
     p, logs = fitted.predict_proba(far), fitted.predict_log_proba(far)
     assert_allclose(p[:3, 0], expit([600.0, 40.0, -40.0]), rtol=1e-6)  # 1 - p would be 0 in the last place
     assert_allclose(logs[:3], log_expit(np.c_[-far[:3, 0], far[:3, 0]]), rtol=1e-6, atol=1e-15)
     assert_array_equal(p[3], [0.0, 1.0])
     assert_allclose(logs[3], [-5000.0, 0.0], rtol=1e-6)
-    three = MirrorDescentClassifier(
-        divergence="squared_euclidean", fit_intercept=False, init=[1.0, 0.0, 0.0, 0.0], eta0=1e-9
-    )
-    three.partial_fit(X[:1], y[:1], classes=[0, 1, 2])
     assert_allclose(three.predict_proba([[-1e6, 0, 0, 0]]), [[1 / 3, 1 / 3, 1 / 3]])  # all three are 0
     assert_allclose(three.predict_log_proba([[-1e6, 0, 0, 0]]), np.full((1, 3), -np.log(3)))

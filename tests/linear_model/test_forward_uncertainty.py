@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from forward_replica import Replica as WithBound
 from forward_replica import papers, some_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,27 +95,20 @@ def test_deviations_and_intervals_are_those_of_the_formulas(
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-def test_before_the_first_row_nothing_is_known_of_the_noise():
-    X, y = some_rows(5)
-    for free in (False, True):
-        model = papers(penalize_intercept=not free).partial_fit(X, y, sample_weight=np.zeros(5))
-        assert model.noise_variance_ == np.inf
-        prediction, std = model.predict(X, return_std=True)
-        assert (prediction == 0).all() and (std == np.inf).all()
-        lower, upper = model.predict_interval(X)
-        assert (lower == -np.inf).all() and (upper == np.inf).all()
-
-
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
-def test_the_row_that_determines_a_free_intercept_leaves_intervals_infinite(gamma):
+@pytest.mark.parametrize("free", [False, True])
+def test_before_there_are_errors_nothing_is_known_of_the_noise(free, gamma):
+    """A free intercept is determined by the first row, which leaves no error."""
     X, y = some_rows(5)
-    model = papers(penalize_intercept=False, forgetting=gamma)
-    for h in (0.0, 3.0, 0.0):
+    model = papers(penalize_intercept=not free, forgetting=gamma)
+    for h in (0.0, 3.0, 0.0)[: 3 if free else 1]:
         model.partial_fit(X[:1], y[:1], sample_weight=[h])
-        assert model.noise_variance_ == np.inf
+        prediction, std = model.predict(X, return_std=True)
+        assert model.noise_variance_ == np.inf and (std == np.inf).all()
+        assert model.t_ or (prediction == 0).all()
         lower, upper = model.predict_interval(X)
         assert (lower == -np.inf).all() and (upper == np.inf).all()
-    assert np.isfinite(model.partial_fit(X[1:2], y[1:2]).predict_interval(X)).all()
+    assert not free or np.isfinite(model.partial_fit(X[1:2], y[1:2]).predict_interval(X)).all()
 
 
 def test_intervals_are_infinite_where_next_to_nothing_is_remembered():
@@ -179,22 +173,13 @@ def test_a_free_intercept_is_the_limit_of_a_small_penalty(seed, rows, d, weighte
     rng = np.random.default_rng(seed)
     X, y = some_rows(rows, d, seed=seed)
     h = rng.choice([0.5, 1.0, 3.0], size=rows) if weighted else np.ones(rows)
-    A, b = np.diag(np.r_[np.ones(d), 1e-9]), np.zeros(d + 1)
-    loss = bound = 0.0
-    model = papers(penalize_intercept=False)
+    limit, model = WithBound(d + 1, 1, 1.0, free=1e-9), papers(penalize_intercept=False)
     for i, x in enumerate(np.c_[X, np.ones(rows)]):
-        A = A + h[i] * np.outer(x, x)
-        expected = x @ np.linalg.solve(A, b)
-        if i:
-            found = model.predict(X[i : i + 1]) if h[i] == 1 else [expected]
-            assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-        loss += h[i] * (expected - y[i]) ** 2 / 2
-        bound += h[i] ** 2 * y[i] ** 2 * (x @ np.linalg.solve(A, x)) / 2
-        b = b + h[i] * y[i] * x
+        if i and h[i] == 1:
+            assert_allclose(model.predict(X[i : i + 1]), limit.predict(x), rtol=1e-5, atol=1e-6)
+        limit.learn(x, y[i : i + 1], h[i])
         model.partial_fit(X[i : i + 1], y[i : i + 1], h[i : i + 1])
-    u = np.linalg.solve(A, b)
-    best = (h * (np.c_[X, np.ones(rows)] @ u - y) ** 2).sum() / 2 + (u[:-1] ** 2).sum() / 2
-    assert model.cumulative_loss_ == pytest.approx(loss, rel=1e-5, abs=1e-6)
-    assert model.regret_ == pytest.approx(loss - best, rel=1e-5, abs=1e-6)
-    assert model.regret_bound_ == pytest.approx(bound, rel=1e-5, abs=1e-6)
+    assert model.cumulative_loss_ == pytest.approx(limit.loss, rel=1e-5, abs=1e-6)
+    assert model.regret_ == pytest.approx(limit.loss - limit.hindsight, rel=1e-5, abs=1e-6)
+    assert model.regret_bound_ == pytest.approx(limit.bound, rel=1e-5, abs=1e-6)
     assert model.regret_ <= model.regret_bound_ + 1e-9
