@@ -7,7 +7,7 @@ from scipy.linalg import LinAlgError
 from scipy.special import logsumexp
 
 from onlinebregman import MaxEntDensity, reference
-from onlinebregman.density._domain import Features, RowIndex
+from onlinebregman.density._domain import Features
 from onlinebregman.density._scaling import Scaling, newton
 
 # --- the formulas -----------------------------------------------------------------------------------------------------
@@ -128,15 +128,6 @@ def test_observations_add_up():
         model = MaxEntDensity(np.arange(3.0)[:, None])
         for point, support in (end, np.arange(3) == end), (end, np.arange(3) == end), (1, [1, 1, 1]):
             assert_allclose(model.partial_fit([[point]]).probabilities_ > 0, support)
-
-
-def test_rows_are_found_by_their_hash_values(monkeypatch):
-    points = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0], [5.0, 5.0]])
-    rows = np.array([[5.0, 5.0], [-0.0, 3.0], [2.0, 1.0], [1.0, 2.0]], dtype=np.float32)
-    expected = [3, 1, -1, 0]  # the first of equal points
-    assert RowIndex(points).find(points, rows).tolist() == expected
-    monkeypatch.setattr("onlinebregman.density._domain.row_keys", lambda rows: np.zeros(len(rows), np.uint64))
-    assert RowIndex(points).find(points, rows).tolist() == expected  # all share one value
 
 
 def test_a_covariance_that_is_not_finite_is_refused():

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, ScaleInvariantRegressor
 from scipy import sparse
+from scipy.special import log_softmax
 from sklearn.linear_model import SGDRegressor
 
 from onlinebregman import (
@@ -100,38 +101,24 @@ def test_the_bound_for_the_best_comparator(learning_rate, ax):
     assert without.best_bound is None and without.best_bound_line_ is None
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_regret_of_a_classifier_is_that_of_all_its_learners(n_classes):
+@pytest.mark.parametrize(("n_classes", "multi_class"), [(2, "ovr"), (3, "ovr"), (3, "multinomial")])
+def test_the_regret_of_a_classifier_is_that_of_all_its_losses(n_classes, multi_class):
     X, _ = stream()
     labels = np.array(["a", "b", "c"])[:n_classes]
-    y = labels[np.argmax(X[:, :n_classes], axis=1)]
-    weights = {"a": 2.0}
+    numbers = np.argmax(X[:, :n_classes], axis=1)
+    y, weights = labels[numbers], np.where(numbers == 0, 2.0, 1.0)
     model = MirrorDescentClassifier(
-        divergence="squared_euclidean", learning_rate="constant", eta0=0.2, class_weight=weights, loss="log_loss"
-    )
+        divergence="squared_euclidean", learning_rate="constant", eta0=0.2, class_weight={"a": 2.0}
+    ).set_params(multi_class=multi_class)
     display = RegretDisplay.from_estimator(model, sparse.csr_array(X), y, n_points=3)
     model.set_params(track_regret=True).partial_fit(X, y, classes=labels)
     u, b = model.coef_, model.intercept_
-    targets = (y[:, np.newaxis] == (labels[1:] if n_classes == 2 else labels)).astype(float)
-    lost = resolve_loss("log_loss").value(X @ u.T + b, targets).sum(axis=1) @ np.where(y == "a", 2.0, 1.0)
-    assert_allclose(display.regret[-1], model.weighted_loss_.sum() / 0.2 - lost, rtol=1e-9)
-    assert_allclose(display.bound[-1], model.regret_bound(u, b, weighted=True).sum() / 0.2, rtol=1e-9)
-
-
-def test_the_regret_of_the_softmax_loss():
-    X, _ = stream()
-    y = np.argmax(X[:, :3], axis=1)
-    model = MirrorDescentClassifier(
-        divergence="squared_euclidean",
-        learning_rate="constant",
-        eta0=0.2,
-        multi_class="multinomial",
-        class_weight={1: 2.0},
-    )
-    display = RegretDisplay.from_estimator(model, X, y, n_points=3)
-    model.set_params(track_regret=True).partial_fit(X, y, classes=range(3))
-    scores = np.exp(X @ model.coef_.T + model.intercept_)
-    lost = -np.log(scores[np.arange(300), y] / scores.sum(axis=1)) @ np.where(y == 1, 2.0, 1.0)
+    if multi_class == "multinomial":
+        lost = -log_softmax(X @ u.T + b, axis=1)[np.arange(300), numbers] @ weights
+    else:
+        targets = (y[:, np.newaxis] == (labels[1:] if n_classes == 2 else labels)).astype(float)
+        lost = resolve_loss("log_loss").value(X @ u.T + b, targets).sum(axis=1) @ weights
+        assert_allclose(display.bound[-1], model.regret_bound(u, b, weighted=True).sum() / 0.2, rtol=1e-9)
     assert_allclose(display.regret[-1], model.weighted_loss_.sum() / 0.2 - lost, rtol=1e-9)
     assert (display.regret <= display.bound).all()
 

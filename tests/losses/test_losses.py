@@ -263,14 +263,6 @@ def test_targets_outside_the_domain(loss, y, message):
         loss.check_target(y)
 
 
-def test_targets_inside_the_domain():
-    SquaredLoss().check_target([-1e300, 0, 1])
-    LogisticLoss().check_target([0, 0.5, 1])
-    HingeLoss().check_target([-1, 1])
-    PoissonLoss().check_target([0, 0.5, 1e6])
-    SquaredLoss().check_target([])
-
-
 @pytest.mark.parametrize(("loss", "targets"), MATCHING + KINKED + BENT)
 @laws
 @given(st.data())

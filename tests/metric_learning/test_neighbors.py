@@ -200,33 +200,7 @@ def test_a_sampler_is_rolled_back(wine, kind, n, state):
         assert state(drawn) == found.pop()
 
 
-def test_classes_that_do_not_come_in_turn_are_refused(state):
-    drawn = sampler(2)
-    before = state(drawn)
-    learner = Learner(FrobeniusGeometry(np.eye(2)), SquaredLoss())
-    for numbers in ([1.0, 0.0], [0.0, np.nan], [0.0, -1.0], [0.0, 2.0]):
-        assert drawn.learn_by(learner, np.eye(2), np.array(numbers), np.ones(2), False)[1] == int(numbers[0] == 0)
-        assert state(drawn) == before
-
-
 # --- reservoirs -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [1, 5, 100])
-def test_rows_are_taken_into_a_reservoir_in_one_go_as_they_are_one_by_one(size, state):
-    X, numbers = np.random.default_rng(0).normal(size=(300, 2)).astype(np.float32), np.array([0, 1, 0, 2, 1, 1.0] * 50)
-    one, all_ = (Reservoir(2, size, random_numbers(0)) for _ in range(2))
-    for i in range(300):
-        assert one.learn(X[i : i + 1], numbers[i : i + 1]) is None
-    for part in (slice(0, 1), slice(1, 4), slice(4, 200), slice(200, 300)):
-        assert all_.learn(X[part], numbers[part]) is None
-    assert state(all_) == state(one)
-    assert all_.learn(X[:2], np.array([0.0, 4.0])) == ("bad target", 1)  # class 3 has not been observed
-    assert state(all_) == state(one)
-    with pytest.raises(ValueError, match="must have 2 features"):
-        all_.learn(np.ones((2, 3)), np.zeros(2))
-    with pytest.raises(ValueError, match=r"for each of 2 rows; got shapes \(3,\)"):
-        all_.learn(np.ones((2, 2)), np.zeros(3))
 
 
 @pytest.mark.parametrize("size", [1e5, 1e8, 1e12])

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import logm
-from sklearn.datasets import load_wine
-from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import MEGKernelLearner, VonNeumannMetricLearner
 from onlinebregman.reference import matrix_exp, von_neumann_step
@@ -86,9 +84,8 @@ def test_units_of_the_rows_make_no_difference(update):
     assert other.cumulative_loss_ == pytest.approx(one.cumulative_loss_, rel=1e-9)
 
 
-def test_bounds_are_those_of_the_prior_of_that_trace():
-    X, y = load_wine(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
+def test_bounds_are_those_of_the_prior_of_that_trace(wine):
+    X, y = wine
     for pairs in ("random", "neighbors"):
         free, given, scaled = (
             VonNeumannMetricLearner(trace=trace, sampling=pairs, random_state=0).fit(X, y)

@@ -165,16 +165,6 @@ def test_both_ways_refuse_alike(update, radius, fault):
     assert pickle.dumps(learner) == before
 
 
-def test_averages_begin_at_their_row_wherever_settings_are_repeated():
-    X, y = stream(6, 9, 4, density=1.0)
-    learner, steps = learner_of("euclidean", d=4, average=5), []
-    for i in range(9):
-        learner.configure(update="implicit", schedule=Constant(0.1), average=5)
-        learner.learn(X[i : i + 1], y[i : i + 1])
-        steps.append(learner.position[0])
-        assert_allclose(learner.coef, np.mean(steps[4:], axis=0) if i >= 4 else steps[-1], rtol=1e-12)
-
-
 def test_predictions_after_a_rollback_are_of_the_rows_learned_since():
     """As many as were undone, so that the number of rows is that of a prediction before."""
     X, y = stream(7, 30, 4, density=1.0)

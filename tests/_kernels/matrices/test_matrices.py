@@ -79,18 +79,6 @@ def test_a_logdet_step_is_the_divergences_and_solves_its_equation(seed, kind, lo
         assert_array_equal(model.coef, np.triu(W) + np.triu(W, 1).T)
 
 
-def test_a_triplet_with_one_half_of_zeros_is_a_pair_of_either_sign():
-    rng = np.random.default_rng(0)
-    W, z = spd(rng, 5), rng.normal(size=(1, 5))
-    pair, plus, minus = (learner(W, 0.3) for _ in range(3))
-    pair.learn(z, np.array([2.0]))
-    plus.learn(np.hstack([z, 0 * z]), np.array([2.0]))
-    minus.learn(np.hstack([0 * z, z]), np.array([-2.0]))
-    assert_allclose(plus.coef, pair.coef, rtol=1e-13, atol=1e-15)
-    assert_allclose(minus.coef, pair.coef, rtol=1e-13, atol=1e-15)
-    assert minus.predict(np.hstack([0 * z, z])) < 0
-
-
 @pytest.mark.parametrize("update", ["implicit", "importance"])
 def test_a_bound_that_holds_moves_nothing_and_one_that_does_not_is_approached(update):
     W, z = np.eye(3), np.array([[1.0, 0.0, 0.0]])
