@@ -31,19 +31,8 @@ WITH_EPSILON = {
     "epsilon_insensitive": EpsilonInsensitiveLoss,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitiveLoss,
 }
-SAME = {  # parameters that scikit-learn's estimators do not have
-    "divergence": "squared_euclidean",
-    "multi_class": "ovr",
-    "signed": False,
-    "constraint": None,
-    "data_bounds": None,
-    "update": "explicit",
-    "init": None,
-    "intercept_scaling": 1.0,
-    "standardize": False,
-    "thresholds": None,
-    "track_regret": False,
-}
+# parameters that scikit-learn's estimators do not have
+SAME = MirrorDescentClassifier(divergence="squared_euclidean", update="explicit", standardize=False).get_params()
 
 
 def constructor(name: str, set_parameters: Callable) -> Callable:
