@@ -1,4 +1,4 @@
-"""ForwardRegressor on streams: any division into calls, copies, invalid rows, and the fast path."""
+"""ForwardRegressor on streams: callbacks, and rows that overflow."""
 
 import re
 from importlib.util import find_spec
@@ -99,19 +99,3 @@ def test_rows_that_overflow_are_refused_and_nothing_is_learned(unchanged):
     tiny = papers(alpha=1e-320, fit_intercept=False).partial_fit([[0.0]], [0.0])
     with unchanged(tiny, "Row 0 "):
         tiny.partial_fit(np.array([[1e-160]]), np.array([1e150]))
-
-
-def test_predictions_that_overflow_are_refused(state):
-    X, y = some_rows(10)
-    for forward in (True, False):
-        model = papers(forward=forward).partial_fit(X, 100 * y)
-        before = state(model)
-        bad = X.copy()
-        bad[3] = 1e308 * np.sign(model.coef_)
-        for form in (bad, bad.tolist(), sparse.csr_array(bad)):
-            with pytest.raises(ValueError, match=r"The prediction for row 3 \(largest feature 1e\+308\) is not finite"):
-                model.predict(form)
-        assert state(model) == before
-
-
-# --- the fast path ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """ForwardRegressor: noise variance, standard deviations and intervals, and an intercept without a penalty."""
 
 import re
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.sparse import csr_array
 
 from onlinebregman.reference import ForwardRegression
 
@@ -127,11 +130,11 @@ def test_bad_questions_are_refused(unchanged):
             model.predict_interval(X, coverage=coverage)
     bad = X.copy()
     bad[3] = 1e308 * np.sign(model.coef_)
-    for forward in (True, False):
+    questions = (model.predict, partial(model.predict, return_std=True), model.predict_interval)
+    for forward, ask, form in product((True, False), questions, (np.asarray, np.ndarray.tolist, csr_array)):
         model.set_params(forward=forward)
-        for ask in (lambda: model.predict(bad, return_std=True), lambda: model.predict_interval(bad)):
-            with unchanged(model, re.escape("The prediction for row 3 (largest feature 1e+308) is not finite")):
-                ask()
+        with unchanged(model, re.escape("The prediction for row 3 (largest feature 1e+308) is not finite")):
+            ask(form(bad))
     for ask in (lambda: papers().predict(X, return_std=True), lambda: papers().predict_interval(X)):
         with pytest.raises(AttributeError, match="not fitted"):
             ask()
