@@ -75,6 +75,15 @@ def test_labels_are_only_names(model, kind):
 
 
 @every
+@pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [float, np.float32, object])
+def test_nan_and_infinity_are_no_classes(model, missing, kind, unchanged):
+    X, y = some_rows()
+    with unchanged(model := clone(model), "classes must be finite; got .* Remove NaN and infinity"):
+        model.partial_fit(X, y, classes=np.array([0.0, 1.0, 2.0, missing], dtype=kind))
+
+
+@every
 def test_one_class_is_not_enough_to_fit_but_enough_for_a_call(model, unchanged):
     X, y = some_rows()
     for labels in (np.zeros(60), ["a"] * 60):

@@ -1,4 +1,4 @@
-"""FrobeniusMetricLearner: its steps, the projection, properties in common with LogDet, and k-NN."""
+"""FrobeniusMetricLearner: distances and metrics of 0, and rates that overflow."""
 
 import numpy as np
 
@@ -17,6 +17,13 @@ def test_distances_are_never_negative():
     assert (learner.predict(a) >= 0).all()
     assert np.isfinite(learner.pair_distance(a, np.zeros_like(a))).all()
     assert np.linalg.eigvalsh(learner.get_mahalanobis_matrix())[0] > -1e-15
+
+
+def test_a_rate_that_overflows_is_an_error_that_leaves_the_metric(unchanged):
+    learner = FrobeniusMetricLearner(eta0=1e200, scale_eta=False, update="explicit")
+    learner.partial_fit_pairs(np.eye(3), [[0, 1]], [2.0])
+    with unchanged(learner, r"overflowed at row 0.*Lower eta0"):
+        learner.partial_fit_pairs(np.eye(3), [[0, 1]], [1e300])
 
 
 def test_a_metric_of_zero_learns_again():
