@@ -1,4 +1,4 @@
-"""DefiniteBoost: against a general solver of the dual, AdaBoost and the paper's bounds; its input; k-NN with it."""
+"""DefiniteBoost: against a general solver of the dual, AdaBoost and the paper's bounds, and contradictions."""
 
 import pickle
 import warnings

@@ -1,4 +1,4 @@
-"""MatrixBurgRegressor: the algorithm against NumPy, its invariant 0 < W < I, its rate, drift, and errors."""
+"""MatrixBurgRegressor: the algorithm against NumPy, its invariant 0 < W < I, its rate, drift, and its targets."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""MEGKernelLearner: against a replica by scipy's expm and logm, its laws and bounds, its input, and k-NN with it."""
+"""MEGKernelLearner: against a replica by scipy's expm and logm, its laws and bounds, pairs and the embedding."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""MEGKernelLearner: factors of low rank, rates from the theory, and the regret certificate of a run."""
+"""MEGKernelLearner: factors of low rank, and rates from the theory."""
 
 import numpy as np
 import pytest

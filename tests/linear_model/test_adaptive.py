@@ -13,9 +13,6 @@ every = pytest.mark.parametrize("name", DIVERGENCES)
 scale_free = pytest.mark.parametrize("name", ["normalized_adagrad", "diagonal_newton"])
 
 
-# --- oracle -----------------------------------------------------------------------------------------------------------
-
-
 # --- scales -----------------------------------------------------------------------------------------------------------
 
 
@@ -52,12 +49,6 @@ def test_a_row_whose_weight_is_almost_0_is_learned(name, update, loss):
     model = learn(model_of(name, loss, update=update), X, y, np.full(5, 5e-324))
     assert model.t_ == 5
     assert_allclose(np.ravel(model.coef_), 0.0, atol=1e-300)
-
-
-# --- theory -----------------------------------------------------------------------------------------------------------
-
-
-# --- a stream and its calls -------------------------------------------------------------------------------------------
 
 
 # --- the estimators' parameters ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The linear classifiers: shapes, warm start, class weights, one against the rest, regret."""
+"""The linear classifiers: warm start, class weights, one against the rest."""
 
 import copy
 import warnings
@@ -14,9 +14,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
 from onlinebregman import PerceptronClassifier, PNormClassifier
-
-# --- shapes -----------------------------------------------------------------------------------------------------------
-
 
 # --- warm start -------------------------------------------------------------------------------------------------------
 
@@ -172,6 +169,3 @@ def test_the_first_of_equal_classes_is_predicted():
     assert_array_equal(model.decision_function([[0.0, -2.0]])[0, [0, 2]], model.decision_function([[0.0, -2.0]])[0, 0])
     two = PerceptronClassifier(fit_intercept=False).partial_fit([[1.0, 1.0]], [1], classes=[0, 1])
     assert_array_equal(two.predict([[0.0, 0.0]]), [0])  # a score of 0 is not positive
-
-
-# --- the regret of each learner ---------------------------------------------------------------------------------------

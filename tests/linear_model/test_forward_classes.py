@@ -116,6 +116,3 @@ def test_models_of_a_mixture_do_not_add_classes(unchanged):
     mixture.partial_fit(X[:10], y[:10], classes=[0, 1])
     with unchanged(mixture, "The label 2 at row 0 is not one of the classes"):
         mixture.partial_fit(X[10:], y[10:])
-
-
-# --- several outputs --------------------------------------------------------------------------------------------------

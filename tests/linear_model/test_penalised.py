@@ -314,6 +314,3 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
     for name, value in (("penalty", "l0"), ("alpha", -1.0), ("l1_ratio", 1.5)):
         with pytest.raises(ValueError, match=name):
             regressor(**{name: value}).fit(X, y)
-
-
-# --- what it is for ---------------------------------------------------------------------------------------------------

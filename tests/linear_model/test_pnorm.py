@@ -30,6 +30,3 @@ def test_p_is_read_when_learning_starts(unchanged):
         model.partial_fit(X, y)
     assert model.divergence_ == PNorm(3.0)
     assert model.fit(X, y).divergence_ == PNorm(5.0)
-
-
-# --- what it is good for ----------------------------------------------------------------------------------------------

@@ -17,9 +17,6 @@ def sparse_target(rng, n, d, relevant=3, margin=0.3):
     return X, np.where(X @ u > 0, 1, -1), u
 
 
-# --- the algorithm ----------------------------------------------------------------------------------------------------
-
-
 # --- mistakes and their bound -----------------------------------------------------------------------------------------
 
 
@@ -48,6 +45,3 @@ def test_what_the_bound_cannot_be_computed_from():
     positive = WinnowClassifier(weights="positive", fit_intercept=False).partial_fit(X, labels, classes=[-1, 1])
     with pytest.raises(ValueError, match="has no bound"):
         positive.mistake_bound(X, labels, np.abs(u))
-
-
-# --- what it is good for ----------------------------------------------------------------------------------------------

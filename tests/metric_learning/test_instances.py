@@ -1,4 +1,4 @@
-"""Examples and parameters of metric learners: triplets, one-sided losses, labels of pairs, priors, certificates."""
+"""Examples and parameters of metric learners: pairs, triplets, quadruplets, one-sided losses, labels, priors."""
 
 import numpy as np
 import pytest
@@ -200,9 +200,6 @@ def test_lda_needs_rows_that_vary_within_classes():
 def test_two_rows_do_not_determine_correlations():
     expected = np.diag(1 / X[:2].var(axis=0))
     assert_allclose(start("covariance", X[:2]).get_mahalanobis_matrix(), expected, rtol=1e-9)
-
-
-# --- regret -----------------------------------------------------------------------------------------------------------
 
 
 # --- values that are too large ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""LogDetMetricLearner: its step against a NumPy replica, its laws, its pairs, its errors, and k-NN with it."""
+"""LogDetMetricLearner: its step in closed form, its weights, what comes out, its errors and its bound."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Neighbours and impostors of a stream: the samples, independence of the division into calls, and accuracy."""
+"""Neighbours and impostors of a stream: what is drawn, what is undone, and odd streams."""
 
 import contextlib
 import pickle

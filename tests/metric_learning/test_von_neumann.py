@@ -1,4 +1,4 @@
-"""VonNeumannMetricLearner: against a replica, its laws, its streams, and k-NN with it."""
+"""VonNeumannMetricLearner: against a replica, hard steps, units, and the prior of its trace."""
 
 import numpy as np
 import pytest

@@ -63,9 +63,6 @@ def agree(learner, replica, rtol=1e-10, size=1.0):
     assert_allclose(learner.intercept, replica.intercept, rtol=rtol, atol=rtol * size)
 
 
-# --- steps equal the replica's ----------------------------------------------------------------------------------------
-
-
 # --- the numbers of the state -----------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The loop over rows: calls learn all rows or none, in any layout and order; the fast path of gradient descent."""
+"""The loop over rows: calls learn all rows or none, in any order, with the settings of their call."""
 
 import contextlib
 import copy

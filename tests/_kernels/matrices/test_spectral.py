@@ -1,4 +1,4 @@
-"""The von Neumann kernel: rank-one changes against fresh eigendecompositions, steps against replicas, long streams."""
+"""The von Neumann kernel: rank-one changes against fresh eigendecompositions, its evaluations, long streams."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The compiled standardiser: layouts, types, empty rows, and undoing a call."""
+"""The compiled standardiser: shared statistics, missing and absurd values, and columns that move."""
 
 import pickle
 
