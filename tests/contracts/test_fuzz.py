@@ -364,10 +364,10 @@ def test_averages_that_a_file_begins():
     assert learner.learn(SQUARE, np.ones(3)) is None and learner.predict(SQUARE).shape == (3,)
 
 
-def test_the_loss_of_a_mixture_is_that_of_its_mixer():
-    mixture = MixtureLearner([_learner(np.ones(3))], CentredMixer(Hedge(1), SquaredLoss(), None, None, None))
-    mixture.learn(SQUARE, np.arange(3.0))
-    assert mixture.cumulative_loss == mixture.mixer.cumulative_loss > 0
+def test_an_infinite_prior_is_not_corrected_without_end():
+    kind, (*arguments, state) = ForwardLearner(3, (), 1.0, True, None, True, True, True).__reduce__()
+    state["factor"][-1] = np.inf
+    assert kind(*arguments, state).learn(SQUARE, np.ones(3)) == ("overflowed", 1)
 
 
 def _bins(counted, kept):

@@ -345,7 +345,7 @@ cdef class ForwardLearner(AtomicLearner):
         self.checked = 0
         for j in range(self.d):
             right = ob_prior(scatter[j], means[j], self.alpha, means[-1]) if self.scaled else self.alpha
-            if not isfinite(right):
+            if not isfinite(right + prior[j]):  # of a file it may be infinite, and would stay so
                 return False
             if not (right > 2.0 * prior[j] or 0.0 < 2.0 * right < prior[j]):
                 continue
