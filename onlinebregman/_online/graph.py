@@ -27,8 +27,7 @@ class Graph:
     """
 
     def __init__(self, dtype: str) -> None:
-        for name in ("onnx.helper", "onnx.numpy_helper", "onnx"):
-            self.onnx = needed(name, "to_onnx", "onnx")
+        self.onnx = needed("onnx", "to_onnx", "onnx")
         if dtype not in ("float64", "float32"):
             raise ValueError(f"dtype must be 'float64' or 'float32'; got {dtype!r}.")
         self.dtype = np.dtype(dtype)

@@ -121,6 +121,6 @@ def test_what_has_no_form():
 
 
 def test_without_onnx_the_error_says_how_to_install_it(monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx.helper", None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"pip install 'onlinebregman\[onnx\]'"):
         ForwardRegressor().fit(X, Y).to_onnx()
