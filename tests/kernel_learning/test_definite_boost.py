@@ -1,4 +1,4 @@
-"""DefiniteBoost: against a general solver of the dual, AdaBoost and the paper's bounds, and contradictions."""
+"""DefiniteBoost: against a general solver of the dual, AdaBoost and the paper's bounds, on constraints of all kinds."""
 
 import pickle
 import warnings
@@ -319,3 +319,163 @@ def test_the_solution_before_a_call_stays_what_it_was(projection):  # other thre
     model.partial_fit(rows[6:], bounds[6:], sense=senses[6:])
     assert (model._solution.geometry.coef() != kernel).any()
     assert_array_equal(geometry.coef(), kernel)
+
+
+# --- the dual, and all kinds of constraints ---------------------------------------------------------------------------
+
+
+def pair_problem(d=52, n=980):
+    """Bounds on the distances of n pairs that a kernel satisfies: upper ones if near, lower ones if far."""
+    rng = np.random.default_rng(0)
+    objects = rng.normal(size=(d, 3))
+    kernel = np.exp(-((objects[:, None] - objects) ** 2).sum(axis=2) / 2) / d
+    every = np.array(np.triu_indices(d, 1)).T
+    pairs = every[rng.choice(len(every), n, replace=False)]
+    half = (kernel[pairs[:, 0], pairs[:, 0]] + kernel[pairs[:, 1], pairs[:, 1]]) / 2 - kernel[tuple(pairs.T)]
+    near = half <= np.median(half)
+    return pairs, np.where(near, 1.05 * half, 0.95 * half), np.where(near, "<=", ">=")
+
+
+@laws
+@given(seeds, st.sampled_from(["approximate", "exact", "corrective"]), st.sampled_from([2, 8, 10_000]))
+def test_dual_gap(seed, projection, rounds):
+    """D(W, W_1) minus the lower bound from the dual objective, computed from the kernel; small at the end."""
+    rng = np.random.default_rng(seed)
+    rows, w = rng.normal(size=(8, 4)), np.diag(rng.dirichlet(np.ones(4)))
+    bounds = np.einsum("ni,ij,nj->n", rows, w, rows) + 0.1
+    model = DefiniteBoost(projection=projection, tol=1e-7, max_iter=rounds).fit(rows, bounds)
+    lower = -np.log(model.dual_objective_[-1] / 4)
+    found = VonNeumann(1.0).divergence(model.kernel_, np.eye(4) / 4)
+    assert model.dual_gap_ == pytest.approx(found - lower, abs=1e-9)
+    if rounds == 10_000:
+        assert abs(model.dual_gap_) <= 1e-6 * (1 + (model.alpha_ * (rows**2).sum(axis=1)).sum())
+
+
+@strict
+@projections
+def test_rows_pairs_and_matrices_together(projection):
+    """Blocks of every kind, dense and sparse, in one problem and in any order of calls."""
+    rng = np.random.default_rng(1)
+    d = 6
+    target = np.diag(rng.dirichlet(5 * np.ones(d)))
+    rows = rng.normal(size=(5, d))
+    bounds = np.einsum("ni,ij,nj->n", rows, target, rows)
+    matrices = rng.normal(size=(3, d, d))
+    matrices = matrices + matrices.transpose(0, 2, 1)
+    matrices -= (np.tensordot(matrices, target, 2) + 0.1)[:, None, None] * np.eye(d)
+    pairs = np.array([[0, 1], [2, 3]])
+    half = (target.diagonal()[pairs[:, 0]] + target.diagonal()[pairs[:, 1]]) / 2
+    calls = [
+        lambda model: model.partial_fit(rows, 0.95 * bounds, sense=">="),
+        lambda model: model.partial_fit_matrices(matrices),
+        lambda model: model.partial_fit_pairs(pairs, 1.05 * half, d),
+        lambda model: model.partial_fit(sparse.csr_array(np.eye(d)[:2] * [[2.0], [3.0]]), [4.0, 9.0]),
+    ]
+    kernels = []
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        model = DefiniteBoost(projection=projection, tol=1e-8, max_iter=100_000)
+        for call in order:
+            calls[call](model)
+            model = pickle.loads(pickle.dumps(model))
+        kernels.append(model.kernel_)
+        assert np.abs(model.dual_gap_) < 1e-6
+    assert_allclose(kernels[0], kernels[1], rtol=0, atol=1e-7)
+    assert (np.tensordot(matrices, kernels[0], 2) <= 1e-6).all()
+
+
+def test_many_rounds_do_not_drift():
+    """The kernel after 5000 rounds is that of alpha_."""
+    pairs, bounds, senses = pair_problem(20, 150)
+    model = DefiniteBoost(tol=1e-12, max_iter=5010).fit_pairs(pairs, bounds, 20, senses)
+    rows, signs = pair_rows(pairs, 20).toarray(), np.where(senses == "<=", 1.0, -1.0)
+    values, vectors = np.linalg.eigh(-(rows.T * (model.alpha_ * signs)) @ rows)
+    weights = np.exp(values - values[-1])
+    assert_allclose(model.kernel_, (vectors * (weights / weights.sum())) @ vectors.T, rtol=0, atol=1e-11)
+    dual = np.log(weights.sum() / 20) + values[-1] + model.alpha_ @ (signs * bounds)
+    assert np.log(model.dual_objective_[-1] / 20) == pytest.approx(dual, abs=1e-11)
+
+
+# --- equalities -------------------------------------------------------------------------------------------------------
+
+
+def problem(seed, d=5, n=6):
+    """Rows, and their values in a kernel of full rank."""
+    rng = np.random.default_rng(seed)
+    kernel, rows = density(rng, d), rng.normal(size=(n, d))
+    return rows, np.einsum("ni,ij,nj->n", rows, kernel, rows)
+
+
+@strict
+def test_distances_themselves_and_matrices():
+    pairs, distances = [[0, 1], [1, 2]], [0.05, 0.3]
+    model = DefiniteBoost(tol=1e-9).fit_pairs(pairs, distances, n_objects=4, sense="==")
+    found = model.pairwise_distances() / 2
+    assert_allclose([found[0, 1], found[1, 2]], distances, rtol=1e-6)
+
+    C = np.diag([1.0, -0.5, 0.0, 0.0])[None]  # at the start tr(W C) = 1/8 > 0
+    for sense, expected in {"==": 0.0, "<=": 0.0, ">=": 0.125}.items():
+        model = DefiniteBoost(tol=1e-9).partial_fit_matrices(C, sense)
+        assert_allclose(np.trace(model.kernel_ @ C[0]), expected, atol=1e-8)
+
+
+@strict
+@pytest.mark.parametrize("selection", ["optimality", "violation"])
+def test_the_divergence_grows_with_each_constraint(selection):
+    """Pythagoras: D(W_2, W_1) >= D(W_1', W_1) if W_2 keeps one equality more, exactly the projection's length more."""
+    rows, bounds = problem(7)
+    first = np.eye(5) / 5
+    model = DefiniteBoost(selection=selection, tol=1e-10, max_iter=100_000).fit(rows[:2], bounds[:2], sense="==")
+    between = model.kernel_
+    model.partial_fit(rows[2:3], bounds[2:3], sense="==")
+    D = VonNeumann(trace=1.0).divergence
+    whole, parts = D(model.kernel_, first), D(model.kernel_, between) + D(between, first)
+    assert_allclose(whole, parts, rtol=1e-7)
+
+
+# --- constraints of any size ------------------------------------------------------------------------------------------
+
+
+NAMES = ("alpha_", "dual_gap_", "dual_objective_", "dual_bound_", "kkt_residual_", "max_violation_", "log_kernel_")
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 4),
+    st.sampled_from([-150, -70, 0, 20, 70, 150]),
+    st.sampled_from([-300, -100, 0, 100, 300]),
+    st.sampled_from(["approximate", "exact", "corrective"]),
+)
+def test_finite_or_refused(seed, d, row_size, bound_size, projection):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(12, d)) * 10.0**row_size, rng.random(12) * 10.0**bound_size
+    y[::4] = 0.0
+    model = DefiniteBoost(projection=projection, max_iter=30)
+    with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(np.eye(d), np.full(d, 1.0))
+        before = model.kernel_
+        try:
+            model.partial_fit(X, y, sense=rng.choice(["<=", ">="], size=12))
+        except ValueError as error:
+            assert "too large" in str(error) or "overflow" in str(error)
+            assert_array_equal(model.kernel_, before)
+    for name in NAMES:
+        assert np.isfinite(getattr(model, name)).all(), name
+    assert np.isfinite(model.predict(np.eye(d))).all()
+
+
+def test_a_bound_far_beyond_its_row_is_reported():
+    with pytest.warns(ConvergenceWarning, match="cannot all be met"):
+        model = DefiniteBoost(projection="exact").fit([[1.0, 0.0]], [1e30], sense=">=")
+    assert np.isfinite(model.kernel_).all()
+
+
+def test_a_bound_that_says_nothing():
+    """The bound is infinite relative to its row; its multiplier stays 0."""
+    given = [[0, 1], [1, 2], [3, 4]], [1.7e308, 0.1, 0.1]
+    for projection in ("approximate", "exact", "corrective"):
+        with np.errstate(all="raise", under="ignore"):
+            model = DefiniteBoost(projection=projection).fit_pairs(*given, n_objects=5)
+        assert model.alpha_[0] == 0
+        assert abs(model.dual_gap_) <= model.alpha_.sum() * model.max_violation_
