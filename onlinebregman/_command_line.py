@@ -415,7 +415,8 @@ def _estimator(options: argparse.Namespace) -> BaseEstimator:
         return estimator if options.delay is None else estimator.set_params(delayed=True)
     except (AttributeError, ValueError) as error:  # of a part that is no estimator, or no parameter
         at = f"--set {' '.join(options.set)}" + " delayed=True, as --delay needs" * (options.delay is not None)
-        raise ValueError(f"{at}: {error}") from error
+        other = "" if options.estimator else " For targets that are numbers add --estimator ParameterFreeRegressor."
+        raise ValueError(f"{at}: {error}{other}") from error
 
 
 def _setting(text: str) -> tuple[str, Any]:

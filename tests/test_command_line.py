@@ -470,7 +470,7 @@ def check_refusal(capsys, message, *, escaped=False):
         ("nowhere.csv", "nowhere.csv"),
         ("cells.csv -e os", "There is no estimator 'os'"),
         ("cells.csv --set share", "--set must be followed by NAME=VALUE; got 'share'"),
-        ("cells.csv --set share__x=1", "--set share__x=1: "),
+        ("cells.csv --set share__x=1", "--set share__x=1: .*numbers add --estimator ParameterFreeRegressor"),
         ("cells.csv -t z", "must have a column 'z'; got"),
         ("points.csv -t y", r"must have a column 'y'; got a;y\. .* separated by ';': set sep \(--sep\)"),
         ("cells.csv -t x0 -e ForwardClassifier", "more than 20 labels.*-e ParameterFreeRegressor"),

@@ -23,6 +23,8 @@ from .examples import FitsTargets
 from .types import MatrixLike
 from .validation import as_own_numbers, check_output_shape, check_rows, check_weights, first_true
 
+_ALL = "give all class labels, or set handle_unknown='add' to add each with its first row"
+
 
 class GrowsClasses(LifeCycleMixin):
     """What learns numbers of classes: its targets for them, and classes that are added between rows."""
@@ -206,12 +208,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
                     f"classes = {labels.tolist()} is not the same as on the first call to partial_fit, "
                     f"{self.classes_.tolist()}; omit it."
                 )
-        return self._known_codes(
-            y,
-            "pass all labels of the stream as `classes` to the first call of partial_fit"
-            if call.partial
-            else "set warm_start=False to begin again with other classes",
-        )
+        return self._known_codes(y, _ALL if call.partial else "set warm_start=False to begin again with other classes")
 
     def _check_indicators(self, y: np.ndarray, classes: ArrayLike | None, call: Call) -> np.ndarray:
         """Indicators of several labels, in {0, 1}; at the start sets `classes_` to the numbers of the columns."""
@@ -247,10 +244,7 @@ class StreamClassifierMixin(GrowsClasses, ClassifierMixin):
 
     def _set_classes(self, y: np.ndarray, classes: ArrayLike | None, partial: bool) -> None:
         if partial and classes is None:
-            raise ValueError(
-                "classes must be passed on the first call to partial_fit; give all class labels, or "
-                "set handle_unknown='add' to add each class with its first row."
-            )
+            raise ValueError(f"classes must be passed on the first call to partial_fit; {_ALL}.")
         if not partial:
             check_classification_targets(y)
         self.classes_ = check_classes(classes) if partial else finite_labels(np.unique(y))

@@ -73,7 +73,9 @@ def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
     else:
         where = ", column ".join(f"row {i}" if number == 0 else str(i) for number, i in enumerate(bad[:2]))
     remedy = "Remove or impute such rows, for example with sklearn.impute.SimpleImputer."
-    if allow_nan:
+    if name == "y":
+        remedy = "Remove such rows."
+    elif allow_nan:
         remedy = "Missing values may be NaN in dense rows." if value == "NaN" else "Give NaN for missing values."
     raise ValueError(f"Input {name} contains {value} ({where or 'a single number'}). {remedy}")
 
@@ -330,6 +332,8 @@ def check_rows(
         if targets:
             _, y = check_X_y(columns.columns[0].reshape(-1, 1), *targets, estimator=estimator, **kwargs)
         X = columns
+    if sparse.issparse(X) and X.dtype not in FLOATS:  # as scikit-learn leaves sparse frames of bool and integers
+        X = X.astype(np.float64)
     if not sparse.issparse(X):
         X = X if columns is not None else np.require(X, requirements="A" if any_layout else ["C", "A"])
     elif not X.has_canonical_format:

@@ -255,22 +255,24 @@ class _LateLabels:
 
     def __init__(self, X, y, sample_weight, delay, times, chunk_size: int, numeric: bool) -> None:
         if y is None or delay is None:
-            raise ValueError(
-                "delay and times are for arrays X and y, and times needs a delay; got an iterable or None."
-            )
+            raise ValueError("delay and times are for arrays X and y, and times needs a delay; got an iterable.")
         (self.arrays,) = cut([(X, y, sample_weight)], None, numeric=numeric, why_no_weights=None)
         n = len(self.arrays[1])
         moments = np.arange(n) if times is None else np.asarray(times)
         if moments.shape != (n,) or not (moments[1:] >= moments[:-1]).all():
             raise ValueError(f"times must be {n} moments, one for each row, that do not decrease.")
+        if moments.dtype == object:  # datetimes of Python, or with a time zone
+            moments = (moments - moments[:1]).astype("m8[us]")
         delay = np.asarray(delay)
         delay = delay.astype("m8[us]") if delay.dtype == object else delay
+        if (delay.dtype.kind == "m") != (moments.dtype.kind in "mM"):
+            raise ValueError(f"delay must be timedeltas if times are datetimes, and else numbers; got {delay}.")
         if delay.shape not in ((), (n,)) or (delay < np.zeros((), delay.dtype)).any():
-            raise ValueError(f"delay must be a number >= 0, or one for each of {n} rows; got {delay}.")
+            raise ValueError(f"delay must be >= 0, one for all or for each of {n} rows; got {delay}.")
         comes = moments + delay
         # before which chunk each label comes, the chunks being predicted at the moments of their first rows
         self.chunk = np.searchsorted(moments[::chunk_size], comes, side="right")
-        never = np.isnat(comes) if comes.dtype.kind == "M" else ~np.isfinite(comes)
+        never = np.isnat(comes) if comes.dtype.kind in "mM" else ~np.isfinite(comes)
         order = np.argsort(comes, kind="stable")
         self.order = order[~never[order]]
         self.chunk = self.chunk[self.order]
@@ -358,8 +360,8 @@ def _predict_then_learn(
         raise ValueError("The stream has no rows; give at least one to learn and one to score.")
     if not ends:
         raise ValueError(
-            f"All {n_rows} rows are in the first chunk, which must be learned before anything can be predicted, so "
-            "that none is left to score; use smaller chunks, or warm_start=True with a fitted estimator."
+            f"All {n_rows} rows are in the first chunk, which must be learned before anything can be predicted, or "
+            "before the first label; use smaller chunks, a shorter delay, or warm_start=True with a fitted estimator."
         )
     return Record(
         np.asarray(targets.joined()),

@@ -357,7 +357,7 @@ def test_classes_are_those_of_the_whole_stream():
         (SGDRegressor(), {"chunk_size": 0}, "chunk_size == 0, must be >= 1"),
         (SGDRegressor(), {"n_points": 0}, "n_points == 0, must be >= 1"),
         (SGDRegressor(), {"sample_weight": np.ones(59)}, r"inconsistent numbers of samples: \[60, 60, 59\]"),
-        (SGDRegressor(), {"chunk_size": 60}, "All 60 rows are in the first chunk"),
+        (SGDRegressor(), {"delay": 60}, "All 60 rows are in the first chunk.*use .* a shorter delay"),
     ],
     ids=lambda value: type(value).__name__,
 )
