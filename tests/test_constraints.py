@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from onlinebregman.constraints import Box, Constraint, L1Ball, L2Ball, Simplex, UpperBound
+from onlinebregman.constraints import Box, L1Ball, L2Ball, Simplex, UpperBound
 from onlinebregman.divergences import (
     BinaryEntropy,
     Burg,
@@ -148,19 +148,3 @@ def test_divergences_that_cannot_project_say_what_is_missing():
                 ValueError, match=rf"{type(div).__name__}\(\) cannot project .* define {method}, as subclasses"
             ):
                 constraint.project(div, np.ones(2))
-
-
-def test_a_constraint_of_ones_own():
-    class Budget(Constraint):
-        def __init__(self, prices, amount):
-            self.prices, self.amount = prices, amount
-
-        def project(self, divergence, w):
-            return divergence.project_halfspace(w, self.prices, self.amount)
-
-        def contains(self, w, *, tol=1e-10):
-            return bool(np.dot(w, self.prices) <= self.amount * (1 + tol))
-
-    budget = Budget((1.0, 2.0), 3.0)
-    assert budget.contains(budget.project(Burg(), np.array([2.0, 2.0])))
-    assert budget == Budget((1.0, 2.0), 3.0) != Budget((1.0, 2.0), 4.0)

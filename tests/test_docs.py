@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from conftest import public_estimators
 from sklearn.base import BaseEstimator
 
 import onlinebregman
@@ -76,11 +77,6 @@ def test_each_block_of_code_runs_by_itself_and_prints_what_it_says(code, page, e
     assert capsys.readouterr().out.splitlines() == re.findall(r"(?m)^print\(.*\)  # (.*)$", code)
 
 
-def public_estimators():
-    named = ((name, getattr(onlinebregman, name)) for name in onlinebregman.__all__)
-    return [name for name, value in named if inspect.isclass(value) and issubclass(value, BaseEstimator)]
-
-
 def test_the_readme_is_short_and_says_how_to_start():
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 90
@@ -111,14 +107,13 @@ def test_the_readme_and_the_page_to_choose_by_have_the_same_problems():
 
 def test_every_public_estimator_is_among_those_to_choose_from():
     text = (DOCS / "choosing.rst").read_text(encoding="utf-8")
-    assert [name for name in public_estimators() if f"~onlinebregman.{name}`" not in text] == []
+    assert [each for each in public_estimators() if f"~onlinebregman.{each.__name__}`" not in text] == []
 
 
 def test_html_representations_link_to_the_pages_of_the_estimators():
     """That the pages are there is checked when they are built."""
-    for name in public_estimators():
-        estimator = object.__new__(getattr(onlinebregman, name))
-        assert estimator._get_doc_link().endswith(f"/generated/onlinebregman.{name}.html")
+    for cls in public_estimators():
+        assert object.__new__(cls)._get_doc_link().endswith(f"/generated/onlinebregman.{cls.__name__}.html")
 
 
 @pytest.mark.parametrize("test", list(docstring_examples()))

@@ -34,14 +34,6 @@ def test_entries_are_written_once():
     assert sum(copies.values()) < 100, sorted(copies.items(), key=lambda item: -item[1])
 
 
-def test_nothing_is_left_to_fill_in():
-    for value in (each.values[0] for each in public_names()):
-        methods = [member for _, member in inspect.getmembers(value, callable)] if inspect.isclass(value) else []
-        texts = [inspect.getdoc(each) or "" for each in (value, *methods)]
-        left = [line for text in texts for line in text.splitlines() if docs._NAMES.fullmatch(line.strip())]
-        assert left == [], value
-
-
 class Base(DocumentedMixin):
     """A base.
 

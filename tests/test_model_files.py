@@ -76,15 +76,6 @@ def rewritten(file, change):
         archive.comment = comment
 
 
-def test_a_pipeline_with_a_foreign_step_goes_on_with_the_same_numbers(file):
-    model = make_online_pipeline(StandardScaler(), ForwardClassifier()).partial_fit(X[:30], y[:30] > 0, classes=[0, 1])
-    save_model(model, file)
-    again = load_model(file)
-    for each in (model, again):
-        each.partial_fit(X[30:], y[30:] > 0)
-    assert np.array_equal(model.predict_proba(X), again.predict_proba(X))
-
-
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"No such folder: .*missing'"):
         save_model(ForwardClassifier(), tmp_path / "missing" / "model.zip")

@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.numpy_geometry import NumPyGeometry
-from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from scipy import sparse
+from raw import MirrorDescentRegressor
 from scipy.special import lambertw
 
 from onlinebregman._online.compiled import Spec, make_geometry
@@ -253,18 +252,3 @@ def test_the_ridge_of_positive_weights_at_any_strength(alpha):
     w = np.array([1e-6, 1.0, 30.0])
     model = MirrorDescentRegressor(divergence="relative_entropy", penalty="l2", alpha=alpha, init=w, eta0=1.0)
     assert_allclose(model.partial_fit(np.zeros((1, 3)), [0.0]).coef_, lambertw(alpha * w).real / alpha, rtol=1e-13)
-
-
-@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
-def test_sparse_rows_that_centring_fills_are_dense_ones(multi_class):
-    """A stream whose first rows are dense is centred; then the following sparse rows become dense."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5)) * (rng.uniform(size=(60, 5)) < 0.5)
-    y = rng.integers(3, size=60)
-    fixed = {"divergence": "squared_euclidean", "penalty": "l1", "alpha": 0.1, "standardize": True}
-    models = [MirrorDescentClassifier(**fixed, multi_class=multi_class) for _ in range(2)]
-    for model, layout in zip(models, (np.asarray, sparse.csr_array), strict=True):
-        model.partial_fit(X[:20], y[:20], classes=[0, 1, 2]).partial_fit(layout(X[20:]), y[20:])
-    assert_allclose(models[1].coef_, models[0].coef_, rtol=1e-12)
-    free = MirrorDescentClassifier(**fixed | {"penalty": None}, multi_class=multi_class).fit(X, y)
-    assert np.abs(models[0].coef_).sum() < np.abs(free.coef_).sum()

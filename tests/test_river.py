@@ -228,15 +228,6 @@ def test_values_that_are_not_numbers_are_named(value):
     assert pickle.dumps(model.fitted) == before
 
 
-def test_weights():
-    model, twice = (to_river(ForwardRegressor(standardize=False)) for _ in range(2))
-    for x, y in zip(ROWS, Y.tolist(), strict=True):
-        model.learn_one(x, y, w=2.0)
-        for _ in range(2):
-            twice.learn_one(x, y)
-    assert_allclose(model.fitted.coef_, twice.fitted.coef_, rtol=1e-10)
-
-
 def test_only_online_estimators_are_adapted():
     with pytest.raises(ValueError, match="to_river takes a classifier or regressor with partial_fit"):
         to_river(LinearRegression())

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
 from onlinebregman import (
     BurgRegressor,
@@ -166,3 +167,52 @@ def test_features_are_added_after_missing_values(kind, number, unchanged):
         assert_array_equal(one.scale_, other.scale_)
         if getattr(one, "forgetting", 1.0) == 1.0:
             assert_allclose(one.coef_, other.coef_, rtol=1e-7, atol=1e-10)
+
+
+# --- every estimator --------------------------------------------------------------------------------------------------
+
+
+COLUMNS = ["c", "a", "d", "b"]
+FIRST = COLUMNS[:2]
+
+
+@pytest.mark.only(where=lambda estimator: "handle_new_features" in estimator.get_params())
+def test_columns_may_come_in_mid_stream(estimator, rows, learn, learned, output, unchanged):
+    X, y = pd.DataFrame(rows[0], columns=COLUMNS), rows[1]
+    estimator.set_params(handle_new_features="add")
+    start = learn(estimator, X.iloc[:10][FIRST], y[:10])
+    total = getattr(getattr(start, "divergence_", None), "total", None)
+    if (vars(start).get("thresholds") and not vars(start).get("members")) or (total is not None and start.average):
+        with unchanged(start, "Features can"):
+            start.partial_fit(X, y)
+        return
+    whole = copy.deepcopy(start).partial_fit(X[10:], y[10:])
+    assert whole.feature_names_in_.tolist() == COLUMNS and whole.n_features_in_ == 4
+
+    refused = X[10:].copy()
+    refused.iloc[-1, 2] = np.inf
+    with unchanged(start, "infinity"):
+        start.partial_fit(refused, y[10:])
+    for begin, end in pairwise([10, 11, 12, 25, 40]):  # in another order, copied in mid-stream
+        start = pickle.loads(pickle.dumps(start)).partial_fit(
+            X.iloc[begin:end][COLUMNS[::-1] if end == 12 else COLUMNS], y[begin:end]
+        )
+    assert learned(start) == learned(whole)
+
+    more = X.assign(e=1.0)[["e", *COLUMNS[::-1]]]
+    for name, values in output(whole, X).items():
+        assert_array_equal(output(whole, more)[name], values, err_msg=name)
+    normal = getattr(whole, "loss", "squared_error") == "squared_error"  # the loss that forward intervals are for
+    for name in {"explain", *(["predict_interval"] if normal else [])} & set(dir(whole)):
+        found, expected = (getattr(whole, name)(each) for each in (more, X))
+        if name == "explain":
+            found, expected = found.contributions, expected.contributions
+        assert_array_equal(found, expected, err_msg=name)
+    if has_fit_parameter(whole, "sample_weight"):
+        before = learned(whole)
+        whole.partial_fit(X[:5], y[:5], sample_weight=np.zeros(5))
+        assert learned(whole) == before
+    with unchanged(whole.set_params(handle_new_features="error"), "unseen at fit time"):
+        whole.partial_fit(more, y)
+    fresh = clone(estimator).set_params(handle_new_features="add").fit(X, y)
+    assert learned(fresh.fit(X, y)) == learned(clone(fresh).fit(X, y))

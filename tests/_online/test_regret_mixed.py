@@ -14,17 +14,14 @@ import pickle
 
 import numpy as np
 import pytest
-from kernels import density
 from numpy.testing import assert_allclose
-from raw import MirrorDescentClassifier, MirrorDescentRegressor
+from raw import MirrorDescentRegressor
 from replica import MIRRORS, Cosh, Replica, start_of
 
 from onlinebregman import (
     BurgRegressor,
     ImplicitGDRegressor,
-    LogDetMetricLearner,
     MatrixBurgRegressor,
-    MEGKernelLearner,
     merge,
 )
 from onlinebregman.schedules import Schedule
@@ -111,82 +108,6 @@ def _by_share(ends):
     return (shares, thetas), (shares, intercepts)
 
 
-@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
-def test_classifiers_have_one_for_each_loss(multi_class):
-    rng = np.random.default_rng(1)
-    X, labels = rng.normal(size=(40, 3)), np.sort(rng.integers(3, size=40))  # each shard sees few of the classes
-    model = MirrorDescentClassifier(
-        divergence="p_norm", multi_class=multi_class, eta0=0.5, learning_rate="constant", track_regret=True
-    )
-    model.partial_fit(X[:1], labels[:1], classes=[0, 1, 2], sample_weight=[0.0])
-    shards, u, b, left = np.split(np.arange(40), [6, 25]), rng.normal(size=(3, 3)), rng.normal(size=3), 0.0
-
-    def losses(coef, intercept, x, label):
-        scores = coef @ x + intercept
-        if multi_class == "multinomial":
-            return np.array([np.logaddexp.reduce(scores) - scores[label]])
-        return np.logaddexp(0, np.where(np.arange(3) == label, -scores, scores))
-
-    for _ in range(3):
-        parts = [copy.copy(model) for _ in shards]
-        for part, rows in zip(parts, shards, strict=True):
-            for i in rows:
-                regret = losses(part.coef_, part.intercept_, X[i], labels[i]) - losses(u, b, X[i], labels[i])
-                left = left + len(rows) / 40 * 0.5 * regret
-                part.partial_fit(X[i : i + 1], labels[i : i + 1])
-        model = merge(parts, [len(rows) / 40 for rows in shards], start=model)
-    assert (
-        model.regret_bound(u, b, weighted=True).shape == left.shape == ((1,) if multi_class == "multinomial" else (3,))
-    )
-    assert (left <= model.regret_bound(u, b, weighted=True)).all()
-
-
-@pytest.mark.parametrize(
-    "learner",
-    [
-        MEGKernelLearner(eta0=1.5),
-        MEGKernelLearner(eta0=0.5, update="explicit", learning_rate="sqrt"),
-        MatrixBurgRegressor(),
-        LogDetMetricLearner(learning_rate="sqrt"),
-        LogDetMetricLearner(eta0=2.0, scale_eta=False),
-    ],
-    ids=str,
-)
-def test_matrices_have_one(learner):
-    """From the losses of single instances; their rates are those that the weighted losses tell."""
-    rng, pairs = np.random.default_rng(2), isinstance(learner, LogDetMetricLearner)
-    Z = rng.normal(size=(30, 4)) / 3
-    y = rng.uniform(0.0, 0.5, size=30)
-    model = copy.deepcopy(learner).set_params(track_regret=True)
-
-    def learn(each, i, **weight):
-        if pairs:
-            return each.partial_fit_pairs(np.array([Z[i], np.zeros(4)]), [[0, 1]], [y[i]], **weight)
-        return each.partial_fit(Z[i : i + 1], y[i : i + 1], **weight)
-
-    def loss(W, i):
-        return (Z[i] @ W @ Z[i] - y[i]) ** 2 / 2
-
-    def weights(each):
-        return each.get_mahalanobis_matrix() if pairs else each.kernel_
-
-    learn(model, 0, sample_weight=[0.0])
-    comparators, left = [density(rng, 4) for _ in range(10)], np.zeros(10)
-    shards = np.split(np.arange(30), [4, 13])
-    for _ in range(3):
-        parts = [copy.copy(model) for _ in shards]
-        for part, rows in zip(parts, shards, strict=True):
-            for i in rows:
-                old, before = loss(weights(part), i), part.weighted_loss_
-                learn(part, i)
-                rate = (part.weighted_loss_ - before) / old
-                left += len(rows) / 30 * rate * np.array([old - loss(U, i) for U in comparators])
-        model = merge(parts, [len(rows) / 30 for rows in shards], start=model)
-    certificates = np.array([model.regret_bound(U, weighted=True) for U in comparators])
-    assert (left <= certificates + 1e-9).all()
-    assert (certificates > 0).any()  # it says more than 0 <= 0
-
-
 # --- other bounds -----------------------------------------------------------------------------------------------------
 
 
@@ -219,14 +140,6 @@ def test_only_the_certificate_is_that_of_a_mixture():
 # --- what has none ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("divergence", ["adagrad", "normalized_adagrad", "diagonal_newton"])
-def test_adaptive_divergences_are_refused(divergence):
-    model = MirrorDescentRegressor(divergence=divergence, track_regret=True)
-    model.partial_fit([[1.0]], [1.0], sample_weight=[0.0])
-    with pytest.raises(TypeError, match=r"cannot be merged: with track_regret=True and .*each row changes this one"):
-        merge([copy.copy(model)], [1.0], start=model)
-
-
 def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     model, *_ = mixed(0.5, 0.5, model=ImplicitGDRegressor())
     with pytest.raises(ValueError, match="no regret certificate of this run; set track_regret=True"):
@@ -241,10 +154,3 @@ def test_a_run_that_was_not_tracked_and_other_bounds_are_refused():
     assert np.isfinite(kept.loss_bound([0.5, 0.5]))
     with pytest.raises(ValueError, match="must be for one run"):
         merge([copy.copy(kept)], [1.0], start=kept).loss_bound([0.5, 0.5])
-
-
-def test_an_intercept_that_is_not_learned_must_be_that_of_the_comparator():
-    model, *_ = mixed(0.5, 0.5, model=ImplicitGDRegressor(fit_intercept=False, track_regret=True))
-    model.regret_bound([1.0, 1.0], weighted=True)
-    with pytest.raises(ValueError, match=r"intercept must be that of the run, which learns none, 0\.0; got 0\.5"):
-        model.regret_bound([1.0, 1.0], 0.5, weighted=True)

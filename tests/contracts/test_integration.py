@@ -2,7 +2,6 @@
 
 import warnings
 
-import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -87,20 +86,6 @@ def test_classifiers_are_as_good_as_stochastic_gradient_descent(name, load):
 # --- searches and cross-validation ------------------------------------------------------------------------------------
 
 
-@every
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_two_workers_of_joblib(name, backend, diabetes):
-    X, y = diabetes
-    models = [REGRESSORS[name]().fit(X[start:], y[start:]) for start in (0, 50, 100, 150)]
-    with joblib.parallel_config(backend, n_jobs=2):
-        parallel = joblib.Parallel()
-        fitted = parallel(joblib.delayed(type(model).fit)(clone(model), X, y) for model in models)
-        predicted = parallel(joblib.delayed(type(model).predict)(model, X) for model in models)
-    for model, again, prediction in zip(models, fitted, predicted, strict=True):
-        assert_array_equal(prediction, model.predict(X))
-        assert_array_equal(again.predict(X), models[0].predict(X))
-
-
 # --- pipelines, names, outputs ----------------------------------------------------------------------------------------
 
 
@@ -125,15 +110,6 @@ def test_sample_weights_are_routed_where_they_are_requested(diabetes):
         assert np.isfinite(results["test_score"]).all()
         requests = ImplicitGDRegressor().set_partial_fit_request(sample_weight=True).get_metadata_routing()
         assert requests.partial_fit.requests == {"sample_weight": True}
-
-
-def test_classes_and_weights_are_routed_to_partial_fit():
-    with config_context(enable_metadata_routing=True):
-        model = MirrorDescentClassifier(divergence="squared_euclidean").set_partial_fit_request(
-            classes=True, sample_weight=True
-        )
-        requests = model.get_metadata_routing().partial_fit.requests
-        assert requests == {"classes": True, "sample_weight": True}
 
 
 # --- callbacks and warnings -------------------------------------------------------------------------------------------

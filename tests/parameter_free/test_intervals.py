@@ -191,20 +191,6 @@ def test_intervals_before_the_first_row(model):
 # --- exchangeable rows, the first rows, and several coverages --------------------------------------------------------
 
 
-def test_the_first_intervals_are_wide_enough():
-    """Rows 3 to 10 of streams of independent rows."""
-    asked, inside = np.array([0.5, 0.9, 0.99]), []
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        X, y = rng.normal(size=(10, 2)), 3 + rng.normal(size=10)
-        model = ParameterFreeRegressor(members=MEMBERS).partial_fit(X[:2], y[:2])
-        for i in range(2, 10):
-            low, high = model.predict_interval(X[i : i + 1], asked)
-            inside.append(((low <= y[i]) & (y[i] <= high))[0])
-            model.partial_fit(X[i : i + 1], y[i : i + 1])
-    assert abs(np.mean(inside, axis=0) - asked)[1:].max() < 0.02
-
-
 @pytest.mark.parametrize("outputs", [(), (2,)])
 def test_several_coverages_in_one_call(outputs):
     X, y = stream(60)

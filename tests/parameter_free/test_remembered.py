@@ -240,12 +240,3 @@ def test_the_memory_is_a_term_of_explanations(kind):
     assert list(explanation.terms) == ["x0", "x1", "x2", "memory", "bias"]
     assert np.abs(explanation.contributions[:, 3]).max() > 0.2
     assert "memory" not in model.fit(X, np.arange(len(X)) % 2).explain(X[:1]).terms
-
-
-@pytest.mark.parametrize("kind", ["numbers", "labels", "many"])
-def test_exports_predict_the_row_after_the_last_one(kind):
-    runtime = pytest.importorskip("onnxruntime")
-    model, X = remembering(kind)
-    session = runtime.InferenceSession(model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"])
-    exported = session.run(None, {"X": X})[-1]
-    assert_allclose(exported, getattr(model, "predict_proba", model.predict)(X), rtol=1e-9, atol=1e-12)

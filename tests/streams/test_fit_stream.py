@@ -14,9 +14,8 @@ import polars as pl
 import pyarrow
 import pytest
 import sklearn
-from numpy.testing import assert_array_equal
 from scipy import sparse
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import d2_pinball_score, make_scorer, mean_squared_error, zero_one_loss
 from sklearn.preprocessing import StandardScaler
@@ -183,17 +182,6 @@ def test_the_loss_that_estimators_keep_costs_no_prediction():
     result = fit_stream(ImplicitGDRegressor(), ArrayBatches(X, y, batch_size=50))
     model = ImplicitGDRegressor().partial_fit(X, y)
     assert result.score == model.cumulative_loss_ / 200 == result.curve[-1]
-
-
-@pytest.mark.parametrize("model", [ForwardClassifier(), SGDClassifier(random_state=0), ImplicitGDRegressor()])
-def test_weights_of_rows(model):
-    weights, targets = np.random.default_rng(2).uniform(size=len(X)), y if is_regressor(model) else LABELS
-    classes = {} if is_regressor(model) else {"classes": np.unique(LABELS)}
-    parts = [(X[i : i + 40], targets[i : i + 40], weights[i : i + 40]) for i in range(0, len(X), 40)]
-    expected = clone(model)
-    for rows, t, w in parts:
-        expected.partial_fit(rows, t, sample_weight=w, **classes)
-    assert_array_equal(fit_stream(model, parts, **classes).estimator.predict(X), expected.predict(X))
 
 
 def test_the_score_is_weighted_as_the_rows_are():
