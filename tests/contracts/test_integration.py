@@ -1,4 +1,4 @@
-"""The estimators inside scikit-learn, on its real data: pipelines, searches, routing, callbacks, joblib."""
+"""The estimators inside scikit-learn, on its real data: accuracy, routing, callbacks."""
 
 import warnings
 
@@ -7,18 +7,14 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
-from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score, cross_validate
-from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import (
-    BurgRegressor,
-    EGRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
     PerceptronClassifier,
@@ -26,28 +22,12 @@ from onlinebregman import (
     WinnowClassifier,
 )
 
-CV = KFold(5, shuffle=True, random_state=0)
-
 
 @pytest.fixture(scope="module")
 def diabetes():
     return load_diabetes(return_X_y=True, as_frame=True)
 
 
-def standardised(regressor, *, both_signs=False):
-    """Standardised rows and targets around a regressor; `both_signs` adds -x to x, for positive weights."""
-    steps = [StandardScaler()]
-    if both_signs:
-        steps.append(make_union(FunctionTransformer(), FunctionTransformer(np.negative)))
-    return TransformedTargetRegressor(make_pipeline(*steps, regressor), transformer=StandardScaler())
-
-
-REGRESSORS = {
-    "gd": lambda: standardised(ImplicitGDRegressor(random_state=0)),
-    "eg": lambda: standardised(EGRegressor(total=3.0, random_state=0)),
-    "burg": lambda: standardised(BurgRegressor(random_state=0), both_signs=True),
-}
-every = pytest.mark.parametrize("name", REGRESSORS)
 CLASSIFIERS = {
     "logistic": MirrorDescentClassifier(divergence="squared_euclidean", random_state=0),
     "hinge": MirrorDescentClassifier(divergence="squared_euclidean", loss="hinge", random_state=0),
@@ -61,18 +41,6 @@ every_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
 # --- accuracy, against what a user would take instead -----------------------------------------------------------------
 
 
-@every
-def test_defaults_are_as_good_as_stochastic_gradient_descent_and_least_squares(name, diabetes):
-    X, y = diabetes
-    score = cross_val_score(REGRESSORS[name](), X, y, cv=CV).mean()
-    dummy = cross_val_score(DummyRegressor(), X, y, cv=CV).mean()
-    sgd = cross_val_score(standardised(SGDRegressor(random_state=0)), X, y, cv=CV).mean()
-    least_squares = cross_val_score(LinearRegression(), X, y, cv=CV).mean()
-    assert score > dummy + 0.4
-    assert score > sgd - 0.02
-    assert score > least_squares - 0.03
-
-
 @every_classifier
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
 def test_classifiers_are_as_good_as_stochastic_gradient_descent(name, load):
@@ -81,12 +49,6 @@ def test_classifiers_are_as_good_as_stochastic_gradient_descent(name, load):
     score = cross_val_score(make_pipeline(StandardScaler(), CLASSIFIERS[name]), X, y, cv=folds).mean()
     sgd = cross_val_score(make_pipeline(StandardScaler(), SGDClassifier(random_state=0)), X, y, cv=folds).mean()
     assert score > 0.95 and score > sgd - 0.015
-
-
-# --- searches and cross-validation ------------------------------------------------------------------------------------
-
-
-# --- pipelines, names, outputs ----------------------------------------------------------------------------------------
 
 
 # --- sample weights and their routing ---------------------------------------------------------------------------------
