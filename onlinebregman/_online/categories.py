@@ -150,7 +150,7 @@ def _mask(categorical_features, X) -> np.ndarray:
 
 def check_no_text(X) -> None:
     """Raise an error that names the first text in rows of numbers."""
-    if sparse.issparse(X) or not (hasattr(X, "columns") or np.ndim(X) == 2):
+    if sparse.issparse(X) or not (hasattr(X, "columns") or np.ndim(X) in (1, 2)):
         return
     names = getattr(X, "columns", None)
     for j, column in enumerate(columns_of(X)):

@@ -24,6 +24,7 @@ _REMEDY = (
 # What makes numbers of times and ranges of NumPy and pandas; those of polars have `to_physical`, of Arrow `cast`.
 _NUMBERS = {
     "M": ".astype('datetime64[s]').astype('int64')",
+    "DatetimeTZDtype": ".dt.tz_convert(None).astype('datetime64[s]').astype('int64')",
     "m": " / numpy.timedelta64(1, 'h')",
     "PeriodDtype": ".astype('int64')",
     "IntervalDtype": ".map(lambda each: each.mid)",
@@ -82,7 +83,7 @@ def check_kind(dtype, name: str, *, labels: bool = False) -> None:
         instead = "numpy.hstack([X.real, X.imag])" if name == "X" else f"{name}.real"
         raise ValueError(f"Complex data not supported: {name} has dtype {dtype}. Give real values, such as {instead}.")
     temporal = getattr(dtype, "is_temporal", bool)()
-    number = ".to_physical()" if temporal else _NUMBERS.get(kind) or _NUMBERS.get(type(dtype).__name__)
+    number = ".to_physical()" if temporal else _NUMBERS.get(type(dtype).__name__) or _NUMBERS.get(kind)
     if type(dtype).__module__ == "pyarrow.lib" and sys.modules["pyarrow"].types.is_temporal(dtype):
         number = f".cast('int{dtype.bit_width}')"
     if number is not None:

@@ -261,8 +261,8 @@ class _LateLabels:
         moments = np.arange(n) if times is None else np.asarray(times)
         if moments.shape != (n,) or not (moments[1:] >= moments[:-1]).all():
             raise ValueError(f"times must be {n} moments, one for each row, that do not decrease.")
-        if moments.dtype == object:  # datetimes of Python, or with a time zone
-            moments = (moments - moments[:1]).astype("m8[us]")
+        # objects are datetimes and timedeltas of Python, or of pandas with a time zone
+        moments = (moments - moments[:1]).astype("m8[us]") if moments.dtype == object else moments
         delay = np.asarray(delay)
         delay = delay.astype("m8[us]") if delay.dtype == object else delay
         if (delay.dtype.kind == "m") != (moments.dtype.kind in "mM"):

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from onlinebregman import ParameterFreeRegressor
-from onlinebregman._online.categories import LARGEST, Categories, columns_of, find_categorical
+from onlinebregman._online.categories import LARGEST, Categories, find_categorical
 
 try:
     import polars
@@ -171,4 +171,4 @@ def test_text_in_a_column_of_numbers_is_named_with_its_row():
     with pytest.raises(ValueError, match=r"Categories must be text, numbers .* got \[1\] in row 1, column 'colour'"):
         known.encode(pd.DataFrame({"size": [1.0, 2.0], "colour": ["red", [1]]}))
     with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
-        columns_of(np.array(["a", 1.0], dtype=object))
+        ParameterFreeRegressor().fit(pd.Series(["a text", "another"]), [0.0, 1.0])

@@ -154,7 +154,7 @@ def test_steps_that_read_dicts_are_given_them():
 
 
 DAYS = pd.Series(pd.date_range("2024-01-01", periods=5))
-TIMES = [DAYS, DAYS - DAYS[0], DAYS.dt.date, DAYS.dt.to_period("D")]
+TIMES = [DAYS, DAYS - DAYS[0], DAYS.dt.date, DAYS.dt.to_period("D"), DAYS.dt.tz_localize("UTC")]
 
 
 @pytest.mark.parametrize(
