@@ -253,6 +253,8 @@ class Adaptive:
 
     M_i is the largest |x_i|; when it grows, h_i w_i stays the same. For losses with L(r a, r y) = r^degree L(a, y) the
     last two are in units of the deviation of the targets, and the first row only moves the intercept, to its target.
+    (Of losses of bounded slope the estimators limit targets to their robust scale, see `_kernels/ops/robust.h`, and the
+    unit to twice their mean deviation there: the same where no target is far from the others.)
     Where a `flat` loss has no slope it has no curvature; that of the log loss is 4 k p (1 - p), p = (n_1 + 1/2) / (n +
     1) the share of the class so far.
     """

@@ -1,6 +1,7 @@
 """Adaptive divergences of `onlinebregman.reference`, with the facts about a loss, penalties and bounds on weights."""
 
 import numpy as np
+from robust_replica import RobustScale
 
 from onlinebregman import reference
 from onlinebregman.divergences import AdaGrad, DiagonalNewton, NormalizedAdaGrad
@@ -18,6 +19,17 @@ class Replica(reference.Adaptive):
         super().__init__(name, reference.LOSSES[loss], np.r_[w, 0.0], update, facts.degree, k, facts.flat)
         self.eta0, self.fit_intercept, self.n = eta0, float(fit_intercept), len(w)
         self.l1, self.l2, self.box, self.total = l1, l2, box, 0.0
+        self.limited = facts.lipschitz < np.inf and facts.degree in DIVERGENCES[name].by_deviation
+
+    def rate(self):
+        """Of losses of bounded slope by targets in their robust scale, and at most by twice their mean deviation."""
+        if not self.limited:
+            return super().rate()
+        told, scale = self.y, RobustScale()
+        self.y = np.array([scale.learn(y) for y in told])
+        rate, deviation = super().rate(), np.sqrt(np.cov(self.y, ddof=0, aweights=self.s))
+        self.y = told
+        return rate * min(1.0, 2.0 * scale.deviation / deviation) if scale.known else rate
 
     def metric(self):
         return self.h(self.M, self.S)
