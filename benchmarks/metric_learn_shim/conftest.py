@@ -7,7 +7,6 @@ import pytest
 from metric_learn_shim.failures import FAILURES, LEFT_OUT
 
 MINE = Path(__file__).parent
-SLOW = ("*auto_init*", "*SklearnCompat*", "*cross_validation*", "*various_scoring*", "*array_like*")
 
 
 def matches(item, patterns):
@@ -24,7 +23,5 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in left_out]
     for item in mine:
         item.add_marker(pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning"))
-        if matches(item, SLOW):
-            item.add_marker(pytest.mark.exhaustive)
         for pattern in matches(item, FAILURES):
             item.add_marker(pytest.mark.xfail(reason=FAILURES[pattern], strict=True))

@@ -2,8 +2,9 @@
 
 metric-learn itself does not run with recent versions of scikit-learn. Its tests are in its source distribution:
 `pip download metric-learn==0.7.0 --no-deps --no-binary :all:`, unpacked in a folder that the environment variable
-ONLINEBREGMAN_METRIC_LEARN names. Private functions that they import are placeholders, whose tests are left out. Where
-they compare the text of an error, that of this package must contain it.
+ONLINEBREGMAN_METRIC_LEARN names; then `python -m pytest benchmarks/metric_learn_shim`. Private functions that they
+import are placeholders, whose tests are left out. Where they compare the text of an error, that of this package must
+contain it.
 """
 
 from __future__ import annotations

@@ -61,6 +61,9 @@ class _Learner:
     def _metric(self):
         return super()._metric() if self._given is None else self._given.T @ self._given
 
+    def __sklearn_is_fitted__(self):
+        return self._given is not None or super().__sklearn_is_fitted__()
+
     def _squared_lengths(self, Z):
         return super()._squared_lengths(Z) if self._given is None else MahalanobisTransformer._squared_lengths(self, Z)
 

@@ -1,0 +1,118 @@
+"""What defaults reach, end to end, on rows as they come: sorted, late, changing for good; their intervals and sets."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import SGDRegressor
+from sklearn.model_selection import cross_val_score
+from sklearn.preprocessing import StandardScaler
+
+from onlinebregman import ForwardRegressor, MirrorDescentClassifier, ParameterFreeClassifier, ParameterFreeRegressor
+from onlinebregman.linear_model import ForwardClassifier, ScaleInvariantClassifier
+from onlinebregman.model_selection import progressive_val_predict
+
+
+def some_rows(n, d=3):
+    rng = np.random.default_rng(0)
+    return rng, rng.normal(size=(n, d))
+
+
+@pytest.mark.parametrize(
+    "kind", [ParameterFreeClassifier, ForwardClassifier, ScaleInvariantClassifier, MirrorDescentClassifier]
+)
+def test_iris_in_the_order_of_its_file(kind):
+    scores = cross_val_score(kind(random_state=0), *load_iris(return_X_y=True))
+    assert scores.mean() > 0.9 and scores.min() > 0.8
+
+
+def test_intervals_after_a_shuffled_fit_cover_their_share():
+    rng, X = some_rows(800)
+    y = X.sum(axis=1) + rng.normal(size=800)
+    order = np.argsort(y[:500])
+    lower, upper = ParameterFreeRegressor(random_features=0).fit(X[order], y[order]).predict_interval(X[500:])
+    assert 0.8 < ((lower <= y[500:]) & (y[500:] <= upper)).mean() < 0.97
+
+
+def test_blocks_of_a_day_favour_what_predicts_a_day_ahead():
+    """The last target predicts the next one, but not tomorrow's."""
+    rng, n = np.random.default_rng(0), 24 * 60
+    level = np.repeat(rng.normal(size=60), 24)  # of a day, known only when it has begun
+    season = np.sin(np.arange(n) * 2 * np.pi / 24)
+    X, y = np.c_[season, rng.normal(size=n)], 3 * level + 2 * season + 0.1 * rng.normal(size=n)
+    errors, shares = {}, {}
+    for delayed in (False, True):
+        model, made, hits = ParameterFreeRegressor(random_features=0, delayed=delayed), [], []
+        for i in range(0, n, 24):
+            rows = slice(i, i + 24)
+            if i >= 240:
+                made.append((model.predict(X[rows]) - y[rows]) ** 2)
+                lower, upper = model.predict_interval(X[rows], 0.9)
+                hits.append((lower <= y[rows]) & (y[rows] <= upper))
+            model.partial_fit(X[rows], y[rows])
+        errors[delayed], shares[delayed] = np.mean(made), np.mean(hits)
+    assert errors[True] < 0.85 * errors[False]
+    assert shares[False] < 0.7 and abs(shares[True] - 0.9) < 0.06
+
+
+@pytest.mark.parametrize("shift, unit", [(50.0, 1.0), (1e3, 1.0), (0.0, 0.01)])
+def test_lasting_changes_of_targets_are_followed(shift, unit):
+    rng, X = some_rows(3000)
+    truth = X @ [1.0, -2.0, 0.5]
+    y = truth + rng.normal(size=3000)
+    y[1000:] = unit * y[1000:] + shift
+    model = ParameterFreeRegressor(random_features=0, thresholds=False).partial_fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X[-500:]) - (unit * truth[-500:] + shift)) ** 2)) < unit
+
+
+@pytest.mark.parametrize("drift", [False, True], ids=["steady", "drifting"])
+def test_the_share_of_labels_in_their_sets_is_the_coverage(drift):
+    rng, X = some_rows(4000)
+    y = (3 * X[:, :2] + rng.normal(size=(4000, 2)) > 0).sum(axis=1)
+    y[2000:] = (y[2000:] + drift) % 3
+    asked = [0.5, 0.8, 0.9, 0.95]
+    model = ParameterFreeClassifier(members=[MirrorDescentClassifier(eta0=eta, standardize=True) for eta in (0.1, 1.0)])
+    sets = progressive_val_predict(model, X, y, method="predict_set", coverage=asked)
+    assert sets[np.arange(len(sets)), y[-len(sets) :]].mean(axis=0) == pytest.approx(asked, abs=0.015)
+
+
+@pytest.mark.parametrize("noise", ["jumps", "heavy tails", "drift"])
+def test_coverage_under_drift(noise):
+    rng, X = some_rows(3000)
+    part = np.arange(3000) // 750
+    w = rng.normal(size=(4, 3))[part] if noise == "drift" else np.ones((3000, 3))
+    e = rng.standard_t(2, size=3000) if noise == "heavy tails" else rng.normal(size=3000)
+    y, asked = (w * X).sum(axis=1) + e * (np.where(part % 2, 5.0, 0.5) if noise == "jumps" else 1.0), [0.5, 0.9, 0.99]
+    intervals = progressive_val_predict(
+        ParameterFreeRegressor(random_features=0), X, y, method="predict_interval", coverage=asked
+    )
+    lower, upper = (bound[20:] for bound in intervals)
+    shares = ((lower <= y[21:, np.newaxis]) & (y[21:, np.newaxis] <= upper)).mean(axis=0)
+    assert shares == pytest.approx(asked, abs=0.015)
+
+
+def test_labels_that_cycle_and_numbers_that_walk_are_known():
+    rng, X = some_rows(600)
+    y = np.arange(600) % 24
+    model = ParameterFreeClassifier(members=[MirrorDescentClassifier(eta0=0.3), ForwardClassifier()])
+    said = progressive_val_predict(model, X, y, classes=np.arange(24))
+    assert (said[-300:] == y[-300:]).all()
+    y = 5.0 + X @ [1.0, -0.5, 0.2] + np.cumsum(rng.normal(size=600))
+    plain, remembering = (
+        ParameterFreeRegressor(members=[ForwardRegressor()], memory=memory).partial_fit(X, y)
+        for memory in (False, True)
+    )
+    assert remembering.cumulative_loss_ < 0.1 * plain.cumulative_loss_
+
+
+def test_raw_columns_are_learned_better_than_by_sgd_on_scaled_ones():
+    """In the mean of several orders."""
+    X, y = load_diabetes(return_X_y=True)
+    ours = theirs = 0.0
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(len(y))
+        rows, targets = X[order], y[order]
+        ours += ((progressive_val_predict(ParameterFreeRegressor(), rows, targets) - targets[1:]) ** 2).sum()
+        rows, targets = StandardScaler().fit_transform(rows), (targets - y.mean()) / y.std()
+        peer = SGDRegressor(random_state=0)
+        theirs += y.var() * ((progressive_val_predict(peer, rows, targets) - targets[1:]) ** 2).sum()
+    assert ours < 0.97 * theirs
