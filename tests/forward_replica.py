@@ -19,14 +19,28 @@ def some_rows(n=40, d=4, n_targets=None, seed=0):
 
 
 class Replica(ForwardRegression):
-    """Keeps losses, with and without forgetting, and rows. They include a 1 for the intercept, of penalty `free`."""
+    """Keeps losses, with and without forgetting, rows, and the noise of a normal model whose prior is the penalty.
+
+    Rows include a 1 for the intercept, of penalty `free`.
+    """
 
     def __init__(self, d, n_targets, alpha, forward=True, gamma=1.0, free=None):
         super().__init__(d, n_targets, alpha, forward, gamma)
-        self.A[-1, -1] = free or alpha
+        self.A[-1, -1], self.free = free or alpha, free is not None
         self.alphas, self.rows, self.loss, self.recent, self.bound = np.diag(self.A).copy(), [], 0.0, 0.0, 0.0
 
+        self.squares, self.n = np.zeros(n_targets), 0.0
+
+    def spread(self, x, h=1.0):
+        return 1 / h + x @ np.linalg.solve(self.gamma * self.A, x)
+
+    @property
+    def variance(self):
+        return self.squares / self.n if self.n > 0 else np.full(self.squares.shape, np.inf)
+
     def learn(self, x, y, h=1.0):
+        self.squares = self.gamma * self.squares + (y - x @ self.w) ** 2 / self.spread(x, h)
+        self.n = self.gamma * self.n + (bool(self.rows) or not self.free)  # a free intercept fits the first row
         loss = h * ((self.predict(x, h) - y) ** 2).sum() / 2
         self.loss, self.recent = self.loss + loss, self.gamma * self.recent + loss
         super().learn(x, y, h)

@@ -39,6 +39,15 @@ def remembers_rows(online):
     return hasattr(online, "memory_size")
 
 
+def shuffles(estimator):
+    return "shuffle" in estimator.get_params()
+
+
+def with_epochs(estimator, n):
+    """The estimator with so many epochs, unless its `fit` is one pass."""
+    return estimator.set_params(**{"max_iter": n, "tol": None} if hasattr(estimator, "max_iter") else {})
+
+
 def losses_before(model, X, y):
     """The loss of each row under the weights as they are, the sum over the learners of quantiles or of classes."""
     if not hasattr(model, "coef_"):  # a quadratic form
@@ -183,20 +192,23 @@ def test_warm_start_keeps_the_width_of_the_rows(online, rows, unchanged):
 
 
 @needs_callbacks
+@pytest.mark.only(where=lambda estimator: shuffles(estimator) and hasattr(estimator, "set_callbacks"))
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(online, rows, learn, warm_start, learned, output):
+def test_a_fit_that_breaks_off_leaves_the_model_as_it_was(estimator, rows, learn, warm_start, learned, output):
     X, y = rows
-    learn(online.set_params(warm_start=warm_start, max_iter=5, tol=None), X, y)
-    before, said = learned(online), output(online, X)
-    recorder = Recorder(break_after=3)
-    online.set_callbacks(recorder)
+    if "warm_start" in estimator.get_params():
+        estimator.set_params(warm_start=warm_start)
+    learn(with_epochs(estimator, 5), X, y)
+    before, said = learned(estimator), output(estimator, X)
+    recorder = Recorder(break_after=min(3, getattr(estimator, "max_iter", 1)))
+    estimator.set_callbacks(recorder)
     with pytest.raises(RuntimeError, match="broken off"):
-        online.fit(2 * X, y)
-    assert recorder.epochs == 3 and recorder.events[-1] == "teardown"
-    online.set_callbacks()
-    for name, values in output(online, X).items():
+        estimator.fit(2 * X, y)
+    assert recorder.epochs == recorder.break_after and recorder.events[-1] == "teardown"
+    estimator.set_callbacks()
+    for name, values in output(estimator, X).items():
         np.testing.assert_array_equal(values, said[name])
-    assert learned(online, without=["_skl_callbacks"]) == before
+    assert learned(estimator, without=["_skl_callbacks"]) == before
 
 
 @needs_callbacks
@@ -213,17 +225,18 @@ def test_a_first_fit_that_fails_leaves_no_attributes(online, rows):
 
 
 @needs_callbacks
-def test_callbacks_are_called_for_every_epoch(online, rows, learned):
+@pytest.mark.only(where=lambda estimator: shuffles(estimator) and hasattr(estimator, "set_callbacks"))
+def test_callbacks_are_called_for_every_epoch(estimator, rows, learned):
     X, y = rows
-    online.set_params(max_iter=4, tol=None)
+    with_epochs(estimator, 4)
     recorder = Recorder()
-    watched = clone(online).set_callbacks(recorder).fit(X, y)
+    watched = clone(estimator).set_callbacks(recorder).fit(X, y)
     assert recorder.events[0] == "setup" and recorder.events[-1] == "teardown"
-    assert recorder.epochs == 4
+    assert recorder.epochs == getattr(estimator, "max_iter", 1)
     begun = [event[1:] for event in recorder.events if event[0] == "begin"]
     ended = [event[1:] for event in recorder.events if event[0] == "end"]
     assert sorted(begun) == sorted(ended) and begun[0] == ended[-1]
-    assert learned(watched, without=["_skl_callbacks"]) == learned(clone(online).fit(X, y))
+    assert learned(watched, without=["_skl_callbacks"]) == learned(clone(estimator).fit(X, y))
 
 
 @needs_callbacks
@@ -381,10 +394,6 @@ def test_losses_without_units_are_compared_as_they_are():
 
 # A solver, whose constraints contradict each other for these rows
 EXCEPTIONS = {"DefiniteBoost"}
-
-
-def shuffles(estimator):
-    return "shuffle" in estimator.get_params()
 
 
 def passes(estimator):

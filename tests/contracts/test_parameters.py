@@ -89,7 +89,7 @@ BREAKING = {
     "variance": [0.0],
     "window_size": [0, 2.5],
 }
-TAKING_EFFECT = {"average", "class_weight", "eta0", "fit_intercept", "learning_rate", "update"}
+TAKING_EFFECT = {"average", "class_weight", "eta0", "fit_intercept", "forgetting", "learning_rate", "update"}
 NAMES = sorted({name for cls in public_estimators() for name in cls._get_param_names()})
 
 

@@ -1,28 +1,48 @@
-"""Mixtures of online estimators, and properties of all mixtures: division into calls, weights, copies, bad input."""
+"""Mixtures of online estimators: division into calls, one pass, history, absurd forecasts, copies, bad input."""
+
+import copy
+import itertools
+import pickle
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from onlinebregman._kernels.learners.hedge import Hedge, History
+from onlinebregman._kernels.learners.mean_mixer import MeanMixer
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from onlinebregman import (
     BayesMixture,
+    DensityMixture,
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
     ForwardClassifier,
+    ForwardRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
     MirrorDescentRegressor,
+    OnlineExponentialFamily,
+    OnlineGaussian,
     PerceptronClassifier,
+    PNormClassifier,
 )
+from onlinebregman._kernels.losses import loss as compiled_losses
+from onlinebregman.losses import QuantileLoss, SquaredLoss
+from onlinebregman.pipeline import make_online_pipeline
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
+
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
@@ -307,3 +327,288 @@ def test_a_subclass_may_override_any_method():
             return np.zeros(len(X))
 
     assert_allclose(ExpertMixtureRegressor([("own", Own())]).fit(X, Y).expert_losses_, [(Y[1:] ** 2).sum() / 2])
+
+
+# --- experts that learn in one pass with the weights ------------------------------------------------------------------
+
+
+TARGETS = {
+    "classifier": np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, "up", "down"),
+    "regressor": X @ [0.0, 1.0, 2.0, 3.0] / 6,
+    "density_estimator": None,
+}
+COMPILED_CLASSIFIERS = [
+    ("log", MirrorDescentClassifier()),
+    ("p-norm", PNormClassifier()),
+    ("huber", MirrorDescentClassifier(loss="modified_huber")),
+]
+COMPILED_REGRESSORS = [
+    ("md", MirrorDescentRegressor()),
+    ("gd", ImplicitGDRegressor()),
+    ("median", MirrorDescentRegressor(loss="absolute_error")),
+    ("simplex", EGRegressor()),
+]
+DENSITIES = [
+    ("full", OnlineGaussian(prior_weight=2.0)),
+    ("diagonal", OnlineGaussian(covariance_type="diag")),
+    ("unit", OnlineExponentialFamily()),
+]
+MIXTURES = [
+    BayesMixture(COMPILED_CLASSIFIERS),
+    BayesMixture(COMPILED_CLASSIFIERS, share=0.01),
+    *(
+        ExpertMixtureClassifier(COMPILED_CLASSIFIERS, strategy=strategy, loss=loss, learning_rate="adaptive")
+        for strategy in ("average", "eg")
+        for loss in ("log_loss", "brier")
+    ),
+    ExpertMixtureRegressor(COMPILED_REGRESSORS),
+    ExpertMixtureRegressor(COMPILED_REGRESSORS, strategy="eg", loss="absolute_error"),
+    ExpertMixtureRegressor(
+        COMPILED_REGRESSORS, strategy="aggregating", learning_rate="theory", share=0.01, data_bounds={"y": (-3.0, 3.0)}
+    ),
+    DensityMixture(DENSITIES),
+]
+
+
+def kind_of(model):
+    return get_tags(model).estimator_type
+
+
+def learned(model, cuts, weights=None, apart=False):
+    """`apart`: not in one pass."""
+    model, y = clone(model), TARGETS[kind_of(model)]
+    for start, end in itertools.pairwise(cuts):
+        given = {} if weights is None else {"sample_weight": weights[start:end]}
+        if not start and y is not None and kind_of(model) == "classifier":
+            given["classes"] = ["down", "up"]
+        model.partial_fit(X[start:end], *(() if y is None else (y[start:end],)), **given)
+        model._experts_learner = None if apart else model._experts_learner
+    return model
+
+
+def numbers(model):
+    said = getattr(model, model._forecast_method)(X)
+    losses = [expert.cumulative_loss_ for expert in model.estimators_]
+    return [model.weights_, model.expert_losses_, [model.cumulative_loss_, model.regret_bound_, model.t_], losses, said]
+
+
+def in_one_pass(model):
+    learner = model._experts_learner
+    return learner is not None and learner.ready(vars(model))
+
+
+@pytest.mark.parametrize("weights", [None, rng.uniform(0.5, 2.0, size=60)], ids=["alone", "weighted"])
+@pytest.mark.parametrize("model", MIXTURES, ids=lambda model: type(model).__name__)
+def test_the_numbers_are_those_of_one_expert_after_the_other(model, weights):
+    apart = learned(model, range(61), weights, apart=True)
+    assert not in_one_pass(apart)
+    for cuts in (range(61), [0, 60], [0, 1, 2, 30, 31, 60]):
+        together = learned(model, cuts, weights)
+        assert in_one_pass(together)
+        given = vars(together), X, kind_of(model) == "regressor"
+        assert len(together._experts_learner.predict_fast(*given)) == len(X)
+        assert copy.deepcopy(together)._experts_learner.predict_fast(*given) is None
+        for got, expected in zip(numbers(together), numbers(apart), strict=True):
+            assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("parameters", [{"eta0": 0.1}, {"average": True}], ids=str)
+def test_parameters_of_experts_may_change(parameters):
+    apart = learned(MIXTURES[0], [0, 30], apart=True)
+    model = learned(MIXTURES[0], [0, 30])
+    for mixture in (model, apart):
+        mixture.estimators_[0].set_params(**parameters)
+        assert not in_one_pass(mixture)
+        for row in range(30, 40):
+            mixture.partial_fit(X[row : row + 1], TARGETS["classifier"][row : row + 1])
+            apart._experts_learner = None
+    assert in_one_pass(model) == ("eta0" in parameters)
+    assert_array_equal(model.weights_, apart.weights_)
+    model.estimators_[1].set_params(class_weight={"up": 2.0})
+    assert not in_one_pass(model)
+
+
+class Halved(SquaredLoss):
+    """With another link."""
+
+    def link(self, a):
+        return super().link(a) / 2
+
+
+@pytest.mark.parametrize(
+    "experts",
+    [
+        [("forward", ForwardRegressor())],
+        [("averaged", MirrorDescentRegressor(average=True))],
+        [("own", MirrorDescentRegressor(loss=Halved(), update="explicit"))],
+        [("type", type("Own", (MirrorDescentRegressor,), {})())],
+    ],
+    ids=lambda experts: experts[0][0],
+)
+@pytest.mark.exhaustive
+def test_experts_whose_scores_are_not_their_forecasts_learn_by_themselves(experts):
+    model = ExpertMixtureRegressor([*experts, ("gd", ImplicitGDRegressor())])
+    whole, rows = (learned(model, cuts) for cuts in ([0, 60], range(61)))
+    assert not in_one_pass(whole)
+    assert_array_equal(whole.weights_, rows.weights_)
+
+
+QUANTILES = MirrorDescentRegressor(loss=QuantileLoss([0.1, 0.5, 0.9]))
+
+
+@pytest.mark.parametrize(
+    "expert",
+    [
+        QUANTILES,
+        make_online_pipeline(StandardScaler(), QUANTILES),
+        FrozenEstimator(clone(QUANTILES).partial_fit(X, TARGETS["regressor"])),
+        FrozenEstimator(MirrorDescentRegressor().partial_fit(X, X[:, :3])),
+    ],
+    ids=["compiled", "row by row", "frozen", "several outputs"],
+)
+def test_experts_of_several_outputs_are_refused_by_name(expert, unchanged):
+    model = ExpertMixtureRegressor([*COMPILED_REGRESSORS, ("three", expert)])
+    for method in (model.fit, model.partial_fit):
+        with unchanged(model, "Expert 'three' must have one output; got 3 forecasts of each row"):
+            method(X, TARGETS["regressor"])
+
+
+# --- the history of the weights ---------------------------------------------------------------------------------------
+
+
+@given(
+    calls=st.lists(
+        st.tuples(
+            st.integers(1, 9), st.integers(1, 7), st.sampled_from(["go on", "go on", "refused", "pickled", "copied"])
+        ),
+        max_size=40,
+    ),
+    seed=st.integers(0, 10**6),
+)
+def test_the_last_rows_are_kept(calls, seed):
+    rng, expected = np.random.default_rng(seed), np.empty((0, 2))
+    model, plain = (
+        ExpertMixtureRegressor(strategy="average", learning_rate=0.1),
+        ExpertMixtureRegressor(strategy="average", learning_rate=0.1),
+    )
+    for n_rows, size, how in calls:
+        X, y = rng.normal(size=(n_rows, 2)), np.zeros(n_rows)
+        model.set_params(history=size)
+        if how == "refused":
+            with pytest.raises(ValueError, match="must be finite"):
+                model.partial_fit(np.append(X, [[1e300, 1e300]], axis=0), np.append(y, 0.0))
+            continue
+        if how == "pickled":
+            model = pickle.loads(pickle.dumps(model))
+        if how == "copied":
+            model = copy.deepcopy(model)
+        model.partial_fit(X, y)
+        for i in range(n_rows):
+            before = plain.weights_ if len(expected) else np.full(2, 0.5)
+            expected = np.append(expected, [before], axis=0)[-size if i == n_rows - 1 else 0 :]
+            plain.partial_fit(X[i : i + 1], y[i : i + 1])
+        assert_array_equal(model.weights_history_, expected)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 5000])
+def test_a_row_is_written_once_and_moved_a_few_times(monkeypatch, n_rows):
+    """Blocks of rows into a history of 1000: the values allocated do not grow with the number of rows."""
+    allocated = []
+    empty = np.empty
+
+    def counted(shape, *args, **kwargs):
+        allocated.append(np.prod(shape))
+        return empty(shape, *args, **kwargs)
+
+    mixer = MeanMixer(Hedge(2, 1.0, history=History(2, 1000)), compiled_losses.SquaredLoss(), False, None, None)
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    monkeypatch.setattr(np, "empty", counted)
+    for start in range(0, 5000, n_rows):
+        mixer.learn(X[start : start + n_rows], np.zeros(len(X[start : start + n_rows])))
+    assert sum(allocated) < 6 * 2 * 1000
+    assert mixer.hedge.history.weights.shape == (1000, 2)
+
+
+def test_the_history_belongs_to_one_model():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    model = ExpertMixtureRegressor(history=50, strategy="average", learning_rate=0.1).partial_fit(X[:10], y[:10])
+    other, known = copy.copy(model), model.weights_history_.copy()  # shares the learned state
+    model.partial_fit(X[10:20], y[10:20])
+    other.partial_fit(X[20:], y[20:])
+    assert_array_equal(model.weights_history_[:10], known)
+    assert_array_equal(other.weights_history_[:10], known)
+    assert not np.array_equal(other.weights_history_, model.weights_history_)
+    with pytest.raises(AttributeError, match="history > 0"):
+        ExpertMixtureRegressor().fit(X, y).weights_history_  # noqa: B018
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_rows_learned_without_a_history_leave_no_gap_in_it(plain):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    every = ExpertMixtureRegressor(history=30).fit(X, y).weights_history_
+    model = ExpertMixtureRegressor(history=5).partial_fit(X[:10], y[:10])
+    rows = (X[10:20], y[10:20]) if plain else (X[10:20].tolist(), y[10:20].tolist())
+    model.set_params(history=0).partial_fit(*rows)
+    assert not hasattr(model, "weights_history_")
+    model.set_params(history=15).partial_fit(X[20:], y[20:])
+    assert_array_equal(model.weights_history_, every[20:])
+
+
+# --- absurd forecasts -------------------------------------------------------------------------------------------------
+
+
+N, LOSSES = 1500, ["squared_error", "absolute_error"]
+
+
+def stream(n_experts=3):
+    rng = np.random.default_rng(0)
+    y = 10.0 * rng.normal(size=N)
+    return y[:, np.newaxis] + rng.normal(size=(N, n_experts)) * [1.0, 1.5, 2.0][:n_experts], y
+
+
+def run(X, y, **parameters):
+    """The model, and its root mean squared error over the last rows, each predicted before it was learned."""
+    model = ExpertMixtureRegressor(**parameters).partial_fit(X[:500], y[:500])
+    residuals = []
+    for t in range(500, N):
+        residuals.append(model.predict(X[t : t + 1])[0] - y[t])
+        model.partial_fit(X[t : t + 1], y[t : t + 1])
+    assert model.cumulative_loss_ - model.expert_losses_.min() <= model.regret_bound_ * (1 + 1e-12)
+    return model, np.sqrt(np.mean(np.square(residuals)))
+
+
+RATES = ["adaptive", 0.01, "theory"]
+OTHERS = [*product(["ml_poly", "boa"], RATES[:1], LOSSES), *product(["aggregating"], RATES, LOSSES[:1])]
+
+
+@pytest.mark.parametrize("n_experts", [2, 3])
+@pytest.mark.parametrize("strategy, rate, loss", [*product(["average", "eg"], RATES, LOSSES), *OTHERS])
+@pytest.mark.parametrize("rows, value", [([0], 1e4), ([10], 1e4), ([30], -1e9), (range(0, N, 100), 1e4)])
+def test_an_absurd_forecast_is_forgotten(n_experts, strategy, loss, rate, rows, value):
+    X, y = stream(n_experts)
+    more = {"strategy": strategy, "loss": loss, "learning_rate": rate}
+    if rate == "theory" or strategy == "aggregating":
+        more["data_bounds"] = {"y": (-60.0, 60.0), "n_rows": N}
+    clean = run(X, y, **more)[1]
+    X[rows, 0] = value
+    assert run(X, y, **more)[1] < 1.1 * clean
+
+
+def test_the_forecast_of_a_row_does_not_follow_an_absurd_expert():
+    X, y = stream()
+    model, _ = run(X, y, strategy="average")
+    expected = model.predict(X[:1])[0]
+    assert model.weights_[0] > 0.9
+    assert abs(model.predict([[1e6, X[0, 1], X[0, 2]]])[0] - expected) < 6.0
+
+
+@pytest.mark.parametrize("strategy", ["ml_poly", "boa", "eg", "average"])
+@pytest.mark.parametrize("delayed, of", [*product([False, True], ["target", "forecast"])])
+@pytest.mark.parametrize("row, value", [(0, 500.0), (1, 1e4), (5, 1e9), (15, -1e9), (40, 1e9)])
+def test_absurd_first_rows_do_not_stay_in_the_weights(strategy, delayed, row, value, of):
+    X, y = stream()
+    _, clean = run(X, y, strategy=strategy, delayed=delayed)
+    (y if of == "target" else X[:, 0])[row] = value
+    assert run(X, y, strategy=strategy, delayed=delayed)[1] < 1.1 * clean

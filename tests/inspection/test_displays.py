@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from mixed_rows import mixed
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, ScaleInvariantRegressor
 from scipy import sparse
@@ -22,17 +24,21 @@ from onlinebregman import (
     ImplicitGDRegressor,
     LearningRateMixture,
     LearningRatePath,
+    LogDetMetricLearner,
+    MetricKNeighborsClassifier,
     OnlineExponentialFamily,
     ParameterFreeClassifier,
     ParameterFreeRegressor,
     PerceptronClassifier,
 )
 from onlinebregman.inspection import (
+    ContributionDisplay,
     ExpertWeightsDisplay,
     LearningRateDisplay,
     MetricDisplay,
     ProgressiveScoreDisplay,
     RegretDisplay,
+    TermImportanceDisplay,
 )
 from onlinebregman.losses import resolve_loss
 from onlinebregman.model_selection import offline_comparator, progressive_val_score
@@ -316,3 +322,252 @@ for draw in (display.plot, lambda: inspection.RegretDisplay.from_estimator(None,
         raise AssertionError
 """
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+# --- contributions ----------------------------------------------------------------------------------------------------
+
+
+def test_the_contribution_of_a_column_by_its_values(ax):
+    X = np.random.default_rng(0).uniform(size=(2000, 3))
+    model = ParameterFreeRegressor(random_features=0).partial_fit(X, np.where(X[:, 1] > 0.5, 2.0, 0.0))
+    display = ContributionDisplay.from_estimator(model, X, feature="x1", grid_resolution=30, ax=ax)
+    (values,), contributions = display.values, display.contributions
+    assert len(values) == 30 and values[[0, -1]].tolist() == [X[:, 1].min(), X[:, 1].max()]
+    assert np.diff(contributions)[np.searchsorted(values, 0.5) - 1] > 0.8  # the rest is that of pairs
+    assert_array_equal(display.line_.get_xydata().T, [values, contributions])
+    assert display.missing is None and display.missing_line_ is None and ax.get_xlabel() == "x1"
+    two = X[[0, -1]]
+    of_two = ContributionDisplay.from_estimator(model, two, feature=1)
+    for value, contribution in zip(of_two.values[0], of_two.contributions, strict=True):
+        changed = np.insert(two[:, [0, 2]], 1, value, axis=1)
+        assert contribution == pytest.approx(model.explain(changed).contributions[:, 1].mean())
+
+
+def test_the_contribution_of_categories_and_missing_values(ax):
+    X, y = mixed(600)
+    model = ParameterFreeClassifier(random_features=0).fit(X, y)
+    display = ContributionDisplay.from_estimator(model, X, feature="colour", ax=ax)
+    (colours,) = display.values
+    assert sorted(colours) == ["blue", "green", "red"] and colours[display.contributions.argmax()] == "red"
+    assert display.contributions.min() < display.missing < display.contributions.max()
+    assert [label.get_text() for label in ax.get_xticklabels()] == colours.tolist()
+    assert "log odds of 1.0" in ax.get_ylabel()
+
+
+@pytest.mark.parametrize(("n", "shown", "rotation"), [(8, 8, 0), (9, 9, 90), (100, 34, 90)])
+def test_labels_have_room(n, shown, rotation):
+    display = ContributionDisplay(names=["a"], values=[np.arange(n).astype(str)], contributions=np.zeros(n)).plot()
+    labels = display.ax_.get_xticklabels()
+    assert len(labels) == shown and {label.get_rotation() for label in labels} == {rotation}
+
+
+def test_the_contribution_of_a_pair_is_that_of_all_its_terms(ax):
+    X, y = mixed(600)
+    model = ParameterFreeClassifier(random_features=0).fit(X, np.where(y > 0, "yes", "no"))
+    display = ContributionDisplay.from_estimator(model, X[:1], feature=("shape", 0), ax=ax)
+    explanation = model.explain(X[:1])
+    terms = np.isin(explanation.terms, ["size", "shape", "size shape"])
+    assert terms.sum() == 3
+    assert_allclose(display.contributions, [[explanation.contributions[0, terms].sum()]])
+    of_many = ContributionDisplay.from_estimator(model, X[:100], feature=("size", "shape"))
+    assert of_many.contributions.shape == (32, 2) and of_many.mesh_.get_array().shape == (2, 32)
+
+
+def test_the_contribution_to_the_score_of_a_class():
+    X, y = stream()
+    model = ParameterFreeClassifier(random_features=0).fit(X, np.digitize(y, [-0.2, 0.2]))
+    first, last = (ContributionDisplay.from_estimator(model, X, feature=0, target=c).contributions for c in (0, 2))
+    assert first[0] > first[-1] and last[0] < last[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments, match",
+    [
+        ({"feature": 4}, "from 0 to 3"),
+        ({"feature": "bias"}, "none of the columns"),
+        ({"feature": (1, 1)}, "two different"),
+        ({"feature": (0, 1, 2)}, "two different"),
+        ({"feature": 1.0}, "integer from 0 to 3; got 1.0"),
+        ({"feature": 0, "grid_resolution": 1}, "grid_resolution"),
+        ({"feature": 0, "grid_resolution": 2.5}, "grid_resolution"),
+        ({"feature": 0, "target": 3}, "target"),
+        ({"feature": 0, "X": np.full((2, 4), np.nan), "target": 1}, "no values"),
+    ],
+)
+def test_contributions_that_cannot_be_drawn_are_refused(arguments, match):
+    X, y = stream()
+    model = ParameterFreeClassifier(random_features=0).fit(X, np.digitize(y, [-0.2, 0.2]))
+    with pytest.raises(ValueError, match=match):
+        ContributionDisplay.from_estimator(model, **{"X": X, **arguments})
+
+
+def test_models_that_explain_nothing_and_wrong_shapes_are_refused():
+    X, y = stream()
+    with pytest.raises(ValueError, match="no explain"):
+        ContributionDisplay.from_estimator(ForwardRegressor().fit(X, y), X, feature=0)
+    several = ParameterFreeRegressor(random_features=0, thresholds=False).fit(X, np.c_[y, y])
+    for display, more in (TermImportanceDisplay, {}), (ContributionDisplay, {"feature": 0}):
+        with pytest.raises(ValueError, match="has 2 outputs"):
+            display.from_estimator(several, X, **more)
+    for values, contributions in (([[0, 1]], [1.0]), ([[]], []), ([[0, 1], [0]], [1.0, 2.0])):
+        with pytest.raises(ValueError, match="shape"):
+            ContributionDisplay(names=["a"] * len(values), values=values, contributions=contributions)
+
+
+# --- terms ------------------------------------------------------------------------------------------------------------
+
+
+def checkered(seed=0):
+    X = np.random.default_rng(seed).uniform(size=(1500, 3)).round(1)
+    return X, np.where((X[:, 0] > 0.5) == (X[:, 2] > 0.5), 2.0, 0.0) + X[:, 1]
+
+
+def test_the_largest_terms_in_order(ax):
+    X, y = checkered()
+    model = ParameterFreeRegressor().fit(X, y)
+    display = TermImportanceDisplay.from_estimator(model, X[:300], max_terms=2, ax=ax)
+    assert display.terms == ["x0 x2", "x1"] and display.ax_ is ax
+    found = model.explain(X[:300])
+    expected = [np.sqrt(np.mean(found.contributions[:, found.terms == name] ** 2)) for name in display.terms]
+    assert_allclose(display.importances, expected, rtol=1e-12)
+    assert [bar.get_width() for bar in display.bars_] == display.importances.tolist()
+    assert [label.get_text() for label in ax.get_yticklabels()] == display.terms
+    assert display.bars_[0].get_y() > display.bars_[1].get_y() and "prediction" in ax.get_xlabel()
+    everything = TermImportanceDisplay.from_estimator(model, X[:300], max_terms=None)
+    assert sorted(everything.terms) == sorted(set(found.terms) - {"bias"})
+    for kind, terms in {"columns": found.terms[:3], "pairs": ["x0 x1", "x0 x2", "x1 x2"]}.items():
+        chosen = TermImportanceDisplay.from_estimator(model, X[:300], kind=kind)
+        assert chosen.terms == [name for name in everything.terms if name in terms]
+
+
+def test_the_terms_of_a_class():
+    X, y = checkered()
+    model = ParameterFreeClassifier(random_features=0).fit(X, np.digitize(y, [1.0, 2.0]))
+    found = model.explain(X[:100])
+    for c in range(3):
+        display = TermImportanceDisplay.from_estimator(model, X[:100], target=c, kind="columns")
+        sizes = np.sqrt(np.mean(found.contributions[:, :3, c] ** 2, axis=0))
+        assert_allclose(display.importances, np.sort(sizes)[::-1], rtol=1e-12)
+        assert f"of {c}" in display.ax_.get_xlabel()
+
+
+@pytest.mark.parametrize(
+    "arguments, match",
+    [
+        ({"kind": "rows"}, "kind"),
+        ({"max_terms": 0}, "max_terms"),
+        ({"X": np.zeros((0, 3))}, "rows|minimum of 1"),
+        ({"kind": "pairs"}, "no terms of pairs"),
+    ],
+)
+def test_terms_that_cannot_be_ranked_are_refused(arguments, match):
+    X, y = checkered()
+    model = ParameterFreeRegressor(random_features=0, thresholds=False).fit(X[:50], y[:50])
+    with pytest.raises(ValueError, match=match):
+        TermImportanceDisplay.from_estimator(model, **{"X": X, **arguments})
+    with pytest.raises(ValueError, match="no explain"):
+        TermImportanceDisplay.from_estimator(ForwardRegressor().fit(X, y), X)
+    with pytest.raises(ValueError, match="as many"):
+        TermImportanceDisplay(terms=["a"], importances=[1.0, 2.0])
+
+
+# --- ellipses of learned metrics --------------------------------------------------------------------------------------
+
+
+def on(ellipse, n=12):
+    """Points of an ellipse."""
+    return ellipse.get_patch_transform().transform(
+        np.column_stack([np.cos(t := np.linspace(0, 2 * np.pi, n)), np.sin(t)])
+    )
+
+
+def test_ellipses_are_the_circles_of_the_metric(ax):
+    X, _ = stream()
+    y = (X[:, 1] + X[:, 2] > 0).astype(int)
+    learner = LogDetMetricLearner(random_state=0).fit(X, y)
+    W = learner.get_mahalanobis_matrix()[np.ix_([2, 1], [2, 1])]
+    display = MetricDisplay.from_estimator(learner, X, y, features=(2, 1), radius=0.7, ax=ax)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 2", "feature 1")
+    for label, ellipse, circle in zip([0, 1], display.ellipses_, display.circles_, strict=True):
+        center = X[y == label].mean(axis=0)[[2, 1]]
+        z = on(ellipse) - center
+        squared = np.einsum("ij,jk,ik->i", z, W, z)
+        assert_allclose(squared, 0.49 * np.sqrt(np.linalg.det(W)))  # the same area as the circle
+        assert_allclose(np.linalg.norm(on(circle) - center, axis=1), 0.7)
+        assert_array_equal(display.points_[label].get_data(), X[y == label][:, [2, 1]].T)
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["0", "1", "learned metric", "Euclidean"]
+    knn = MetricKNeighborsClassifier(random_state=0).fit(X, y)
+    display = MetricDisplay.from_estimator(knn, ax=ax)
+    assert_array_equal(display.metric, knn.metric_.get_mahalanobis_matrix()[:2, :2])
+    assert_array_equal(display.centers, np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"metric": np.eye(3)}, "matrix of two features"),
+        ({"metric": [[1.0, 1.0], [1.0, 1.0]]}, "not positive definite"),
+        ({"metric": np.eye(2), "radius": 0.0}, "positive number"),
+        ({"metric": np.eye(2), "X": np.ones((4, 3))}, "X must be rows of two features; got shape"),
+        ({"metric": np.eye(2), "y": [0, 1]}, "labels of the rows X"),
+    ],
+)
+def test_metrics_that_cannot_be_drawn_are_refused(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        MetricDisplay(**arguments)
+
+
+def test_rows_that_do_not_vary_have_circles_of_radius_one():
+    X, y = stream()
+    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
+    assert MetricDisplay.from_estimator(learner, X[:1]).radius == 1.0
+
+
+def test_wrong_features_and_models_are_refused():
+    X, y = stream()
+    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
+    for features, match in (
+        ((0, 0), "two different columns"),
+        ((0,), "two different columns"),
+        (1, "two different columns"),
+        ((0, 4), "a name, or an integer from 0 to 3; got 4"),
+        ((0, 0.5), "a name, or an integer from 0 to 3; got 0.5"),
+        (("name", 0), "'name' is none of the columns"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            MetricDisplay.from_estimator(learner, features=features)
+    with pytest.raises(ValueError, match="has no get_mahalanobis_matrix"):
+        MetricDisplay.from_estimator(ForwardRegressor().fit(X, y))
+
+
+@pytest.mark.parametrize("kind", [LogDetMetricLearner, MetricKNeighborsClassifier])
+def test_rows_are_those_of_the_fitted_features(kind):
+    X, y = stream()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = kind(random_state=0).fit(frame, y > 0)
+    by_number = MetricDisplay.from_estimator(model, frame, y > 0, features=(2, 1))
+    by_name = MetricDisplay.from_estimator(model, frame, y > 0, features=("c", "b"))
+    assert_array_equal(by_name.X, X[:, [2, 1]])
+    assert_array_equal(by_name.metric, by_number.metric)
+    assert by_name.feature_names == ("c", "b")
+    with pytest.raises(ValueError, match="order as they were in fit"):
+        MetricDisplay.from_estimator(model, frame[list("dcba")], y > 0)
+
+
+def test_rows_that_the_learner_does_not_accept_are_refused():
+    X, y = stream()
+    learner = LogDetMetricLearner(random_state=0).fit(X, y > 0)
+    assert_array_equal(MetricDisplay.from_estimator(learner, sparse.csr_array(X), y > 0).X, X[:, :2])
+    X_nan = X.copy()
+    X_nan[7, 1] = np.nan
+    for rows, labels, match in (
+        (np.c_[X, X], y > 0, "X has 8 features, but LogDetMetricLearner is expecting 4"),
+        (X[:, :2], y > 0, "X has 2 features, but LogDetMetricLearner is expecting 4"),
+        (X[0], None, "Reshape your data"),
+        (X, y[1:] > 0, "inconsistent numbers of samples"),
+        (X, np.c_[y, y] > 0, "1d array"),
+        (X_nan, y > 0, "NaN .row 7, column 1"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            MetricDisplay.from_estimator(learner, rows, labels)
