@@ -17,6 +17,7 @@ from onlinebregman import (
     ImplicitGDRegressor,
     MEGKernelLearner,
     ParameterFreeRegressor,
+    reference,
 )
 from onlinebregman.schedules import (
     LEARNING_RATES,
@@ -239,19 +240,13 @@ def test_rates_may_depend_on_the_loss(update):
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, size=60)
     y = X @ [1.0, -1.0, 2.0] + 3.0 * rng.standard_t(2, size=60)
-    schedule, w = Capped(0.2, 0.5), np.zeros(3)
+    schedule, squared = Capped(0.2, 0.5), reference.LOSSES["squared_error"]
+    replica = reference.MirrorDescent(reference.MIRRORS["squared_euclidean"], squared, np.zeros(3), update, False)
     for t, (x, target, h) in enumerate(zip(X, y, weights, strict=True), 1):
-        a = w @ x
-        eta, square = h * schedule.rate(t, (a - target) ** 2 / 2), x @ x
-        c = eta * (a - target)
-        if update == "implicit":
-            c /= 1 + eta * square
-        elif update == "importance":
-            c = (a - target) * -np.expm1(-eta * square) / square
-        w -= c * x
+        replica.learn(x, target, h * schedule.rate(t, squared.value(replica.predict(x), target)))
     model = ImplicitGDRegressor(learning_rate=schedule, update=update, fit_intercept=False)
     model.partial_fit(X, y, sample_weight=weights)
-    assert_allclose(model.coef_, w, rtol=1e-10)
+    assert_allclose(model.coef_, replica.w, rtol=1e-10)
     assert not np.allclose(
         model.coef_, clone(model).set_params(learning_rate=InverseScaling(0.2, 0.25)).fit(X, y).coef_
     )

@@ -120,15 +120,6 @@ def test_rows_are_sorted_as_they_are_read(n_columns, index, dtype):
     assert_array_equal(fast.predict(X), slow.predict(canonical))
 
 
-def test_columns_that_are_not_there_are_refused_in_any_order(unchanged):
-    model = ImplicitGDRegressor().partial_fit(sparse.csr_array((2, 3)), [0.0, 0.0])
-    for columns in ([2, 3, 0], [2, -1, 0]):
-        X = sparse.csr_array((2, 3))
-        X.data, X.indices, X.indptr = np.ones(3), np.array(columns, dtype=np.int32), np.array([0, 3, 3], dtype=np.int32)
-        with unchanged(model, "column index"):
-            model.partial_fit(X, [1.0, 2.0])
-
-
 def test_no_rows_and_no_entries_are_in_order():
     for X in (sparse.csr_array((0, 5)), sparse.csr_matrix((3, 5))):
         assert in_order(X).nnz == 0 and type(in_order(X)) is type(X)

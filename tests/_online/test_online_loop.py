@@ -428,16 +428,6 @@ def test_fit_is_one_pass_over_the_rows_in_random_order(estimator, rows, learn, l
     assert learned(clone(estimator).fit(X, y)) == learned(learn(clone(estimator), X, y))
 
 
-@pytest.mark.only(where=lambda estimator: passes(estimator) and has_fit_parameter(estimator, "sample_weight"))
-def test_weights_are_shuffled_with_their_rows(estimator, rows, learn, learned):
-    X, y = rows
-    weights = np.random.default_rng(1).integers(3, size=len(y)).astype(float)
-    order = check_random_state(0).permutation(len(y))
-    estimator = without_memory(estimator)
-    by_hand = learn(clone(estimator), X[order], y[order], sample_weight=weights[order])
-    assert learned(estimator.fit(X, y, sample_weight=weights)) == learned(by_hand)
-
-
 @pytest.mark.only(where=shuffles)
 def test_shuffle_is_the_default(estimator):
     assert type(estimator)().shuffle is True

@@ -317,6 +317,11 @@ NO_CLASSES = [
     (np.array([0, 1], dtype="M8[s]"), "must be numeric; got dtype"),
     ([0, 1j], "Complex data not supported"),
     (np.ma.array([0, 1, 2], mask=[0, 0, 1]), r"classes is masked \(row 2\)"),
+    *(
+        (np.array([0, 1, 2, none], dtype=kind), "classes must be finite; got .* Remove NaN and infinity")
+        for none in (np.nan, np.inf, -np.inf)
+        for kind in (float, np.float32, object)
+    ),
 ]
 
 

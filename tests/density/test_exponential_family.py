@@ -444,14 +444,6 @@ def test_diagonal_is_a_full_model_of_each_feature(seed, forward, k):
     assert model.t_ == 30
 
 
-def test_the_covariance_type_is_read_when_learning_starts(unchanged):
-    model = OnlineGaussian(covariance_type="diag").fit(gaussian_rows()).set_params(covariance_type="full")
-    with unchanged(model, "covariance_type='full' cannot take effect in mid-stream"):
-        model.partial_fit(gaussian_rows())
-    assert model.covariance_.shape == (3,)
-    assert model.fit(gaussian_rows()).covariance_.shape == (3, 3)
-
-
 # --- regret -----------------------------------------------------------------------------------------------------------
 
 

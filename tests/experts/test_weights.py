@@ -471,13 +471,6 @@ def test_targets_beyond_the_range_are_refused(history, target, said, unchanged):
         model.partial_fit(X, wrong)
 
 
-def test_the_declared_range_is_that_with_which_learning_started(unchanged):
-    X, y = np.random.default_rng(0).uniform(size=(2, 30, 3))
-    model = aggregating().partial_fit(X, y[:, 0]).set_params(data_bounds={"y": (-9, 9)}, strategy="average")
-    with unchanged(model, "cannot take effect in mid-stream"):
-        model.partial_fit(X, y[:, 1])
-
-
 @pytest.mark.parametrize(
     "parameters, match",
     [

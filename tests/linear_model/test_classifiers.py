@@ -80,6 +80,8 @@ def test_balanced_class_weights(model, n_classes, learned, unchanged):
     factors = dict(zip(y[repeated], compute_sample_weight("balanced", y[repeated]), strict=True))
     reference = clone(model).fit(X, y, sample_weight=weights * [factors[label] for label in y])
     assert_allclose(balanced.fit(X, y, sample_weight=weights).coef_, reference.coef_, rtol=1e-10, atol=1e-13)
+    with unchanged(none := clone(model).set_params(class_weight=dict.fromkeys(y, 0.0)), "All sample_weight are zero"):
+        none.fit(X, y)
     for fitted in (clone(balanced), balanced):
         with unchanged(fitted, "class_weight 'balanced' is not supported for partial_fit"):
             fitted.partial_fit(X, y, classes=range(n_classes))
@@ -130,20 +132,6 @@ def test_a_loss_of_margin_0_needs_explicit_steps_or_weights(model):
         warnings.simplefilter("error")
         for start in ({"update": "explicit"}, {"init": 0.1}):
             assert model(loss="perceptron", **start).partial_fit(X, y, classes=[0, 1]).coef_ > 0
-
-
-@every
-def test_class_weights_of_zero_leave_their_rows_out(model, unchanged, learned):
-    X, y = some_rows()
-    none = clone(model).set_params(class_weight={0: 0.0, 1: 0.0, 2: 0.0})
-    with unchanged(none, "All sample_weight are zero"):
-        none.fit(X, y)
-    stream = clone(model).partial_fit(X, y, classes=[0, 1, 2])
-    unbounded = ["_unbounded"]  # other parameters end the bounds of a run
-    before = learned(stream, without=unbounded)
-    stream.set_params(class_weight={0: 0.0, 1: 0.0, 2: 0.0}).partial_fit(X, y)
-    assert learned(stream, without=unbounded) == before
-    assert learned(stream.set_params(class_weight=None).partial_fit(X[:1], y[:1]), without=unbounded) != before
 
 
 # --- one against the rest ---------------------------------------------------------------------------------------------
@@ -241,15 +229,6 @@ def test_labels_are_only_names(model, kind):
         stream.partial_fit(X[i : i + 1], y[i : i + 1])
     again = clone(model).partial_fit(X, rank, classes=range(len(names)))
     assert_array_equal(stream.coef_, again.coef_)
-
-
-@every
-@pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("kind", [float, np.float32, object])
-def test_nan_and_infinity_are_no_classes(model, missing, kind, unchanged):
-    X, y = some_rows()
-    with unchanged(model := clone(model), "classes must be finite; got .* Remove NaN and infinity"):
-        model.partial_fit(X, y, classes=np.array([0.0, 1.0, 2.0, missing], dtype=kind))
 
 
 @every

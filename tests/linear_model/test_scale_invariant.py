@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from raw import ScaleInvariantClassifier, ScaleInvariantRegressor
-from replica import MARGIN_LOSSES, stream
+from replica import MARGIN_LOSSES, learn, stream
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
@@ -31,11 +31,6 @@ class Replica(ScaleInvariant):
 def model_of(loss, **parameters):
     kind = ScaleInvariantClassifier if loss in MARGIN_LOSSES else ScaleInvariantRegressor
     return kind(loss=loss, **parameters)
-
-
-def learn(model, X, y, weights=None):
-    labels = {"classes": [-1.0, 1.0]} if isinstance(model, ScaleInvariantClassifier.func) else {}
-    return model.partial_fit(X, y, sample_weight=weights, **labels)
 
 
 def growing_stream(loss, rng, rows=80, n=5):

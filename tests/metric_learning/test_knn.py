@@ -72,23 +72,25 @@ def test_all_there_is_votes_while_there_are_few():
 
 
 def mapped_by(model, action):
-    before = model.metric_.mapped_
+    """How many rows each metric that counts them has mapped."""
+    counting = [metric for metric in model.metric_learners_ if hasattr(metric, "mapped_")]
+    before = [metric.mapped_ for metric in counting]
     action()
-    return model.metric_.mapped_ - before
+    return [metric.mapped_ - old for metric, old in zip(counting, before, strict=True)]
 
 
 def test_rows_are_mapped_again_when_the_metric_has_moved():
     model = MetricKNeighborsClassifier(metric_learner=Counting(), window_size=30)
     model.partial_fit(X[:20], LABELS[:20], classes=CLASSES)
-    assert mapped_by(model, lambda: model.predict(X[:2])) == 20 + 2
-    assert mapped_by(model, lambda: model.predict(X[:2])) == 2
-    assert mapped_by(model, lambda: model.partial_fit(X[20:40], LABELS[20:40])) == 0
-    assert mapped_by(model, lambda: model.predict_proba(X[:2])) == 30 + 2
+    assert mapped_by(model, lambda: model.predict(X[:2])) == [20 + 2]
+    assert mapped_by(model, lambda: model.predict(X[:2])) == [2]
+    assert mapped_by(model, lambda: model.partial_fit(X[20:40], LABELS[20:40])) == [0]
+    assert mapped_by(model, lambda: model.predict_proba(X[:2])) == [30 + 2]
     assert_allclose(model.kneighbors(model.X_[:3], 1)[0], 0.0, atol=1e-6)
     model.metric_.partial_fit(X)  # learned outside of the classifier, which its t_ shows
-    assert mapped_by(model, lambda: model.kneighbors(X[:1])) == 30 + 1
+    assert mapped_by(model, lambda: model.kneighbors(X[:1])) == [30 + 1]
     model.set_params(n_neighbors=2, weights="distance", algorithm="brute")
-    assert mapped_by(model, lambda: model.predict(X[:1])) == 1
+    assert mapped_by(model, lambda: model.predict(X[:1])) == [1]
     knn = KNeighborsClassifier(2, weights="distance", algorithm="brute").fit(model.metric_.factor_ * model.X_, model.y_)
     assert_allclose(model.predict_proba(X), knn.predict_proba(model.metric_.factor_ * X))
 
@@ -103,13 +105,13 @@ def test_while_the_metric_stands_still_only_new_rows_are_mapped(window_size, sti
     for start, stop in [(0, 10), (10, 15), (15, 40), (40, 41), (41, 71), (71, 150)]:
         model.partial_fit(X[start:stop], LABELS[start:stop], classes=CLASSES)
         new = min(stop - start, window_size or 200)
-        assert mapped_by(model, lambda: model.predict(X[:2])) == new + 2
+        assert mapped_by(model, lambda: model.predict(X[:2])) == [new + 2]
         knn = KNeighborsClassifier(3).fit(model.X_, model.y_)
         assert_array_equal(model.predict_proba(X), _with_all_classes(knn, knn.predict_proba(X)))
     if still == "frozen":
         assert model.metric_.factor_ == 201.0
     model.partial_fit(X[:5], LABELS[:5]).partial_fit(X[5:9], LABELS[5:9])  # two calls without a prediction in between
-    assert mapped_by(model, lambda: model.predict(X[:2])) == 9 + 2
+    assert mapped_by(model, lambda: model.predict(X[:2])) == [9 + 2]
 
 
 def _with_all_classes(knn, probabilities):
@@ -120,10 +122,10 @@ def _with_all_classes(knn, probabilities):
 
 def test_a_metric_that_does_not_count_is_taken_to_move_with_every_call():
     model = MetricKNeighborsClassifier(metric_learner=Counting(counts=False)).partial_fit(X, LABELS, classes=CLASSES)
-    assert mapped_by(model, lambda: model.predict(X[:2])) == 202
-    assert mapped_by(model, lambda: model.predict(X[:2])) == 2
+    assert mapped_by(model, lambda: model.predict(X[:2])) == [202]
+    assert mapped_by(model, lambda: model.predict(X[:2])) == [2]
     model.partial_fit(X[:1], LABELS[:1])
-    assert mapped_by(model, lambda: model.predict(X[:2])) == 203
+    assert mapped_by(model, lambda: model.predict(X[:2])) == [203]
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -336,19 +338,12 @@ def test_auto_is_a_set_of_metrics_with_pairs_of_their_own():
 def test_each_metric_maps_its_rows_once():
     model = MetricKNeighborsClassifier(metric_learner=[Counting(), METRICS[3], Counting()])
     model.partial_fit(X[:20], LABELS[:20], classes=CLASSES)
-
-    def mapped(action):
-        counted = (model.metric_learners_[0], model.metric_learners_[2])
-        before = [metric.mapped_ for metric in counted]
-        action()
-        return [metric.mapped_ - old for metric, old in zip(counted, before, strict=True)]
-
-    assert mapped(lambda: model.predict(QUERIES[:2])) == [22, 22]
-    assert mapped(lambda: model.predict(QUERIES[:2])) == [2, 2]
+    assert mapped_by(model, lambda: model.predict(QUERIES[:2])) == [22, 22]
+    assert mapped_by(model, lambda: model.predict(QUERIES[:2])) == [2, 2]
     model.metric_learners_[2].partial_fit(X)  # learned outside of the classifier, which its t_ shows
-    assert mapped(lambda: model.predict(QUERIES[:2])) == [2, 22]
+    assert mapped_by(model, lambda: model.predict(QUERIES[:2])) == [2, 22]
     model.partial_fit(X[20:30], LABELS[20:30])
-    assert mapped(lambda: model.predict(QUERIES[:2])) == [32, 32]
+    assert mapped_by(model, lambda: model.predict(QUERIES[:2])) == [32, 32]
 
 
 def test_a_metric_may_be_set_or_taught_in_mid_stream():

@@ -1,4 +1,4 @@
-"""The loop over rows: calls learn all rows or none, in any order, with the settings of their call."""
+"""The loop over rows: calls learn all rows or none, in any order, with the settings of their call, also together."""
 
 import contextlib
 import copy
@@ -7,13 +7,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.geometries.adaptive import AdaGradGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.geometries.pnorm import PNormGeometry
 from onlinebregman._kernels.learners.learner import Learner
 from onlinebregman._kernels.learners.multi_learner import MultiLearner
-from onlinebregman._kernels.losses.loss import SquaredLoss
+from onlinebregman._kernels.losses.loss import HingeLoss, LogisticLoss, SquaredLoss
 from scipy import sparse
 from sparse_rows import csr
 
@@ -240,3 +242,105 @@ def test_an_order_may_repeat_rows_and_must_be_of_their_numbers():
     assert pickle.dumps(learner) == before
     with pytest.raises(ValueError, match="numbers of 3 rows; got 3"):
         learner.learn(rows, np.ones(3), None, np.array([0, 3]))
+
+
+# --- learners that learn together are bit for bit the same as alone ---------------------------------------------------
+
+
+def members(kinds, d, losses=None, **settings):
+    """Learners of these geometries, with different rates."""
+    learners = []
+    for k, kind in enumerate(kinds):
+        learner = Learner(GEOMETRIES[kind](d), losses[k] if losses else SquaredLoss())
+        options = {"update": "implicit", "fit_intercept": True, **settings}
+        learner.configure(schedule=Constant(0.3 * 0.7**k), **options)
+        learners.append(learner)
+    return learners
+
+
+@settings(max_examples=80)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    kinds=st.one_of(
+        st.integers(1, 11).map(lambda k: ["euclidean"] * k),
+        st.lists(st.sampled_from(list(GEOMETRIES)), min_size=1, max_size=6),
+    ),
+    d=st.integers(1, 40),
+    layout=st.sampled_from([np.ascontiguousarray, sparse.csr_array, np.float32]),
+    update=st.sampled_from(["implicit", "explicit"]),
+    options=st.fixed_dictionaries(
+        {
+            "average": st.sampled_from([False, False, True]),
+            "track_regret": st.booleans(),
+            "fit_intercept": st.booleans(),
+        }
+    ),
+    weighted=st.booleans(),
+    ordered=st.booleans(),
+    own_targets=st.booleans(),
+)
+def test_it_is_its_learners_trained_apart(seed, kinds, d, layout, update, options, weighted, ordered, own_targets):
+    rng = np.random.default_rng(seed)
+    X, y = stream(seed, 15, d, density=rng.choice([0.2, 1.0]))
+    X *= 0.1
+    n = len(kinds)
+    targets = 0.1 * rng.normal(size=(15, n)) if own_targets and n > 1 else 0.1 * y[:, None]
+    weights = rng.choice([0.0, 0.5, 2.0], size=15) if weighted else None
+    order = rng.permutation(15) if ordered else None
+    options |= {"update": update}
+    together, apart = MultiLearner(members(kinds, d, **options)), members(kinds, d, **options)
+    scores, alone = np.zeros((15, n)), np.zeros((n, 15))
+    rows = layout(X)
+    assert together.learn(rows, targets, weights, order, scores) is None
+    for k, learner in enumerate(apart):
+        y_k = np.ascontiguousarray(targets[:, k if targets.shape[1] > 1 else 0])
+        assert learner.learn(rows, y_k, weights, order, alone[k]) is None
+        assert pickle.dumps(together.learners[k]) == pickle.dumps(learner)
+    assert_array_equal(scores.T, alone)
+    assert_array_equal(together.coef, [learner.coef for learner in apart])
+    assert_array_equal(together.predict(rows).T, [learner.predict(rows) for learner in apart])
+    assert together.cumulative_loss == together.cumulative_losses.sum()
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, sparse.csr_array])
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("rows", [2, 30])  # of half of twenty values: fewer than weights, or more
+@pytest.mark.parametrize("refusing", range(6))
+def test_all_or_none(layout, average, rows, refusing):
+    """The last row has a target that one of the learners does not admit; those before it have learned it already."""
+    losses = [LogisticLoss() if k == refusing else HingeLoss() if k % 2 else SquaredLoss() for k in range(6)]
+    kinds = ["euclidean", "simplex, signed", "burg"] * 2
+    together = MultiLearner(members(kinds, 20, losses, average=average, track_regret=True))
+    X, _ = stream(0, rows, 20, density=0.3)
+    y = np.ones((rows, 6))
+    assert together.learn(layout(X), y) is None
+    before = pickle.dumps(together)
+    y[-1, refusing] = -1.0
+    assert together.learn(layout(X), y) == ("bad target", rows - 1)
+    assert pickle.dumps(together) == before
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_a_learner_that_has_to_move_all_weights_restarts_the_call(average):
+    """One total leaves its range within a block, of which only the weights of sparse rows are backed up."""
+    options = {"update": "explicit", "average": average, "fit_intercept": False}
+    kinds = ["euclidean", "simplex", "burg", "simplex"]
+    x = np.zeros((4, 60))
+    x[:, 3], x[2, 4] = 1.0, -1.0
+    targets = np.tile(np.array([8.0, 8.0, 8.0, 0.5])[:, None], 4)
+    targets[:, 0] = targets[:, 2] = 0.1
+    together, apart = (members(kinds, 60, **options) for _ in range(2))
+    for learners in (together, apart):
+        learners[3].configure(schedule=Constant(1.0), **options)
+    together = MultiLearner(together)
+    assert together.learn(sparse.csr_array(x), targets) is None
+    for k, learner in enumerate(apart):
+        for i in range(4):
+            assert learner.learn(sparse.csr_array(x[i : i + 1]), targets[i : i + 1, k].copy()) is None
+        assert_array_equal(together.learners[k].coef, learner.coef)
+    assert together.learners[3].geometry.get_state()["total"] < 1e4 < np.exp(7) ** 2 / 60  # it was rescaled
+    before = pickle.dumps(together)
+    targets[:3, 3] += 8.0
+    targets[3, 2] = np.nan
+    assert together.learn(sparse.csr_array(x), targets) == ("bad target", 3)
+    assert pickle.dumps(together) == before
