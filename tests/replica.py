@@ -100,6 +100,11 @@ def stream(loss, rng, rows, n, density=1.0):
     return X, targets.get(loss, lambda: 0.5 * X.sum(axis=1) + rng.normal(size=rows))()
 
 
+def sparse_rows(rng, rows, n, density=0.3, w=(1.0, 0.5, 0.8)):
+    X = rng.normal(size=(rows, n)) * (rng.uniform(size=(rows, n)) < density)
+    return X, X[:, :3] @ w + 0.1 * rng.normal(size=rows)
+
+
 def rows_that_end_on_kinks(loss, seed, n=5, repeats=60, integers=False):
     """Four rows, many times each: an exact step on one often ends on a kink, where the next equal row begins.
 

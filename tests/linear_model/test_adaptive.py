@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentRegressor
-from replica import LOSSES, MARGIN_LOSSES, learn, model_of, stream
+from replica import LOSSES, MARGIN_LOSSES, learn, model_of, sparse_rows, stream
 from scipy import sparse
 from sklearn.base import clone
 
@@ -92,11 +92,6 @@ def test_targets_whose_squares_underflow_are_refused(divergence, unchanged):
 penalties = pytest.mark.parametrize("penalty", ["l1", "l2", "elasticnet"])
 layouts = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 seeds = st.integers(0, 2**32 - 1)
-
-
-def sparse_rows(rng, rows, n, density=0.3):
-    X = rng.normal(size=(rows, n)) * (rng.uniform(size=(rows, n)) < density)
-    return X, X[:, :3] @ [1.0, 0.5, -0.8] + 0.1 * rng.normal(size=rows)
 
 
 # --- oracle -----------------------------------------------------------------------------------------------------------
@@ -201,7 +196,7 @@ def test_small_and_large_penalties_keep_their_digits(name, penalty, layout, seed
 @penalties
 @layouts
 def test_a_penalty_that_overflows_leaves_zeros(name, penalty, layout):
-    X, y = sparse_rows(np.random.default_rng(3), 50, 6)
+    X, y = sparse_rows(np.random.default_rng(3), 50, 6, w=[1.0, 0.5, -0.8])
     X[:, 5] = 0.0
     init = np.r_[np.zeros(5), 0.7]
     for alpha in (1e20, 1e200, 1e300):
@@ -226,7 +221,7 @@ def test_a_penalty_that_overflows_leaves_zeros(name, penalty, layout):
     constraint=st.sampled_from([None, UpperBound(0.4), Box(0.05, 0.4), Box(-0.2, np.linspace(0.1, 1.0, 12))]),
 )
 def test_sparse_rows_give_the_numbers_of_dense_ones(name, penalty, seed, density, alpha, average, rate, constraint):
-    X, y = sparse_rows(np.random.default_rng(seed), 300, 12, density)
+    X, y = sparse_rows(np.random.default_rng(seed), 300, 12, density, [1.0, 0.5, -0.8])
     model = MirrorDescentRegressor(
         divergence=name, penalty=penalty, alpha=10.0**alpha, learning_rate=rate, average=average, constraint=constraint,
         track_regret=True,

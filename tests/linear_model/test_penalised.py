@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
-from replica import Cosh, Replica, start_of
+from replica import Cosh, Replica, sparse_rows, start_of
 from scipy import sparse
 from scipy.optimize import brentq
 from sklearn.base import clone
@@ -23,10 +23,6 @@ from onlinebregman.penalties import resolve_penalty
 
 def regressor(**parameters):
     return MirrorDescentRegressor(**{"divergence": "squared_euclidean"} | parameters)
-
-
-def classifier(**parameters):
-    return MirrorDescentClassifier(**{"divergence": "squared_euclidean"} | parameters)
 
 
 NAMES = ("l1", "l2", "elasticnet")
@@ -52,11 +48,6 @@ class PenalisedReplica(Replica):
         super().learn(x, y, weight)
         eta = self.eta0 / self.t**self.power
         self.theta = reference.proximal_step(self.mirror, self.theta, eta * self.l1, eta * self.l2, self.soft)
-
-
-def sparse_rows(rng, rows, n, density=0.3):
-    X = rng.normal(size=(rows, n)) * (rng.uniform(size=(rows, n)) < density)
-    return X, X[:, :3] @ [1.0, 0.5, 0.8] + 0.1 * rng.normal(size=rows)
 
 
 @pairs
@@ -308,7 +299,7 @@ def test_what_cannot_be_is_refused_with_its_reason(unchanged):
     with pytest.raises(ValueError, match="must define prox_elastic_net"):
         regressor(divergence=Rough(), penalty="l1").partial_fit(X, y)
     with pytest.raises(ValueError, match="supports no penalty: on the simplex"):
-        classifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])
+        MirrorDescentClassifier(divergence="simplex_entropy", signed=True, penalty="l1").fit(X, [0, 1, 0])
     with pytest.raises(ValueError, match="learning_rate='theory' requires fit_intercept=False"):
         regressor(penalty="l2", learning_rate="theory", data_bounds={"x": 1.0, "u": 1.0}).fit(X, y)
     for name, value in (("penalty", "l0"), ("alpha", -1.0), ("l1_ratio", 1.5)):
