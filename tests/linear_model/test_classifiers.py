@@ -82,6 +82,7 @@ def test_balanced_class_weights(model, n_classes, learned, unchanged):
     assert_allclose(balanced.fit(X, y, sample_weight=weights).coef_, reference.coef_, rtol=1e-10, atol=1e-13)
     with unchanged(none := clone(model).set_params(class_weight=dict.fromkeys(y, 0.0)), "All sample_weight are zero"):
         none.fit(X, y)
+    assert none.partial_fit(X, y, classes=range(n_classes)).t_ == 0  # but a call of a stream may have no weight
     for fitted in (clone(balanced), balanced):
         with unchanged(fitted, "class_weight 'balanced' is not supported for partial_fit"):
             fitted.partial_fit(X, y, classes=range(n_classes))
