@@ -332,7 +332,7 @@ def check_rows(
         if targets:
             _, y = check_X_y(columns.columns[0].reshape(-1, 1), *targets, estimator=estimator, **kwargs)
         X = columns
-    if sparse.issparse(X) and X.dtype not in FLOATS:  # as scikit-learn leaves sparse frames of bool and integers
+    if sparse.issparse(X) and X.dtype not in FLOATS:  # as scikit-learn leaves sparse frames of booleans
         X = X.astype(np.float64)
     if not sparse.issparse(X):
         X = X if columns is not None else np.require(X, requirements="A" if any_layout else ["C", "A"])
