@@ -8,7 +8,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
 
 from onlinebregman import ForwardRegressor, MirrorDescentClassifier, ParameterFreeClassifier, ParameterFreeRegressor
-from onlinebregman.linear_model import ForwardClassifier, ScaleInvariantClassifier
+from onlinebregman.linear_model import ForwardClassifier, ImplicitGDRegressor, ScaleInvariantClassifier
 from onlinebregman.model_selection import progressive_val_predict
 
 
@@ -41,15 +41,10 @@ def test_blocks_of_a_day_favour_what_predicts_a_day_ahead():
     X, y = np.c_[season, rng.normal(size=n)], 3 * level + 2 * season + 0.1 * rng.normal(size=n)
     errors, shares = {}, {}
     for delayed in (False, True):
-        model, made, hits = ParameterFreeRegressor(random_features=0, delayed=delayed), [], []
-        for i in range(0, n, 24):
-            rows = slice(i, i + 24)
-            if i >= 240:
-                made.append((model.predict(X[rows]) - y[rows]) ** 2)
-                lower, upper = model.predict_interval(X[rows], 0.9)
-                hits.append((lower <= y[rows]) & (y[rows] <= upper))
-            model.partial_fit(X[rows], y[rows])
-        errors[delayed], shares[delayed] = np.mean(made), np.mean(hits)
+        model = ParameterFreeRegressor(random_features=0, delayed=delayed)
+        errors[delayed] = ((progressive_val_predict(model, X, y, chunk_size=24) - y[24:])[216:] ** 2).mean()
+        lower, upper = progressive_val_predict(model, X, y, chunk_size=24, method="predict_interval")
+        shares[delayed] = ((lower <= y[24:]) & (y[24:] <= upper))[216:].mean()
     assert errors[True] < 0.85 * errors[False]
     assert shares[False] < 0.7 and abs(shares[True] - 0.9) < 0.06
 
@@ -82,12 +77,22 @@ def test_coverage_under_drift(noise):
     w = rng.normal(size=(4, 3))[part] if noise == "drift" else np.ones((3000, 3))
     e = rng.standard_t(2, size=3000) if noise == "heavy tails" else rng.normal(size=3000)
     y, asked = (w * X).sum(axis=1) + e * (np.where(part % 2, 5.0, 0.5) if noise == "jumps" else 1.0), [0.5, 0.9, 0.99]
-    intervals = progressive_val_predict(
-        ParameterFreeRegressor(random_features=0), X, y, method="predict_interval", coverage=asked
-    )
-    lower, upper = (bound[20:] for bound in intervals)
-    shares = ((lower <= y[21:, np.newaxis]) & (y[21:, np.newaxis] <= upper)).mean(axis=0)
-    assert shares == pytest.approx(asked, abs=0.015)
+    model = ParameterFreeRegressor(random_features=0)
+    lower, upper = progressive_val_predict(model, X, y, method="predict_interval", coverage=asked)
+    inside = (lower <= y[1:, np.newaxis]) & (y[1:, np.newaxis] <= upper)
+    assert inside[20:].mean(axis=0) == pytest.approx(asked, abs=0.015)
+
+
+def test_the_first_intervals_are_wide_enough():
+    """Rows 3 to 10 of streams of independent rows."""
+    asked, hits = [0.9, 0.99], []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(10, 2)), 3 + rng.normal(size=(10, 1))
+        model = ParameterFreeRegressor(members=[ImplicitGDRegressor(eta0=0.1), ImplicitGDRegressor()])
+        low, high = progressive_val_predict(model, X, y[:, 0], method="predict_interval", coverage=asked)
+        hits.append(((low <= y[1:]) & (y[1:] <= high))[1:])
+    assert np.mean(hits, axis=(0, 1)) == pytest.approx(asked, abs=0.02)
 
 
 def test_labels_that_cycle_and_numbers_that_walk_are_known():
@@ -107,12 +112,11 @@ def test_labels_that_cycle_and_numbers_that_walk_are_known():
 def test_raw_columns_are_learned_better_than_by_sgd_on_scaled_ones():
     """In the mean of several orders."""
     X, y = load_diabetes(return_X_y=True)
+    Z, z = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
     ours = theirs = 0.0
     for seed in range(6):
         order = np.random.default_rng(seed).permutation(len(y))
-        rows, targets = X[order], y[order]
-        ours += ((progressive_val_predict(ParameterFreeRegressor(), rows, targets) - targets[1:]) ** 2).sum()
-        rows, targets = StandardScaler().fit_transform(rows), (targets - y.mean()) / y.std()
-        peer = SGDRegressor(random_state=0)
-        theirs += y.var() * ((progressive_val_predict(peer, rows, targets) - targets[1:]) ** 2).sum()
+        ours += ((progressive_val_predict(ParameterFreeRegressor(), X[order], y[order]) - y[order][1:]) ** 2).sum()
+        said = progressive_val_predict(SGDRegressor(random_state=0), Z[order], z[order])
+        theirs += y.var() * ((said - z[order][1:]) ** 2).sum()
     assert ours < 0.97 * theirs

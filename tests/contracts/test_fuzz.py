@@ -347,7 +347,6 @@ FORGED = {
     "no book": lambda: MixtureLearner([SoftmaxLearner(2, 3, 1.0, True, None, 1.0)], Unmixed(3), []),
     "columns": lambda: _learner(np.ones(3)).learn(X, Y),
     "columns to predict": lambda: _learner(np.ones(3)).predict(X),
-    "columns of a forward learner": lambda: ForwardLearner(3, (), 1.0, True, None, True, False, False).predict(X),
     "columns to standardise": lambda: Standardizer(3, True).transform(X),
 }
 
