@@ -182,14 +182,13 @@ def test_features_are_added_after_missing_values(kind, number, unchanged):
 
 
 COLUMNS = ["c", "a", "d", "b"]
-FIRST = COLUMNS[:2]
 
 
 @pytest.mark.only(where=lambda estimator: "handle_new_features" in estimator.get_params())
 def test_columns_may_come_in_mid_stream(estimator, rows, learn, learned, output, unchanged):
     X, y = pd.DataFrame(rows[0], columns=COLUMNS), rows[1]
     estimator.set_params(handle_new_features="add")
-    start = learn(estimator, X.iloc[:10][FIRST], y[:10])
+    start = learn(estimator, X.iloc[:10][COLUMNS[:2]], y[:10])
     total = getattr(getattr(start, "divergence_", None), "total", None)
     if (vars(start).get("thresholds") and not vars(start).get("members")) or (total is not None and start.average):
         with unchanged(start, "Features can"):

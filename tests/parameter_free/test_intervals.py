@@ -22,6 +22,7 @@ from onlinebregman import (
     ParameterFreeClassifier,
     ParameterFreeRegressor,
 )
+from onlinebregman.model_selection import progressive_val_predict
 
 pytestmark = pytest.mark.usefixtures("in_order")  # compared with loops over rows
 
@@ -221,6 +222,34 @@ def test_the_share_of_misses_is_bounded_if_errors_come_in_blocks(seed, block):
     assert misses - 0.1 * T <= chance(T)[level] + np.log(1e4) / RATE + block
 
 
+@pytest.mark.parametrize("noise", ["jumps", "heavy tails", "drift"])
+def test_coverage_under_drift(noise):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    part = np.arange(3000) // 750
+    w = rng.normal(size=(4, 3))[part] if noise == "drift" else np.ones((3000, 3))
+    e = rng.standard_t(2, size=3000) if noise == "heavy tails" else rng.normal(size=3000)
+    y, asked = (w * X).sum(axis=1) + e * (np.where(part % 2, 5.0, 0.5) if noise == "jumps" else 1.0), [0.5, 0.9, 0.99]
+    model = ParameterFreeRegressor(random_features=0)
+    lower, upper = progressive_val_predict(model, X, y, method="predict_interval", coverage=asked)
+    inside = (lower <= y[1:, np.newaxis]) & (y[1:, np.newaxis] <= upper)
+    assert inside[20:].mean(axis=0) == pytest.approx(asked, abs=0.015)
+    if noise == "jumps":  # no fixed width is as narrow: that of the true errors has to be that of the louder half
+        assert (upper - lower)[20:, 1].mean() < 0.8 * 2 * np.quantile(np.abs(y - X.sum(axis=1)), 0.9)
+
+
+def test_the_first_intervals_are_wide_enough():
+    """Rows 3 to 10 of streams of independent rows."""
+    asked, hits = [0.9, 0.99], []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(10, 2)), 3 + rng.normal(size=(10, 1))
+        model = ParameterFreeRegressor(members=MEMBERS)
+        low, high = progressive_val_predict(model, X, y[:, 0], method="predict_interval", coverage=asked)
+        hits.append(((low <= y[1:]) & (y[1:] <= high))[1:])
+    assert np.mean(hits, axis=(0, 1)) == pytest.approx(asked, abs=0.02)
+
+
 # --- sets of classes --------------------------------------------------------------------------------------------------
 
 
@@ -236,8 +265,7 @@ def labels(rng, X, n_classes=3):
     return (3 * X[:, : n_classes - 1] + rng.normal(size=(len(X), n_classes - 1)) > 0).sum(axis=1)
 
 
-RATES = LearningRateMixture(OF_LABELS[0], eta0s=[0.1, 1.0])
-KINDS = {"stack": small(), "plain": small(stacking=False), "rates": RATES}
+KINDS = {"stack": small(), "plain": small(stacking=False), "rates": LearningRateMixture(OF_LABELS[0], eta0s=[0.1, 1.0])}
 
 
 def test_sets_hold_the_classes_that_are_probable_enough_and_are_nested():
@@ -252,7 +280,18 @@ def test_sets_hold_the_classes_that_are_probable_enough_and_are_nested():
     assert (sets[..., :-1] <= sets[..., 1:]).all() and sets[..., -1].sum() > sets[..., 0].sum() > 0
 
 
-@pytest.mark.parametrize("kind", ["stack", "plain", "rates"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("drift", [False, True], ids=["steady", "drifting"])
+def test_the_share_of_labels_in_their_sets_is_the_coverage(kind, drift):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = labels(rng, X)
+    y[2000:] = (y[2000:] + drift) % 3
+    sets = progressive_val_predict(KINDS[kind], X, y, method="predict_set", coverage=COVERAGES)
+    assert sets[np.arange(len(sets)), y[-len(sets) :]].mean(axis=0) == pytest.approx(COVERAGES, abs=0.015)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_threshold_is_that_of_the_labels_probabilities_before_their_rows_were_learned(kind):
     rng = np.random.default_rng(2)
     X, tracker, model = rng.normal(size=(200, 3)), Tracker(), clone(KINDS[kind])
