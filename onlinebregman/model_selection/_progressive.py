@@ -255,7 +255,7 @@ class _LateLabels:
 
     def __init__(self, X, y, sample_weight, delay, times, chunk_size: int, numeric: bool) -> None:
         if y is None or delay is None:
-            raise ValueError("delay and times are for arrays X and y, and times needs a delay; got an iterable.")
+            raise ValueError("delay and times are for arrays X and y, times with a delay; got an iterable or None.")
         (self.arrays,) = cut([(X, y, sample_weight)], None, numeric=numeric, why_no_weights=None)
         n = len(self.arrays[1])
         moments = np.arange(n) if times is None else np.asarray(times)
