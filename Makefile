@@ -1,6 +1,6 @@
 # make demo         see the package do its job on real data
 # make test         lint, types, golden numbers, and some cases of every test: five minutes
-# make test-all     every case of every test, and the examples of the documentation
+# make test-all     the other cases of every test, and the examples of the documentation
 # make test-lowest  what `make test` runs, with the oldest dependencies that pyproject.toml allows
 # make test-newest  the same with the newest ones for another Python: PYTHON=python3.14
 # make sanitize     run the tests of the kernels under AddressSanitizer and UBSan (gcc on Linux)
@@ -42,7 +42,7 @@ test: $(VENV)/installed-test
 
 test-all: $(VENV)/installed-test $(VENV)/requirements-docs
 	MPLBACKEND=Agg $(BIN)/python -P -m sphinx -q -W -j auto -D plot_gallery=0 -b doctest docs docs/_build/doctest
-	$(BIN)/$(PYTEST) --all
+	$(BIN)/$(PYTEST) --rest
 
 torture: LIMIT = 0
 torture: $(VENV)/installed-test

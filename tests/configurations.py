@@ -1,5 +1,15 @@
-"""Configurations of the public estimators in addition to the default ones, which must satisfy every contract."""
+"""The public estimators and further configurations, which must satisfy every contract, and suitable data for each."""
 
+import functools
+import inspect
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, is_classifier, is_outlier_detector, is_regressor
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+import onlinebregman
 from onlinebregman import (
     EGRegressor,
     ForwardClassifier,
@@ -176,3 +186,103 @@ CHECKED_VARIANTS = {
     "MirrorDescentRegressor": 1,
     "OnlineGaussian": 1,
 }
+# Methods that return a result for each row.
+OUTPUTS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
+
+
+def public_estimators():
+    """The classes of all public estimators, found by walking the package's public names."""
+    values = (getattr(onlinebregman, name) for name in onlinebregman.__all__)
+    return [value for value in values if inspect.isclass(value) and issubclass(value, BaseEstimator)]
+
+
+def configurations(limit=None):
+    """An instance of every public estimator and of its variants, at most as many as `limit` says for its name."""
+    for cls in public_estimators():
+        variants = VARIANTS.get(cls.__name__, [])
+        yield cls(**FIRST.get(cls.__name__, {}))
+        for parameters in variants if limit is None else variants[: limit.get(cls.__name__, 0)]:
+            yield cls(**parameters)
+
+
+@functools.cache
+def default_names():
+    """The names of the default configurations."""
+    return {repr(estimator) for estimator in configurations({})}
+
+
+@functools.cache
+def is_default(estimator):
+    """Whether it is the default configuration of its class."""
+    return repr(estimator) in default_names()
+
+
+@functools.cache
+def named_configurations():
+    """Every configuration, with its name as a test id; tests get clones."""
+    return [(estimator, repr(estimator)) for estimator in configurations()]
+
+
+def is_variant(estimator):
+    """Whether it is another one of the configurations."""
+    return not is_default(estimator) and repr(estimator) in [name for _, name in named_configurations()]
+
+
+def is_density(estimator):
+    """Whether an estimator is a density, which learns rows without targets."""
+    return get_tags(estimator).estimator_type == "density_estimator"
+
+
+def rows_for(estimator, n_classes):
+    """(X, y) of 40 suitable rows; y are numbers for a regressor, labels for a classifier, or distances of objects."""
+    rng = np.random.default_rng(5)
+    family = type(estimator).__module__.split(".")[1]
+    if family == "kernel_learning":  # its estimators are regressors, too
+        objects = np.array([rng.choice(6, size=2, replace=False) for _ in range(40)])
+        X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
+        return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
+    if is_density(estimator) or family == "preprocessing":  # which ignore y
+        X = rng.normal(size=(40, 4))
+        if get_tags(estimator).input_tags.positive_only:
+            X = np.floor(np.abs(3 * X))  # counts
+        return X, rng.integers(2, size=40)
+    if is_classifier(estimator) or (family == "metric_learning" and not is_regressor(estimator)):
+        y = rng.integers(n_classes, size=40)
+        return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
+    if is_regressor(estimator):
+        X = rng.normal(size=(40, 4))
+        if get_tags(estimator).input_tags.positive_only:
+            X = np.abs(X)
+        y = X @ [0.1, 0.4, 0.2, 0.3] + 0.1 * rng.uniform(size=40)
+        if get_tags(estimator).target_tags.positive_only and not get_tags(estimator).input_tags.positive_only:
+            y = expit(y)  # counts, rates or probabilities
+        return X, y
+    if is_outlier_detector(estimator):  # which ignores y; rows on one side of the origin
+        X = 1.0 + rng.uniform(size=(40, 4))
+        return X, rng.integers(2, size=40)
+    raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them here")
+
+
+def is_online_learner(estimator):
+    """Whether its `fit` runs epochs over the rows."""
+    return {"shuffle", "max_iter"} <= set(estimator.get_params())
+
+
+# Fixtures for some of the estimators: tests that use them run for those only.
+SUITED = {
+    "online": is_online_learner,
+    "sparse_rows": lambda estimator: get_tags(estimator).input_tags.sparse,
+    "weighted": lambda estimator: has_fit_parameter(estimator, "sample_weight"),
+}
+
+
+def suited(metafunc):
+    """(configuration, name) of the estimators selected by the test's fixtures and its marks `only`."""
+    wanted = [SUITED[name] for name in metafunc.fixturenames if name in SUITED]
+    wanted += [mark.kwargs["where"] for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 1]
+    with_variants = metafunc.config.option.all and getattr(metafunc.module, "WITH_VARIANTS", True)
+    return [
+        (estimator, name)
+        for estimator, name in named_configurations()
+        if all(suits(estimator) for suits in wanted) and (with_variants or name in default_names())
+    ]

@@ -2,21 +2,18 @@
 
 import contextlib
 import functools
-import inspect
 import signal
 
 import numpy as np
 import overhead
 import pytest
-from configurations import CHECKED_VARIANTS, FIRST, VARIANTS
+from configurations import CHECKED_VARIANTS, OUTPUTS, configurations, is_default, is_density, rows_for, suited
 from hypothesis import HealthCheck, settings
-from scipy.special import expit
-from sklearn.base import BaseEstimator, clone, is_classifier, is_outlier_detector, is_regressor
+from sklearn.base import clone, is_classifier
 from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import has_fit_parameter
 from states import State
 
-import onlinebregman
 from onlinebregman._online.estimator import LifeCycleMixin
 
 # The same examples in every run, so that failures can be reproduced.
@@ -29,11 +26,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")
-overhead.shorten_the_search_for_data_frames()
 overhead.shorten_what_is_done_around_examples()
-
-# Methods that return a result for each row.
-OUTPUTS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
 
 # Checks that scikit-learn has but its generator leaves out; the second list is for transformers.
 LEFT_OUT = ["check_param_validation", "check_dataframe_column_names_consistency", "check_inplace_ensure_writeable"]
@@ -51,31 +44,13 @@ LEFT_OUT_OF_TRANSFORMERS = [
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="every case of each test, and the tests marked as exhaustive")
+    parser.addoption("--rest", action="store_true", help="those of --all that are not run without it")
 
 
 def pytest_configure(config):
-    config.option.all |= any("[" in name for name in config.invocation_params.args)  # a case that is named is run
+    # a case that is named is run
+    config.option.all |= config.option.rest or any("[" in name for name in config.invocation_params.args)
     config.pluginmanager.register(overhead)
-
-
-def public_estimators():
-    """The classes of all public estimators, found by walking the package's public names."""
-    values = (getattr(onlinebregman, name) for name in onlinebregman.__all__)
-    return [value for value in values if inspect.isclass(value) and issubclass(value, BaseEstimator)]
-
-
-def is_density(estimator):
-    """Whether an estimator is a density, which learns rows without targets."""
-    return get_tags(estimator).estimator_type == "density_estimator"
-
-
-def configurations(limit=None):
-    """An instance of every public estimator and of its variants, at most as many as `limit` says for its name."""
-    for cls in public_estimators():
-        variants = VARIANTS.get(cls.__name__, [])
-        yield cls(**FIRST.get(cls.__name__, {}))
-        for parameters in variants if limit is None else variants[: limit.get(cls.__name__, 0)]:
-            yield cls(**parameters)
 
 
 def expected_failures(estimator):
@@ -93,49 +68,6 @@ def expected_failures(estimator):
     if get_tags(estimator).target_tags.positive_only and get_tags(estimator).target_tags.multi_output:
         failures["check_regressor_multioutput"] = "has negative targets"
     return failures
-
-
-def is_online_learner(estimator):
-    """Whether its `fit` runs epochs over the rows."""
-    return {"shuffle", "max_iter"} <= set(estimator.get_params())
-
-
-# Fixtures for some of the estimators: tests that use them run for those only.
-SUITED = {
-    "online": is_online_learner,
-    "sparse_rows": lambda estimator: get_tags(estimator).input_tags.sparse,
-    "weighted": lambda estimator: has_fit_parameter(estimator, "sample_weight"),
-}
-
-
-@functools.cache
-def named_configurations():
-    """Every configuration, with its name as a test id; tests get clones."""
-    return [(estimator, repr(estimator)) for estimator in configurations()]
-
-
-@functools.cache
-def default_names():
-    """The names of the default configurations."""
-    return {repr(estimator) for estimator in configurations({})}
-
-
-@functools.cache
-def is_default(estimator):
-    """Whether it is the default configuration of its class."""
-    return repr(estimator) in default_names()
-
-
-def suited_configurations(metafunc):
-    """(configuration, name) of the estimators selected by the test's fixtures and its marks `only`."""
-    wanted = [SUITED[name] for name in metafunc.fixturenames if name in SUITED]
-    wanted += [mark.kwargs["where"] for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 1]
-    with_variants = metafunc.config.option.all and getattr(metafunc.module, "WITH_VARIANTS", True)
-    return [
-        (estimator, name)
-        for estimator, name in named_configurations()
-        if all(suits(estimator) for suits in wanted) and (with_variants or name in default_names())
-    ]
 
 
 def pytest_generate_tests(metafunc):
@@ -164,16 +96,16 @@ def pytest_generate_tests(metafunc):
         ]
         metafunc.parametrize("estimator, left_out", pairs, ids=[f"{estimator}-{name}" for estimator, name in pairs])
     elif "estimator" in metafunc.fixturenames:
-        suited = suited_configurations(metafunc)
+        pairs = suited(metafunc)
         paired = [mark for mark in metafunc.definition.iter_markers("only") if len(mark.kwargs) == 2]
         if not paired:
-            values = [pytest.param(estimator, id=name) for estimator, name in suited]
+            values = [pytest.param(estimator, id=name) for estimator, name in pairs]
             return metafunc.parametrize("estimator", values, indirect=True)
         (mark,) = paired
         ((name, values),) = ((key, given) for key, given in mark.kwargs.items() if key != "where")
         values = [
             pytest.param(estimator, value, id=f"{id}-{value}")
-            for estimator, id in suited
+            for estimator, id in pairs
             for value in values
             if mark.kwargs["where"](estimator, value)
         ]
@@ -211,36 +143,6 @@ def in_order(monkeypatch):
 def online(estimator):
     """A fresh estimator whose `fit` runs epochs over the rows."""
     return estimator
-
-
-def rows_for(estimator, n_classes):
-    """(X, y) of 40 suitable rows; y are numbers for a regressor, labels for a classifier, or distances of objects."""
-    rng = np.random.default_rng(5)
-    family = type(estimator).__module__.split(".")[1]
-    if family == "kernel_learning":  # its estimators are regressors, too
-        objects = np.array([rng.choice(6, size=2, replace=False) for _ in range(40)])
-        X = (np.eye(6)[objects[:, 0]] - np.eye(6)[objects[:, 1]]) / np.sqrt(2)
-        return X, np.where((objects < 3).all(axis=1) | (objects >= 3).all(axis=1), 0.1, 0.3)
-    if is_density(estimator) or family == "preprocessing":  # which ignore y
-        X = rng.normal(size=(40, 4))
-        if get_tags(estimator).input_tags.positive_only:
-            X = np.floor(np.abs(3 * X))  # counts
-        return X, rng.integers(2, size=40)
-    if is_classifier(estimator) or (family == "metric_learning" and not is_regressor(estimator)):
-        y = rng.integers(n_classes, size=40)
-        return rng.normal(size=(40, 4)) + 2.0 * np.eye(3, 4)[y], y
-    if is_regressor(estimator):
-        X = rng.normal(size=(40, 4))
-        if get_tags(estimator).input_tags.positive_only:
-            X = np.abs(X)
-        y = X @ [0.1, 0.4, 0.2, 0.3] + 0.1 * rng.uniform(size=40)
-        if get_tags(estimator).target_tags.positive_only and not get_tags(estimator).input_tags.positive_only:
-            y = expit(y)  # counts, rates or probabilities
-        return X, y
-    if is_outlier_detector(estimator):  # which ignores y; rows on one side of the origin
-        X = 1.0 + rng.uniform(size=(40, 4))
-        return X, rng.integers(2, size=40)
-    raise NotImplementedError(f"no data for estimators of onlinebregman.{family}; add them here")
 
 
 @pytest.fixture
@@ -296,12 +198,6 @@ def output():
 def outputs():
     """The names of the methods of an estimator that return a result for each row."""
     return OUTPUTS
-
-
-@pytest.fixture(scope="session")
-def is_online():
-    """Whether `fit` runs epochs over the rows, so that one epoch equals one `partial_fit`."""
-    return is_online_learner
 
 
 @pytest.fixture(scope="session")

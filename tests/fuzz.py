@@ -26,7 +26,7 @@ import traceback
 import warnings
 
 import numpy as np
-from conftest import configurations, rows_for
+from configurations import configurations, rows_for
 from fuzz_inputs import PARAMETERS, Inputs
 from scipy import sparse
 from sklearn.base import clone, is_classifier

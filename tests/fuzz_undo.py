@@ -19,7 +19,7 @@ import random
 
 import fuzz
 import numpy as np
-from conftest import OUTPUTS, configurations, default_names, rows_for
+from configurations import OUTPUTS, configurations, default_names, rows_for
 from fuzz import REFUSALS, SLOW, Chain, Finding, learned, shortened
 from scipy import sparse
 from sklearn.base import is_classifier

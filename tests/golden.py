@@ -14,7 +14,7 @@ from numbers import Real
 from pathlib import Path
 
 import numpy as np
-from conftest import OUTPUTS, configurations, default_names, rows_for
+from configurations import OUTPUTS, configurations, default_names, rows_for
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone, is_classifier

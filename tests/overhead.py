@@ -1,11 +1,14 @@
 """The tests in less time: few cases of each without `--all`, and less of what takes long in the tools around them.
 
+With `--rest` there are the others: all cases but the few, and the laws with more examples.
+
 A plugin of pytest, which conftest.py registers.
 """
 
 import contextlib
 import functools
 import gc
+import itertools
 import math
 import os
 import random
@@ -14,6 +17,7 @@ import zlib
 
 import numpy as np
 import pytest
+from configurations import is_variant
 from hypothesis import is_hypothesis_test, settings
 
 # The most examples that a law is tested with for each of its parameters, such as losses, and for all of them.
@@ -21,6 +25,7 @@ MOST = int(os.environ.get("ONLINEBREGMAN_EXAMPLES", 10**6))
 FEWEST, ALTOGETHER = 10, 400
 # The same without `--all`, where as many cases are run as the root of their number.
 FEWEST_OF_FEW, ALTOGETHER_OF_FEW = 4, 12
+FEW = {id(None)}  # of these cases; and tests without parameters
 
 
 def pytest_collection(session):
@@ -31,8 +36,10 @@ def pytest_collection(session):
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
     """The more parameters a law is tested for, the fewer examples each needs: they are different ones."""
+    few = few_cases(metafunc)
     if not metafunc.config.option.all:
-        keep_few_cases(metafunc)
+        metafunc._calls[:] = few
+    FEW.update(map(id, few))
     law = metafunc.function
     if is_hypothesis_test(law):
         own = law._hypothesis_internal_use_settings
@@ -42,30 +49,34 @@ def pytest_generate_tests(metafunc):
         law._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, most))
 
 
-def keep_few_cases(metafunc):
+def few_cases(metafunc):
     """Cases in a list of all combinations: the name decides on the first, so that like tests take different ones.
 
-    Of a test of estimators one for each of them is kept, of scikit-learn's checks each.
+    Of a test of estimators one for each of them is kept, but not for their variants, of scikit-learn's checks each.
     """
     definition, cases, kept = metafunc.definition, {}, []
     shim = definition.path.parent.name.endswith("_shim")
     for call in metafunc._calls:
         whose = [] if shim else [call.params.get(name) for name in ("estimator", "check")]
-        cases.setdefault(tuple(map(id, whose)), []).append(call)
+        if not (metafunc.config.option.all and any(map(is_variant, whose[:1]))):
+            cases.setdefault(tuple(map(id, whose)), []).append(call)
     for some in cases.values():
         usual = [call for call in some if not call.marks] or some  # neither skipped nor expected to fail
         first, n = zlib.crc32((definition.nodeid + some[0].id).encode()), len(usual)
         most = math.ceil(math.sqrt(n)) if len(cases) == 1 else 1
         kept += [usual[(first + int(n * (0.618 * k % 1))) % n] for k in range(most)]  # not in even steps
-    metafunc._calls[:] = kept
+    return kept
 
 
 def pytest_collection_modifyitems(config, items):
     """The longest tests come first, as the last ones keep one processor only."""
-    if not config.option.all:
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+    def is_left_out(item):
+        few = not item.get_closest_marker("exhaustive") and id(getattr(item, "callspec", None)) in FEW
+        return config.option.rest and few and not is_hypothesis_test(item.obj) if config.option.all else not few
+
+    config.hook.pytest_deselected(items=list(filter(is_left_out, items)))
+    items[:] = itertools.filterfalse(is_left_out, items)
     items.sort(key=lambda item: "test_the_scripts_run" not in item.name)
 
 
@@ -108,25 +119,3 @@ def _same_random_numbers(seed=0):
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 -- what estimators without a random_state use
     return contextlib.nullcontext()
-
-
-def shorten_the_search_for_data_frames():
-    """scikit-learn asks narwhals about each argument, which looks for methods of data frames in all of its bases."""
-    try:
-        from narwhals.stable.v2 import dependencies
-    except ImportError:  # older versions of scikit-learn do without
-        return
-    for name in ("is_into_dataframe", "is_into_series"):
-        setattr(dependencies, name, _once_for_each_type(getattr(dependencies, name)))
-
-
-def _once_for_each_type(ask):
-    answers = {}
-
-    def answer(value):
-        kind = type(value)
-        if kind not in answers:
-            answers[kind] = ask(value)
-        return answers[kind]
-
-    return answer

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from conftest import public_estimators
+from configurations import public_estimators
 from sklearn.base import BaseEstimator
 
 import onlinebregman

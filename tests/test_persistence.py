@@ -11,7 +11,7 @@ from importlib import import_module
 import joblib
 import numpy as np
 import pytest
-from conftest import configurations, rows_for
+from configurations import configurations, rows_for
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.geometries.adaptive import AdaptiveGeometry, NormalisedGeometry
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry

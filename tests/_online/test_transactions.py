@@ -8,7 +8,7 @@ from operator import methodcaller
 
 import numpy as np
 import pytest
-from conftest import is_default
+from configurations import is_default
 from interrupts import assert_all_or_nothing, interrupt
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse

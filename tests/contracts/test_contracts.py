@@ -15,6 +15,7 @@ from importlib.util import find_spec
 import joblib
 import numpy as np
 import pytest
+from configurations import is_online_learner
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.learners.stacked_mixers import CentredMixer
 from scipy import sparse
@@ -106,7 +107,7 @@ def test_fit_starts_over(estimator, rows, state):
 
 @pytest.mark.only(where=lambda estimator: type(estimator).__name__ not in AT_ONCE)
 @pytest.mark.parametrize("cut", CUTS, ids=len)
-def test_one_epoch_is_one_partial_fit_however_it_is_cut(estimator, rows, learn, cut, learned, output, is_online):
+def test_one_epoch_is_one_partial_fit_however_it_is_cut(estimator, rows, learn, cut, learned, output):
     X, y = rows
     parts = clone(estimator)
     for X_part, y_part in pieces(cut, X, y):
@@ -116,7 +117,7 @@ def test_one_epoch_is_one_partial_fit_however_it_is_cut(estimator, rows, learn, 
     assert learned(parts) == learned(whole)
     for name, values in output(whole, X).items():
         assert_array_equal(values, output(parts, X)[name])
-    if is_online(estimator):
+    if is_online_learner(estimator):
         estimator.set_params(max_iter=1, shuffle=False, tol=None).fit(X, y)
         assert learned(estimator) == learned(whole)
 
@@ -183,10 +184,10 @@ def layouts_of(X, y, estimator):
 @pytest.mark.parametrize(
     "weights", [(0, 1, 1, 0, 1, 1), (1, 0, 0, 1, 1, 0), (1, 1, 0, 1, 0, 0)], ids=["first", "middle", "last"]
 )
-def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, is_online, weights):
+def test_undo_beside_rows_of_weight_zero(weighted, rows, learn, learned, output, weights):
     """A row that is refused while the block is learned: the model is a twin of one that never saw the call."""
     weights = np.array(weights, dtype=float)
-    if is_online(weighted):
+    if is_online_learner(weighted):
         weighted.set_params(max_iter=2)
     for layout, X, y in layouts_of(*rows, weighted)[:: 3 if weights[0] else 1]:  # else one for each kind of backup
         model, twin = learn(clone(weighted), layout(X[:20]), y[:20]), learn(clone(weighted), layout(X[:20]), y[:20])

@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 import pytest
-from conftest import public_estimators
+from configurations import public_estimators
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge

@@ -10,7 +10,7 @@ import os
 import fuzz
 import numpy as np
 import pytest
-from conftest import is_default
+from configurations import is_default
 from sklearn.base import is_regressor
 from sklearn.utils import get_tags
 
