@@ -434,7 +434,7 @@ class OnlineLinearModel(MapsRows, MirrorEstimator):
             parts = parts_of(self._learner)
             values = check_start(intercept, self._intercept_init, (len(parts),)).tolist()
             for part, value in zip(parts, values, strict=True):
-                part.begin_at(value)
+                part.shift_intercept(value)
             self._spec = self._spec._replace(intercepts=tuple(values))
 
     def _begin_like(self, twin: Self) -> None:

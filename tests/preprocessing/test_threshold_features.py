@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
+from onlinebregman._kernels.learners.mapping import MapLearner
 from onlinebregman._kernels.rows.thresholds import ThresholdMap
 from scipy import sparse
 from sklearn.preprocessing import KBinsDiscretizer
@@ -65,8 +66,7 @@ def test_names_of_columns_are_those_of_the_frame():
 
 def test_names_of_near_values_differ():
     X = (1e6 + np.arange(1000) / 256)[np.random.default_rng(0).permutation(1000), None]
-    names = ThresholdFeatures().fit(X).get_feature_names_out()
-    assert len(set(names)) == 85
+    assert len(set(ThresholdFeatures().fit(X).get_feature_names_out())) == 85
     assert len(ThresholdFeatures().fit(X[:30]).get_feature_names_out()) == 85
 
 
@@ -88,7 +88,7 @@ def test_it_is_the_map_that_models_learn():
     features = ThresholdFeatures(n_pairs=2, random_state=1).fit(X)
     assert features.pairs_.shape == (2, 2) and not features.pairs_.flags.writeable
     own = ThresholdMap(3, features.pairs_, allow_nan=True)
-    own.learn_rows(X)
+    MapLearner(own.n_outputs, {"row_map": own}).learn(X)
     assert_array_equal(features.transform(X).indices.reshape(700, -1), own.transform(X))
     assert ThresholdFeatures(n_pairs=0).fit(X).pairs_.shape == (0, 2)
 

@@ -19,6 +19,7 @@ from scipy.special.cython_special cimport gammaln, xlog1py, xlogy
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport PROGRESSIVE, AtomicLearner, Foresight
 from onlinebregman._kernels.learners.run cimport LEARNED, LEFT_DOMAIN, OVERFLOWED
+from onlinebregman._kernels.matrices.symmetric import mirrored
 from onlinebregman._kernels.ops.entropy cimport ob_sum_log
 from onlinebregman._kernels.ops.state import vector_of
 from onlinebregman._kernels.ops.lapack cimport dpotrf, dpotri
@@ -387,13 +388,8 @@ cdef class FullGaussianLearner(GaussianLearner):
         """The inverse of the scatter with the prior, shape (n_features, n_features)."""
         return self.both_triangles(self.predicted())
 
-    cdef object both_triangles(self, const double* upper):
-        cdef Py_ssize_t i, j, d = self.n_features
-        cdef double[:, ::1] matrix = np.empty((d, d))
-        for i in range(d):
-            for j in range(i, d):
-                matrix[i, j] = matrix[j, i] = upper[i * d + j]
-        return np.asarray(matrix)
+    cdef object both_triangles(self, double* upper):
+        return mirrored(np.asarray(<double[:self.n_features, :self.n_features]> upper))
 
     cdef Py_ssize_t effort(self, Py_ssize_t n) noexcept nogil:
         return 2 * n * n

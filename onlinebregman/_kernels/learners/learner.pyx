@@ -271,10 +271,6 @@ cdef class Learner(AtomicLearner):
         """See `Geometry.limits`; averaged weights are the same for all rows."""
         return None if self.run.averaged else self.geometry.limits
 
-    def begin_at(self, double intercept):
-        """Set the intercept to start from; called before the first row."""
-        self.run.intercept = intercept
-
     def shift_intercept(self, double by):
         """Add a number to the intercept, and to its average."""
         self.run.intercept += by

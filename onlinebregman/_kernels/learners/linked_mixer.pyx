@@ -105,7 +105,7 @@ cdef class LinkedMixer(CentredMixer):
         if self.known.lo < self.known.hi:  # predictions depend on the experts
             self.stack.residuals.weight += weight
             self.stack.residuals.squares += 2.0 * weight * self.cost_of(m)
-        return True
+        return isfinite(self.stack.residuals.squares)
 
     cdef bint forget_absurd(self) noexcept nogil:
         """Forget targets that the scale has found to be absurd since they were learned; whether there were any."""

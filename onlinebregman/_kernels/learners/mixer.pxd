@@ -18,7 +18,8 @@ cdef class Mixer(AtomicLearner):
     cdef readonly Stack stack           # of combinations in addition to the mixture, or None
     cdef readonly Memory memory         # of the targets before, which corrects the predictions, or None
     cdef readonly QuantileTracker tracker  # of the errors of the mixture's predictions, or None
-    cdef tuple undoable                 # those of these that it has, and the stack of the memory
+    cdef tuple stacks                   # that of the combinations, and the memory's
+    cdef tuple undoable                 # all of these, and the weights of the stacks
     cdef Py_ssize_t n_undoable          # their number
     cdef double error                   # of a row: |target - prediction|, or a power of -ln p; negative: none
     cdef bint clipped                   # whether not the losses of a row are learned, but `costs`

@@ -15,7 +15,6 @@ from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
-from onlinebregman._kernels.learners.stack cimport Stack
 from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Undoable
 from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
@@ -34,12 +33,14 @@ cdef class Mixer(AtomicLearner):
         if type(self) is Mixer:
             raise TypeError("Mixer must be created with the arguments of a subclass, which defines the loss")
         self.n_targets, self.target_ndim, self.traits = 1, 1, DENSE
-        self.undoable, self.residuals = (), np.zeros(2)
+        self.stacks, self.undoable, self.residuals = (), (), np.zeros(2)
 
     cdef int allocate(self, Hedge hedge, n_features, Py_ssize_t n_scores, Py_ssize_t more=0) except -1:
         cdef Py_ssize_t lanes = hedge.lanes
         self.hedge, self.n_features, self.n_scores = hedge, n_features, n_scores
-        parts = hedge, self.stack, self.memory, None if self.memory is None else self.memory.stack, self.tracker
+        stacks = self.stack, None if self.memory is None else self.memory.stack
+        self.stacks = tuple([stack for stack in stacks if stack is not None])
+        parts = hedge, *self.stacks, *[stack.hedge for stack in self.stacks], self.memory, self.tracker
         self.undoable = tuple([part for part in parts if part is not None])
         self.n_undoable = len(self.undoable)
         self.buffer, self.residuals = np.zeros(5 * lanes + more), np.zeros(2 * n_scores)
@@ -84,9 +85,8 @@ cdef class Mixer(AtomicLearner):
     @property
     def cumulative_loss(self):
         """That of the mixture; with a stack that of its mixture with the combinations, and so on with a memory."""
-        if self.memory is not None:
-            return self.first_loss() + self.memory.stack.hedge.totals.loss
-        return self.first_loss() + (self.hedge.totals.loss if self.stack is None else self.stack.hedge.totals.loss)
+        last = (self, *self.stacks)[len(self.stacks)]
+        return self.first_loss() + last.hedge.loss
 
     @property
     def expert_losses(self):
@@ -95,10 +95,9 @@ cdef class Mixer(AtomicLearner):
 
     def regret_bound(self):
         """Bound on the mixture's loss minus that of the best expert."""
-        cdef Stack stack
         bound = self.hedge.regret_bound()
-        for stack in (self.stack, None if self.memory is None else self.memory.stack):
-            bound += 0.0 if stack is None else stack.hedge.regret_bound(prior=stack.prior)
+        for stack in self.stacks:
+            bound += stack.hedge.regret_bound(prior=stack.prior)
         return bound
 
     # --- rows of scores -------------------------------------------------------------------------------------------
@@ -245,6 +244,8 @@ cdef class Unmixed(Mixer):
     ----------
     n_scores : int
     """
+
+    cumulative_loss = 0.0
 
     def __cinit__(self, n_scores, state=None):
         self.n_features = self.n_scores = n_scores

@@ -18,7 +18,7 @@ import numpy as np
 
 from libc.math cimport fabs, isfinite, sqrt
 
-from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, learn_rows_of
+from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, call_learn_row, learn_rows_of
 from onlinebregman._kernels.learners.density import DensityLearner
 from onlinebregman._kernels.learners.team cimport Ensemble
 from onlinebregman._kernels.learners.run cimport LEARNED, NOT_FINITE
@@ -141,9 +141,10 @@ cdef class OutlierLearner(Ensemble):
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         self.block_rows = <void*> rows
-        return learn_rows_of(self, rows, block, None, score_and_learn)
+        return learn_rows_of(self, rows, block, None, call_learn_row)
 
-    cdef int learn_given(self, const Row* given, Workspace* work, double weight) noexcept nogil:
+    cdef int learn_row(self, const Row* given, Workspace* work, const double* y, double weight,
+                       double* scores) noexcept nogil:
         """Learn a row that is not mapped yet."""
         cdef int status
         cdef double score
@@ -183,8 +184,3 @@ cdef class OutlierLearner(Ensemble):
 
     cdef void score_row(self, void* scorer, const Row* row, Workspace* work, double* scores) noexcept nogil:
         self.density.score_row(scorer, row, work, scores)
-
-
-cdef inline int score_and_learn(AtomicLearner learner, const Row* row, Workspace* work, const double* y, double weight,
-                                double* scores) noexcept nogil:
-    return (<OutlierLearner> learner).learn_given(row, work, weight)

@@ -33,7 +33,7 @@ cdef double LARGEST = 1e100
 
 
 cdef class Stack(Undoable):
-    """Combinations of experts, and the weights of the mixture of experts and of the combinations.
+    """Combinations of experts, and the weights of the mixture of experts and of the combinations, undone by themselves.
 
     Parameters
     ----------
@@ -139,19 +139,8 @@ cdef class Stack(Undoable):
         self.hedge.count(losses, weight * loss, u, losses, weight * loss)
 
     cdef void hold(self) noexcept nogil:
-        """See `Hedge.hold`; the unit of the residuals stays as it is, too."""
+        """The unit of the residuals stays as it is."""
         self.held, self.known = self.residuals, &self.held
-        self.hedge.hold()
 
     cdef void release(self) noexcept nogil:
-        self.known = &self.residuals
-        self.hedge.release()
-
-    cdef int save(self, Py_ssize_t n_rows) except -1:
-        self.hedge.save(n_rows)
-        return Undoable.save(self, n_rows)
-
-    cdef void restore(self) noexcept:
-        self.hedge.restore()
-        Undoable.restore(self)
         self.known = &self.residuals

@@ -280,9 +280,7 @@ cdef class CentredMixer(Mixer):
         """The combinations learn the row of the predictions in `work`; False on overflow. See `count_stage`."""
         if not self.count_stage(self.stack, self.work + self.hedge.n_experts, m, mixed, y, shift, weight):
             return False
-        if self.phase == JUDGE:
-            return True
-        return self.learn_combinations(m, self.unit_of(self.stack), weight) and isfinite(self.stack.residuals.squares)
+        return self.phase == JUDGE or self.learn_combinations(m, self.unit_of(self.stack), weight)
 
     cdef bint count_stage(self, Stack stack, double* x, double m, double* mixed, double y, double shift,
                           double weight) noexcept nogil:
@@ -331,7 +329,7 @@ cdef class CentredMixer(Mixer):
         if self.known.weight > 0:
             stack.residuals.weight += weight
             stack.residuals.squares += weight * (self.target - m) * (self.target - m)
-        return True
+        return isfinite(stack.residuals.squares)
 
     cdef bint learn_memory(self, double m, double mixed, double y, double shift, double weight) noexcept nogil:
         """The memory learns a row; arguments as in `count_stage`."""
@@ -348,7 +346,7 @@ cdef class CentredMixer(Mixer):
         (<TargetMemory> self.memory).learn(
             self.scale.origin, self.target, m if self.known.weight > 0 else self.target
         )
-        return isfinite(self.memory.stack.residuals.squares)
+        return True
 
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil:
         update_stats(&self.stats, self.target, weight)

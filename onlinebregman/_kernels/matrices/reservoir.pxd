@@ -30,8 +30,7 @@ cdef class Reservoir(AtomicLearner):
     cdef Py_ssize_t[::1] counts_before
     cdef Py_ssize_t replaced         # index of the first row that was replaced, or -1
     cdef double[::1] replaced_row    # its values
-    cdef bint backed_up              # whether all rows are saved: from the second replacement on
-    cdef double[:, ::1] kept_before, spare
+    cdef double[:, ::1] kept_before  # all rows, from the second replacement on; or None
 
     cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random) except -1
     cdef int save(self) except -1

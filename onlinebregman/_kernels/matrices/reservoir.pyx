@@ -54,7 +54,7 @@ cdef class Reservoir(AtomicLearner):
         self.counts = np.array(self.given.pop("class_counts", ()), dtype=np.intp)
         self.n, self.n_classes = self.of_class.shape[0], self.counts.shape[0]
         self.counts_before, self.replaced_row = np.empty(self.n_classes, dtype=np.intp), np.empty(width)
-        self.replaced, self.spare, self.kept_before = -1, None, None
+        self.replaced, self.kept_before = -1, None
         missing = np.minimum(self.counts, size)
         for j in range(self.n):
             number = self.of_class[j]
@@ -70,32 +70,14 @@ cdef class Reservoir(AtomicLearner):
 
     def get_state(self):
         """See `Stateful`."""
-        rows = {"stored": self.stored.copy(), "classes": self.classes.copy(), "class_counts": self.class_counts}
+        stored, classes = self.sample()
+        rows = {"stored": stored, "classes": classes, "class_counts": np.asarray(self.counts)[:self.n_classes].tolist()}
         return {**AtomicLearner.get_state(self), **rows}
-
-    def __len__(self):
-        return self.n
-
-    @property
-    def stored(self):
-        """The stored rows, shape (n_rows, width); read-only."""
-        return np.asarray(self.kept)[:self.n]
-
-    @property
-    def classes(self):
-        """The class of each stored row; read-only."""
-        return np.asarray(self.of_class)[:self.n]
-
-    @property
-    def class_counts(self):
-        """Number of rows of each class so far."""
-        return np.asarray(self.counts)[:self.n_classes].tolist()
 
     def sample(self):
         """Copies of the stored rows and of their classes, of equal length also if another thread is learning."""
         cdef Py_ssize_t n = self.n
         return np.array(self.kept[:n]), np.array(self.of_class[:n])
-
 
     # --- a call: see `AtomicLearner` ----------------------------------------------------------------------------
 
@@ -110,15 +92,13 @@ cdef class Reservoir(AtomicLearner):
         if self.n_classes > 0:
             memcpy(&self.counts_before[0], &self.counts[0], self.n_classes * sizeof(Py_ssize_t))
         self.fields.save()
-        self.n_before, self.n_classes_before, self.replaced = self.n, self.n_classes, -1
-        if self.backed_up:
-            self.spare, self.kept_before, self.backed_up = self.kept_before, None, False
+        self.n_before, self.n_classes_before, self.replaced, self.kept_before = self.n, self.n_classes, -1, None
         return 0
 
     cdef int undo(self) except -1:
         AtomicLearner.undo(self)
-        if self.backed_up:
-            self.spare, self.kept, self.kept_before, self.backed_up = self.kept, self.kept_before, None, False
+        if self.kept_before is not None:
+            self.kept, self.kept_before = self.kept_before, None
         if self.replaced >= 0:
             memcpy(&self.kept[self.replaced, 0], &self.replaced_row[0], self.width * sizeof(double))
             self.replaced = -1
@@ -164,10 +144,10 @@ cdef class Reservoir(AtomicLearner):
             while slot >= 0:
                 place += 1
                 slot -= self.of_class[place] == number
-            if self.replaced < 0 and not self.backed_up:
+            if self.replaced < 0 and self.kept_before is None:
                 self.replaced = place
                 memcpy(&self.replaced_row[0], &self.kept[place, 0], self.width * sizeof(double))
-            elif not self.backed_up and not self.request(BACKUP):
+            elif self.kept_before is None and not self.request(BACKUP):
                 return False
         memcpy(&self.kept[place, 0], row, self.width * sizeof(double))
         self.of_class[place] = number
@@ -197,12 +177,8 @@ cdef class Reservoir(AtomicLearner):
                 self.of_class = enlarged(self.of_class, self.kept.shape[0])
         elif what == COUNTS:
             self.counts = enlarged(self.counts)
-        elif what == BACKUP and not self.backed_up:
-            if self.spare is None or self.spare.shape[0] != self.kept.shape[0]:
-                self.spare = np.empty_like(self.kept)
-            self.kept_before, self.kept, self.spare, self.backed_up = self.kept, self.spare, None, True
-            if self.n > 0:
-                memcpy(&self.kept[0, 0], &self.kept_before[0, 0], self.n * self.width * sizeof(double))
+        elif what == BACKUP and self.kept_before is None:
+            self.kept_before, self.kept = self.kept, np.array(self.kept)
         return 0
 
 

@@ -10,7 +10,7 @@ from libc.math cimport fabs, floor, isfinite
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport Workspace
-from onlinebregman._kernels.learners.atomic cimport REASONS, Block, claim, learn_block, release
+from onlinebregman._kernels.learners.atomic cimport Block, claim, release
 from onlinebregman._kernels.learners.learner cimport Learner
 from onlinebregman._kernels.learners.run cimport BAD_TARGET, INTERRUPTED, LEARNED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -91,6 +91,8 @@ cdef class Sampler(Reservoir):
     cdef Py_ssize_t n_parts          # rows in this part
     cdef readonly double rate_sum    # sum of the rates of the last call
     cdef readonly double refused_target   # target of the instance that could not be learned
+    cdef double[::1] distances       # squared distances to the stored rows, and a buffer of as many
+    cdef Py_ssize_t[::1] candidates  # indices of rows of the class, then of the others
     cdef double[::1] difference, image
 
     def __cinit__(self, n_features, size, random, Py_ssize_t per_row, prior, Percentiles bounds not None,
@@ -129,28 +131,19 @@ cdef class Sampler(Reservoir):
         finally:
             self.learner, self.members = None, ()
 
-    def learn_by(self, Learner learner not None, X, const double[::1] numbers, const double[::1] sample_weight,
-                 bint again):
-        """Have a learner learn validated rows with class numbers; `again`: the rows were learned before.
+    def learn_by(self, Learner learner not None, X, numbers, sample_weight, bint again):
+        """Have a learner learn validated rows with class numbers, see `AtomicLearner.learn`.
 
-        Returns (reason, row) of what could not be learned, or None. All rows are learned or none.
+        `again`: the rows were learned before.
         """
-        cdef Rows rows = open_rows(X)
-        cdef Block block
-        cdef bint configured = self.loss is not None or self.next_settings is not None
-        if not (configured and numbers.shape[0] == sample_weight.shape[0] == rows.n_rows):
-            raise ValueError(
-                f"numbers and sample_weight must have one entry for each of {rows.n_rows} rows, and the loss must be "
-                f"set; got {numbers.shape[0]} and {sample_weight.shape[0]} entries, and the loss {self.loss!r}"
-            )
-        block.y, block.n_targets, block.sample_weight, block.scores = &numbers[0], 1, &sample_weight[0], NULL
+        if self.loss is None and self.next_settings is None:
+            raise ValueError("the loss must be set, by `configure`; got None")
         check_idle(self.busy)
         self.learner, self.members, self.again, self.sums_rates = learner, (learner,), again, True
         try:
-            status = learn_block(self, rows, &block)
+            return Reservoir.learn(self, X, numbers, sample_weight)
         finally:
             self.learner, self.members = None, ()
-        return None if status == LEARNED else (REASONS[status], block.failed)
 
     def measured(self, const double[:, ::1] z, const double[::1] sample_weight, bint triplets, bint again):
         """Margins of triplets, or bounds of pairs, as they are before each is learned.
@@ -307,6 +300,13 @@ cdef class Sampler(Reservoir):
             self.recorded_rates = []
         else:
             Reservoir.fulfil(self, what)
+            if what == CAPACITY:
+                self.make_candidates()
+        return 0
+
+    cdef int make_candidates(self) except -1:
+        self.distances = np.empty(2 * self.kept.shape[0])
+        self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
         return 0
 
     # --- distances ----------------------------------------------------------------------------------------------
@@ -366,19 +366,12 @@ cdef class RandomPairs(Sampler):
         See `Sampler`.
     """
 
-    cdef Py_ssize_t[::1] candidates  # indices of rows of the class, then of the others
     cdef Py_ssize_t[::1] partners
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
         self.allocate(n_features, n_features, size, random)
-        self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
+        self.make_candidates()
         self.partners = np.empty(self.per_row + 1, dtype=np.intp)
-
-    cdef int fulfil(self, int what) except -1:
-        Sampler.fulfil(self, what)
-        if what == CAPACITY:
-            self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
-        return 0
 
     cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
         cdef int status
@@ -445,8 +438,6 @@ cdef class NeighborTriplets(Sampler):
     cdef const double[::1] origin, origin_before
     cdef readonly double next_refresh          # the row at which the metric is refreshed next
     cdef double[::1] stored_row                # the current row, as it is stored
-    cdef double[::1] distances                 # squared distances to the stored rows, and a buffer of as many
-    cdef Py_ssize_t[::1] candidates            # indices of rows of the class, then of the others
     cdef const double* coming                  # the row before which the metric is refreshed
 
     def __cinit__(self, Py_ssize_t n_features, Py_ssize_t size, random, *more):
@@ -479,11 +470,6 @@ cdef class NeighborTriplets(Sampler):
         if self.components is not None:
             state["components"], state["origin"] = np.array(self.components), np.array(self.origin)
         return state
-
-    cdef int make_candidates(self) except -1:
-        self.distances = np.empty(2 * self.kept.shape[0])
-        self.candidates = np.empty(2 * self.kept.shape[0], dtype=np.intp)
-        return 0
 
     cdef Py_ssize_t instance_length(self) noexcept:
         return 2 * self.n_features
@@ -541,10 +527,7 @@ cdef class NeighborTriplets(Sampler):
                 self.update_images()
             self.next_refresh = self.n_rows + min(max(floor(self.n_rows / REFRESH_GROWTH), 1.0), <double> REFRESH_ROWS)
             return 0
-        Sampler.fulfil(self, what)
-        if what == CAPACITY:
-            self.make_candidates()
-        return 0
+        return Sampler.fulfil(self, what)
 
     cdef int learn_labelled(self, const double* x, Py_ssize_t number, double weight, Py_ssize_t i) noexcept nogil:
         cdef int status

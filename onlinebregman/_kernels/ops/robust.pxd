@@ -15,7 +15,6 @@ cdef extern from "ops/robust.h":
     void ob_robust_look(ob_robust* s) noexcept nogil
     double ob_robust_count(ob_robust* s, double y) noexcept nogil
     double ob_robust_limit(ob_robust* s, double y) noexcept nogil
-    double ob_median(double* a, Py_ssize_t n, double origin) noexcept nogil
 
     ctypedef struct ob_quantile:
         double depth, slope, trend

@@ -263,19 +263,6 @@ cdef class ThresholdMap(RowMap):
             self.apply(rows.indicators, &columns[i, 0])
         return np.asarray(columns)[:, :n]
 
-    def learn_rows(self, X, const double[::1] sample_weight=None):
-        """Learn validated rows, dense or CSR; those of weight 0 do not count."""
-        cdef Rows rows = open_rows(X)
-        cdef Py_ssize_t i
-        cdef Row row
-        self.open(rows)
-        self.begin(rows)
-        for i in range(rows.n_rows):
-            rows.fetch(i, &row)
-            rows.fill(&row)
-            if sample_weight is None or sample_weight[i] > 0:
-                self.bins.learn(&row, 1.0)
-
     # --- rows -------------------------------------------------------------------------------------------------------
 
     cdef int open(self, Rows rows) except -1:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from onlinebregman._kernels.geometries.euclidean import EuclideanGeometry
 from onlinebregman._kernels.learners.learner import Learner
+from onlinebregman._kernels.learners.mapping import MapLearner
 from onlinebregman._kernels.losses.loss import SquaredLoss
 from onlinebregman._kernels.rows.thresholds import BINS, Bins, ThresholdMap, pairs_of, parts_of_pairs
 from replica import uniform
@@ -97,12 +98,16 @@ class Column:
                     bins.balance(self.sample)
 
 
-def progressive(threshold_map, X, weights=None):
+def learn(threshold_map, X, weights=None):
+    assert MapLearner(threshold_map.n_outputs, {"row_map": threshold_map}).learn(X, None, weights) is None
+
+
+def progressive(threshold_map, X):
     """The indicators of each row before it was learned."""
     found = np.empty((len(X), threshold_map.widest), np.intp)
     for i in range(len(X)):
         found[i] = threshold_map.transform(X[i : i + 1])[0]
-        threshold_map.learn_rows(X[i : i + 1], None if weights is None else weights[i : i + 1])
+        learn(threshold_map, X[i : i + 1])
     return found
 
 
@@ -135,7 +140,7 @@ COLUMNS = ("many", "few", "heavy", "late", "moving", "gaps", "integers", "consta
 
 @pytest.fixture(scope="module")
 def found():
-    return bins_in(progressive(ThresholdMap(len(COLUMNS)), stream()), len(COLUMNS))
+    return bins_in(progressive(ThresholdMap(len(COLUMNS), allow_nan=True), stream()), len(COLUMNS))
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -148,7 +153,7 @@ def test_bins_are_those_of_plain_python(found, name):
 
 def test_indicators_are_of_all_columns_and_pairs():
     X = stream(400)
-    threshold_map = ThresholdMap(len(COLUMNS), PAIRS)
+    threshold_map = ThresholdMap(len(COLUMNS), PAIRS, allow_nan=True)
     columns = progressive(threshold_map, X)
     assert (np.diff(columns, axis=1) > 0).all()
     assert columns.min() >= 0 and columns.max() < threshold_map.n_outputs == 8 * 85 + 10 * (7**2 + 13**2)
@@ -162,7 +167,7 @@ def test_indicators_are_of_all_columns_and_pairs():
 
 def test_pairs_alone_have_the_indicators_that_they_have_beside_single_columns():
     X = stream(400)
-    both, alone = ThresholdMap(len(COLUMNS), PAIRS), ThresholdMap(len(COLUMNS), PAIRS, False)
+    both, alone = (ThresholdMap(len(COLUMNS), PAIRS, singles, True) for singles in (True, False))
     assert alone.n_outputs == both.n_outputs - 8 * 85 and alone.widest == 20
     assert_array_equal(progressive(alone, X), progressive(both, X)[:, 24:] - 8 * 85)
 
@@ -199,13 +204,13 @@ rows = st.lists(st.tuples(values, values), min_size=1, max_size=90)
 def test_the_same_bins_however_the_stream_is_cut(given, cuts, data):
     X = np.array(given)
     weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 3.0]), min_size=len(X), max_size=len(X))))
-    whole, parts, counted = ThresholdMap(2), ThresholdMap(2), ThresholdMap(2)
-    whole.learn_rows(X, weights)
-    counted.learn_rows(np.ascontiguousarray(X[weights > 0]))
+    whole, parts, counted = (ThresholdMap(2, allow_nan=True) for _ in range(3))
+    learn(whole, X, weights)
+    learn(counted, np.ascontiguousarray(X[weights > 0]))
     edges = sorted({0, len(X), *(cut for cut in cuts if cut < len(X))})
     for start, end in pairwise(edges):
         parts = pickle.loads(pickle.dumps(parts))
-        parts.learn_rows(X[start:end], weights[start:end])
+        learn(parts, X[start:end], weights[start:end])
     assert known(whole) == known(parts) == known(counted)
 
 
@@ -224,8 +229,8 @@ def test_increasing_functions_of_a_column_and_the_order_of_columns_change_nothin
 def test_sparse_rows_have_zeros(kind):
     X = np.random.default_rng(0).normal(size=(300, 7)) * (np.random.default_rng(1).uniform(size=(300, 7)) < 0.3)
     dense, found = ThresholdMap(7), ThresholdMap(7)
-    dense.learn_rows(X)
-    found.learn_rows(kind(X))
+    learn(dense, X)
+    learn(found, kind(X))
     assert known(dense) == known(found)
     assert_array_equal(dense.transform(X), found.transform(kind(X)))
 
@@ -246,9 +251,7 @@ def test_a_refused_call_leaves_the_map_unchanged(n):
         counted = learner.row_map.bins.get_state()["counted"][0]
         assert learner.learn(X[counted:start], y[: start - counted]) is None
         before = known(learner.row_map)
-        broken = y[:n].copy()
-        broken[-1] = np.inf
-        assert learner.learn(X[start : start + n], broken) == ("bad target", n - 1)
+        assert learner.learn(X[start : start + n], np.r_[y[: n - 1], np.inf]) == ("bad target", n - 1)
         assert known(learner.row_map) == before
 
 
@@ -268,8 +271,7 @@ def test_a_learner_learns_the_indicators_of_rows():
 
 @pytest.mark.parametrize(("wrong", "allow_nan"), [(np.inf, True), (-np.inf, True), (np.inf, False), (np.nan, False)])
 def test_infinite_values_are_refused_and_missing_ones_unless_allowed(wrong, allow_nan):
-    X = np.ones((3, 2))
-    X[1, 1] = wrong
+    X = np.array([[1.0, 1.0], [1.0, wrong], [1.0, 1.0]])
     learner = learner_of(ThresholdMap(2, allow_nan=allow_nan))
     assert learner.learn(X, np.zeros(3)) == ("not finite", 1)
     assert known(learner.row_map) == known(ThresholdMap(2, allow_nan=allow_nan))
@@ -287,7 +289,7 @@ def test_missing_values_of_sparse_rows_are_refused():
 )
 def test_damaged_states_are_refused(name, wrong):
     threshold_map = ThresholdMap(3)
-    threshold_map.learn_rows(stream(40)[:, :3].copy())
+    learn(threshold_map, stream(40)[:, :3].copy())
     state = threshold_map.bins.get_state()
     assert [part.tobytes() for part in Bins(3, state).get_state().values()] == known(threshold_map)
     state[name].reshape(3, -1)[1, 0] = wrong
