@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression, SGDClassifier, SGDRegressor
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import KFold, StratifiedShuffleSplit, cross_val_score
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedShuffleSplit, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, scale
 from threadpoolctl import threadpool_limits
 
 from . import (
@@ -194,10 +193,10 @@ def vary_rates(quick: bool = False) -> dict[str, np.ndarray]:
     }
 
     def score(model) -> float:
-        scaled = TransformedTargetRegressor(make_pipeline(StandardScaler(), model), transformer=StandardScaler())
+        scaled = make_pipeline(StandardScaler(), model)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # fits that fail have no score
-            scores = cross_val_score(scaled, X, y, cv=KFold(5, shuffle=True, random_state=0), scoring="r2")
+            scores = cross_val_score(scaled, X, scale(y), cv=KFold(5, shuffle=True, random_state=0), scoring="r2")
         return float(np.nan_to_num(scores.mean(), nan=-np.inf))
 
     found = {
@@ -238,12 +237,9 @@ def choose_flowers() -> tuple[np.ndarray, np.ndarray]:
 
 def nearest_neighbour_error(kernel: np.ndarray, labels: np.ndarray) -> float:
     """Error of 1-NN in the feature space of a kernel, in %, a mean over ten fixed splits into halves."""
-    distances, rng, errors = half_squared_distances(kernel), np.random.RandomState(0), []
-    for _ in range(10):
-        train, test = np.array_split(rng.permutation(len(labels)), 2)
-        nearest = train[np.argmin(distances[np.ix_(test, train)], axis=1)]
-        errors.append(np.mean(labels[nearest] != labels[test]))
-    return 100 * float(np.mean(errors))
+    distances = np.maximum(half_squared_distances(kernel), 0.0)
+    nearest, splits = KNeighborsClassifier(1, metric="precomputed"), ShuffleSplit(10, test_size=0.5, random_state=0)
+    return 100 * float(1 - cross_val_score(nearest, distances, labels, cv=splits).mean())
 
 
 def learn_kernels(quick: bool = False) -> dict[str, Any]:
@@ -320,49 +316,36 @@ def _check_output(output: Path) -> bool:
 
 # Distinguishable with every kind of colour vision (after Okabe and Ito, and Tol), and by markers and dashes.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#5A5A5A"
-STYLE: dict[Any, Any] = {
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E4E4E4",
-    "legend.frameon": False,
-    "svg.hashsalt": "onlinebregman",
-}
 
 
 def draw(path: Path, metrics: dict[str, np.ndarray], rates: dict[str, np.ndarray], kernels: dict[str, Any]) -> None:
     """Draw the results of the last three parts; ImportError without matplotlib."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(STYLE):
-        figure = Figure(figsize=(13, 8), dpi=150, layout="constrained")
-        (left, right), (losses, errors) = figure.subplots(2, 2)
-        places = -np.arange(len(metrics))
-        for k, (label, color, marker) in enumerate((("5-NN", ORANGE, "s"), ("metric + 5-NN", BLUE, "o"))):
-            means, spreads = np.transpose([(each[k].mean(), each[k].std(ddof=1)) for each in metrics.values()])
-            style = {"color": color, "fmt": marker, "capsize": 3, "label": label}
-            left.errorbar(means, places + 0.13 - 0.26 * k, xerr=spreads, **style)
-        left.set_yticks(places, list(metrics))
-        left.set(xlim=(0, None), xlabel="test error, % (mean ± sd of the splits)", title="5-NN with a learned metric")
-        styles = (("black", "s--"), (BLUE, "o-"), (GREEN, "^-"), (GREY, ":"))
-        for (name, curve), (color, line) in zip(rates.items(), styles, strict=True):
-            right.plot(ETAS, np.maximum(curve, 0.0), line, color=color, label=name)
-        right.set(xscale="log", xlabel="learning rate eta0", ylabel="cross-validated R²; 0: none, or diverged")
-        right.set_title("Regression by the learning rate: diabetes")
-        runs = [(name, value) for name, value in kernels.items() if name.startswith("MEG")]
-        for (name, (loss, error)), (color, line) in zip(runs, ((BLUE, "o-"), (GREEN, "^-")), strict=True):
-            losses.plot(kernels["ends"], loss, line, color=color, label=name)
-            errors.plot(kernels["ends"], error, line, color=color, label=name)
-        losses.axhline(kernels["bound"], color=BLUE, linestyle="--", label=f"bound for eta0 = {THEORY_ETA0:g}")
-        errors.axhline(kernels["target"], color=GREY, linestyle=":", label="target kernel")
-        losses.set(ylabel="total loss, sum of (a - y)²", title="A kernel of 52 flowers, learned from distances")
-        errors.set(ylabel="1-NN error, %", title="Nearest neighbours in this kernel")
-        for panel in (losses, errors):
-            panel.set(xscale="log", xlabel="random pairs learned", ylim=(0, None))
-        for panel in (left, right, losses, errors):
-            panel.legend()
-        figure.savefig(path)
+    figure = Figure(figsize=(13, 8), dpi=150, layout="constrained")
+    (left, right), (losses, errors) = figure.subplots(2, 2)
+    places = -np.arange(len(metrics))
+    for k, (label, color, marker) in enumerate((("5-NN", ORANGE, "s"), ("metric + 5-NN", BLUE, "o"))):
+        means, spreads = np.transpose([(each[k].mean(), each[k].std(ddof=1)) for each in metrics.values()])
+        style = {"color": color, "fmt": marker, "capsize": 3, "label": label}
+        left.errorbar(means, places + 0.13 - 0.26 * k, xerr=spreads, **style)
+    left.set_yticks(places, list(metrics))
+    left.set(xlim=(0, None), xlabel="test error, % (mean ± sd of the splits)", title="5-NN with a learned metric")
+    styles = (("black", "s--"), (BLUE, "o-"), (GREEN, "^-"), (GREY, ":"))
+    for (name, curve), (color, line) in zip(rates.items(), styles, strict=True):
+        right.plot(ETAS, np.maximum(curve, 0.0), line, color=color, label=name)
+    right.set(xscale="log", xlabel="learning rate eta0", ylabel="cross-validated R²; 0: none, or diverged")
+    right.set_title("Regression by the learning rate: diabetes")
+    runs = [(name, value) for name, value in kernels.items() if name.startswith("MEG")]
+    for (name, (loss, error)), (color, line) in zip(runs, ((BLUE, "o-"), (GREEN, "^-")), strict=True):
+        losses.plot(kernels["ends"], loss, line, color=color, label=name)
+        errors.plot(kernels["ends"], error, line, color=color, label=name)
+    losses.axhline(kernels["bound"], color=BLUE, linestyle="--", label=f"bound for eta0 = {THEORY_ETA0:g}")
+    errors.axhline(kernels["target"], color=GREY, linestyle=":", label="target kernel")
+    losses.set(ylabel="total loss, sum of (a - y)²", title="A kernel of 52 flowers, learned from distances")
+    errors.set(ylabel="1-NN error, %", title="Nearest neighbours in this kernel")
+    for panel in (losses, errors):
+        panel.set(xscale="log", xlabel="random pairs learned", ylim=(0, None))
+    for panel in (left, right, losses, errors):
+        panel.legend()
+    figure.savefig(path)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import SGDRegressor
 from sklearn.model_selection import cross_val_score
@@ -57,6 +58,16 @@ def test_lasting_changes_of_targets_are_followed(shift, unit):
     y[1000:] = unit * y[1000:] + shift
     model = ParameterFreeRegressor(random_features=0, thresholds=False).partial_fit(X, y)
     assert np.sqrt(np.mean((model.predict(X[-500:]) - (unit * truth[-500:] + shift)) ** 2)) < unit
+
+
+@pytest.mark.parametrize("make", [np.array, csr_array])
+def test_a_unit_of_all_columns_that_grows_is_followed(make):
+    rng, X = some_rows(1500)
+    X[rng.uniform(size=X.shape) < 0.4] = 0.0
+    y = X @ [1.0, -2.0, 0.5] + 0.3 * rng.normal(size=1500)
+    X[600:] /= 1000.0
+    model = ParameterFreeRegressor().partial_fit(make(X[:1200]), y[:1200])
+    assert ((model.predict(make(X[1200:])) - y[1200:]) ** 2).mean() < 0.1 * y.var()
 
 
 def test_labels_that_cycle_and_numbers_that_walk_are_known():

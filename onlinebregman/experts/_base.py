@@ -21,7 +21,7 @@ from .._kernels.learners.regret_hedges import BernsteinHedge, PolynomialHedge
 from .._kernels.learners.transaction import Validated
 from .._objects import is_finite_number
 from .._online.estimator import Call, Examples, LifeCycleMixin
-from .._online.validation import is_fitted, read_only
+from .._online.validation import dense, is_fitted, read_only
 from .._online.weights import WeightsMixin
 from .._sklearn_compat import BaseComposition, Interval
 from ..pipeline import check_instance, check_online, copies_to_learn, learns, parameters_of
@@ -111,6 +111,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
 
     _takes_sparse = True  # or the experts refuse sparse rows
     _others = property(lambda self: self.estimators_)
+    _allow_nan = property(lambda self: all(tags.input_tags.allow_nan for tags in self._tags_of_experts()))
     _forecast_method = "predict"  # method that experts must have
     _strategy = "average"
     _read_at_each_call: tuple[str, ...] = ("history",)
@@ -186,6 +187,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         tags = super().__sklearn_tags__()
         experts = self._tags_of_experts()
         tags.input_tags.sparse = all(expert.input_tags.sparse for expert in experts)
+        tags.input_tags.allow_nan = self._allow_nan
         tags.input_tags.positive_only = any(expert.input_tags.positive_only for expert in experts)
         tags.target_tags.positive_only = any(expert.target_tags.positive_only for expert in experts)
         return tags
@@ -285,6 +287,7 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         refused = self._learner.learn(forecasts, targets, weights, order)
         if refused is not None:
             reason, row = refused
+            check_awake(forecasts[row : row + 1], row)
             self._refuse(reason, row, forecasts, targets)
 
     def _refuse(self, reason: str, row: int, forecasts: Array, targets: Array | None) -> NoReturn:
@@ -303,9 +306,12 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         forecasts = np.full((X.shape[0], *shape), 1 / shape[-1])  # rows that are not forecast pass all checks
         weights, counted = np.ones(X.shape[0]) if sample_weight is None else sample_weight, np.zeros(X.shape[0])
         learners = [k for k, expert in enumerate(self.estimators_) if learns(expert)]
-        if sample_weight is not None:
-            for k in learners:
-                _check_takes_weights(self.estimators_[k])
+        for k in () if sample_weight is None else learners:
+            if "sample_weight" not in parameters_of(self.estimators_[k].partial_fit):
+                raise ValueError(
+                    f"sample_weight is given, but the expert {type(self.estimators_[k]).__name__} does not accept it; "
+                    "omit it, or use experts that do."
+                )
         rows = np.flatnonzero(weights) if order is None else order[weights[order] != 0]
         together = self._together
         if not self._ready and len(rows):
@@ -362,9 +368,8 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         known, self._experts_learner = self._experts_learner, None
         if not (self._ready and all(map(_is_compiled, experts))):
             return
-        if any(getattr(expert, "_class_weight", None) is not None for expert in experts):
-            return
-        if not all(now.predictive and now.n_scores == 1 for now in learners):
+        weighted = any(getattr(expert, "_class_weight", None) is not None for expert in experts)
+        if weighted or not all(now.predictive and now.n_scores == 1 for now in learners):
             return
         if known is None or not all(map(operator.is_, known.learners, learners)):
             links = [self._link_of(expert) for expert in experts]
@@ -390,6 +395,27 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
         """The forecasts of an expert, with what it does not know about."""
         return forecasts
 
+    def _forecasts(self, X) -> Array:
+        """The forecasts of all experts, shape (n_rows, n_experts, ...)."""
+        if not self.estimators_:
+            return self._columns(X)
+        self._check_experts()
+        return np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1, dtype=np.float64)
+
+    def _columns(self, X) -> Array:
+        """The forecasts that the columns of X are."""
+        return dense(X, np.float64)
+
+    def _log_weights(self, forecasts: Array) -> Array:
+        """ln of the weights in rows of forecasts, shape (n_rows, n_experts); in rows where some sleep the others'."""
+        logs, asleep = self._learner.hedge.log_weights, np.isnan(forecasts)
+        if not asleep.any():
+            return logs
+        check_awake(forecasts)
+        logs = np.where(asleep, -np.inf, np.maximum(logs, -1e300))  # equal weights if those awake have none
+        logs -= logs.max(axis=1, keepdims=True)
+        return logs - np.logaddexp.reduce(logs, axis=1, keepdims=True)
+
     def _check_experts(self) -> None:
         """Raise an error if an expert cannot forecast."""
 
@@ -399,6 +425,14 @@ class ExpertMixture(WeightsMixin, LifeCycleMixin, MetaEstimatorMixin, BaseCompos
 
     def _name(self, expert: int) -> str:
         return repr(self.estimators[expert][0]) if self.estimators else f"in column {expert}"
+
+
+def check_awake(forecasts: Array, first: int = 0) -> None:
+    """Raise an error for a row in which all experts sleep; the rows are those from the `first` on."""
+    asleep = np.isnan(forecasts).all(axis=1)
+    if asleep.any():
+        row = first + int(asleep.argmax())
+        raise ValueError(f"Row {row} must have a forecast of at least one expert; got NaN of all. Leave it out.")
 
 
 def _is_pair(pair) -> bool:
@@ -420,11 +454,3 @@ def _bound(expert) -> Validated:
 def _rows(rows, X, y, sample_weight) -> tuple[Any, Any, Any]:
     """Some rows with their targets and weights, if given."""
     return X[rows], None if y is None else y[rows], None if sample_weight is None else sample_weight[rows]
-
-
-def _check_takes_weights(expert) -> None:
-    if "sample_weight" not in parameters_of(expert.partial_fit):
-        raise ValueError(
-            f"sample_weight is given, but the expert {type(expert).__name__} does not accept it; omit it, or use "
-            "experts that do."
-        )

@@ -33,7 +33,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         The experts: online classifiers with `predict_proba`, cloned when learning starts; all of them learn each row
         after it was forecast, with its weight, which also multiplies losses. None: the columns of X are the
         probabilities of the experts: for two classes one column per expert, the probability of `classes_[1]`; for more,
-        the columns of all classes of the first expert, then of the next.
+        the columns of all classes of the first expert, then of the next. NaN in all of them: the expert sleeps.
     handle_unknown : {"error", "add"}
         What to do with labels that are not among the classes. "error": raise an error. "add": add the class, from its
         first row of positive weight on; `partial_fit` then needs no `classes` if there are estimators, which have to
@@ -67,11 +67,14 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     def _predict_validated(self, X, settings: tuple = ()) -> Array:
         """The probabilities by all experts, shape (n_samples, n_experts, n_classes)."""
-        check_finite(X)
-        if not self.estimators_:
-            return self._columns(X)
-        self._check_experts()
-        return np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1)
+        check_finite(X, allow_nan=self._allow_nan)
+        forecasts = self._forecasts(X)
+        asleep = np.isnan(forecasts)
+        if asleep.any():
+            weights = np.exp(self._log_weights(forecasts[:, :, 0]))
+            by_others = np.einsum("ik,ikc->ic", weights, np.where(asleep, 0.0, forecasts))
+            forecasts = np.where(asleep, by_others[:, np.newaxis], forecasts)
+        return forecasts
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -128,7 +131,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
     def _columns(self, X) -> Array:
         """Probabilities of shape (n_samples, n_experts, n_classes) from the columns of X."""
         p = dense(X, np.float64)
-        if wrong := first_true(~((p >= 0) & (p <= 1))):
+        if wrong := first_true((p < 0) | (p > 1)):
             row, column = wrong
             raise ValueError(
                 f"X must be probabilities, from 0 to 1; got {p[row, column]:g} at row {row}, column {column}. Give "
@@ -147,15 +150,16 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
         if len(known) == n:
             return p
         extended = np.full((*p.shape[:-1], n), 1 / n)
+        extended[np.isnan(p).all(axis=-1)] = np.nan
         extended[..., self.classes_.searchsorted(known)] = p * (len(known) / n)
         return extended
 
     def _check_sums(self, p: Array) -> None:
-        if far := first_true(np.abs(p.sum(axis=2) - 1) > 1e-6):
+        if far := first_true(~((np.abs(p.sum(axis=2) - 1) <= 1e-6) | np.isnan(p).all(axis=2))):
             row, expert = far
             raise ValueError(
                 f"The probabilities of expert {expert} at row {row} must sum to 1; got {p[row, expert].sum():g}. "
-                "Divide by the sum."
+                "Divide by the sum, or give NaN for all classes."
             )
 
     def _shape_of_forecasts(self) -> tuple[int, ...]:
@@ -186,7 +190,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
                 )
 
     def _check_forecasts(self, forecasts: Array) -> None:
-        if wrong := first_true(~((forecasts >= 0) & (forecasts <= 1 + 1e-9)).all(axis=2)):
+        if wrong := first_true(((forecasts < 0) | (forecasts > 1 + 1e-9)).any(axis=2)):
             row, k = wrong
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be probabilities; got {forecasts[row, k]} at row {row}. "
@@ -246,6 +250,8 @@ class ExpertMixtureClassifier(MixtureClassifier):
     `regret_bound_` is ln K / rate + gap, where the gap is the accumulated cost of mixing. It is 0 for the average at
     the rates of "theory" (and rows of weight 1), as exp(-loss) and exp(-brier / 2) are concave in the forecast. For EG
     with the Brier loss the gradients of two experts differ by at most 2, which gives sqrt(2 T ln K).
+
+    An expert whose probabilities are all NaN sleeps, as in :class:`~onlinebregman.ExpertMixtureRegressor`.
 
     References
     ----------

@@ -39,7 +39,7 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         The experts: online density estimators with `score_samples`, cloned when learning starts; all of them learn each
         row after it was forecast. Fitted ones in a :class:`~sklearn.frozen.FrozenEstimator`, such as scikit-learn's
         `KernelDensity` and `GaussianMixture`, do not change. None: the columns of X are the log-densities of the
-        experts, -inf for a density of 0.
+        experts, -inf for a density of 0. An expert whose log-density is NaN sleeps.
     {share, prior, history, shuffle, random_state}
 
     Attributes
@@ -119,13 +119,10 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
             ln q(x); -inf where all experts with weight give density 0.
         """
         check_learned(self)
-        X = self._check_rows(X, first=False)
-        if self.estimators_:
-            forecasts = np.column_stack([self._forecast(k, X) for k in range(len(self.estimators_))])
-            self._check_forecasts(forecasts)
-        else:
-            forecasts = self._columns(X)
-        return np.logaddexp.reduce(forecasts + self._learner.hedge.log_weights, axis=1)
+        forecasts = self._forecasts(self._check_rows(X, first=False))
+        self._check_forecasts(forecasts)
+        logs = np.where(np.isnan(forecasts), -np.inf, forecasts)
+        return np.logaddexp.reduce(logs + self._log_weights(forecasts), axis=1)
 
     def sample(self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Draw rows from the mixture that forecasts the next row: for each, first an expert, then a row of this expert.
@@ -181,11 +178,10 @@ class DensityMixture(Density, LearnsRows, ExpertMixture):
         return np.asarray(self.estimators_[k].score_samples(X), dtype=np.float64)
 
     def _check_forecasts(self, forecasts: Array) -> None:
-        if wrong := first_true(~(forecasts < np.inf)):
+        if wrong := first_true(forecasts == np.inf):
             row, k = wrong
-            value = "NaN" if np.isnan(forecasts[row, k]) else "infinity"
             raise ValueError(
-                f"Expert {self._name(k)} gives {value} as log-density of row {row}; remove the row or the "
+                f"Expert {self._name(k)} gives infinity as log-density of row {row}; remove the row or the "
                 "expert, or give one that was fitted beforehand, in a sklearn.frozen.FrozenEstimator."
             )
 

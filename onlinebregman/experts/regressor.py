@@ -8,7 +8,6 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.utils import Tags
 
 from .._kernels.learners.hedge import Hedge
 from .._kernels.learners.mean_mixer import MeanMixer
@@ -17,11 +16,11 @@ from .._online.compiled import make_loss
 from .._online.estimator import Call, by_parameter
 from .._online.examples import LearnsTargets
 from .._online.types import MatrixLike, RandomState
-from .._online.validation import check_finite, dense, finite, first_true
+from .._online.validation import check_finite, finite, first_true
 from .._sklearn_compat import Interval, StrOptions
 from ..losses import AbsoluteLoss, SquaredLoss
 from ..losses._base import ResidualLoss
-from ._base import Array, ExpertMixture, Forecasts, are_numbers, given_rate, hoeffding_rate
+from ._base import Array, ExpertMixture, Forecasts, are_numbers, check_awake, given_rate, hoeffding_rate
 
 
 class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
@@ -84,8 +83,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     Notes
     -----
-    A forecast that is NaN, in a column of X, is of an expert that sleeps: it has no weight in the row, which costs it
-    as much as the mixture of the others.
+    A forecast that is NaN is of an expert that sleeps: it has no weight in the row, which costs it as much as the
+    mixture of the others.
 
     `regret_bound_` is ln K / rate + gap, where the gap is the accumulated cost of mixing; it holds for every stream and
     every rate. That of "ml_poly" and "boa" is the largest over the experts of a bound that grows with the root of Q_k,
@@ -164,7 +163,6 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         "data_bounds": [dict, None],
     }
     _strategy = by_parameter("strategy")
-    _allow_nan = property(lambda self: self.estimators is None and self.strategy != "aggregating")  # experts that sleep
 
     def __init__(
         self,
@@ -201,8 +199,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
     def _predict_validated(self, X, settings: tuple = ()) -> Array:
         check_finite(X, allow_nan=self._allow_nan)
         forecasts = self._forecasts(X)
-        _check_awake(forecasts)
-        return self._learner.predict(forecasts)[:, 0]
+        check_awake(forecasts)
+        return self._learner.predict(np.ascontiguousarray(forecasts))[:, 0]
 
     def _check(self, call: Call, X, y, sample_weight: ArrayLike | None) -> Forecasts:
         rows = super()._check(call, X, y, sample_weight)
@@ -214,14 +212,6 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         loss = SquaredLoss() if self.loss == "squared_error" else AbsoluteLoss()
         limits = self._bounds("", {"y"})[:2] if self.learning_rate == "theory" else "errors"
         return MeanMixer(hedge, make_loss(loss), self.strategy != "average", None, limits)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._allow_nan
-        return tags
-
-    def _columns(self, X) -> Array:
-        return dense(X, np.float64)
 
     def _link_of(self, expert: Any) -> Literal["identity"] | None:
         return "identity" if type(expert._learned_loss).link is ResidualLoss.link else None
@@ -237,14 +227,8 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
             )
         return np.ravel(forecasts)
 
-    def _forecasts(self, X) -> Array:
-        """The forecasts of all experts, shape (n_samples, n_experts)."""
-        if not self.estimators_:
-            return np.ascontiguousarray(self._columns(X))
-        return np.stack([self._forecast(k, X) for k in range(len(self.estimators_))], axis=1, dtype=np.float64)
-
     def _check_forecasts(self, forecasts: Array) -> None:
-        if wrong := first_true(~np.isfinite(forecasts)):
+        if wrong := first_true(np.isinf(forecasts)):
             row, k = wrong
             raise ValueError(
                 f"Forecasts of expert {self._name(k)} must be finite; got {forecasts[row, k]} at row {row}. Lower its "
@@ -258,7 +242,6 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
                 f"The target of row {row} must be within data_bounds['y'] = {(lo, hi)}; got {float(targets[row])}. "
                 "Begin with a wider range in data_bounds, or clip the targets."
             )
-        _check_awake(forecasts)
         if reason == "bad target":
             raise ValueError(
                 f"The loss at row {row} (target {targets[row]:g}) must be finite; got infinity. Scale targets and "
@@ -290,13 +273,4 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
         raise ValueError(
             f"{what} needs data_bounds with {' and '.join(sorted(needed))}, 'y' a pair (smallest, largest) of numbers, "
             f"n_rows positive; got {self.data_bounds!r}."
-        )
-
-
-def _check_awake(forecasts: Array) -> None:
-    """Raise an error for a row in which all experts sleep."""
-    asleep = np.isnan(forecasts).all(axis=1)
-    if asleep.any():
-        raise ValueError(
-            f"Row {int(asleep.argmax())} must have a forecast of at least one expert; got NaN of all. Leave it out."
         )

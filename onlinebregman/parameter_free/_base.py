@@ -59,8 +59,8 @@ class ParameterFree(ExplainedMixin):
         member changes: 0 <= share < 1; where classes are rare, of which there is less to learn in a row, a part of it.
         With 0 the bound is smaller, for streams on which one member stays the best.
     standardize : bool
-        For the default set of members: standardise rows online, with the means and standard deviations so far. Streams
-        that start with sparse rows are not standardised.
+        For the default set of members: standardise rows online, with the means and standard deviations so far. On
+        streams that start with sparse rows at most one of them does.
     random_features : int
         For the default set: also include models with this many random Fourier features, for kernels of three widths,
         and one with twice as many, for up to 128 columns; two of them forget, for targets that drift. The cost of each

@@ -164,6 +164,8 @@ class ParameterFreeRegressor(ConformalMixin, RegressorMixin, LearnsTargets, Para
         members += [make(divergence="normalized_adagrad", eta0=eta) for eta in (3.0, 10.0, 30.0, 100.0)]
         if newton:
             members += [make(divergence="diagonal_newton")]
+            if sparse and self.standardize:  # where columns change their units
+                members += [make(divergence="diagonal_newton", standardize=True)]
         if (second_order and residual) or second_order_in_loss:
             of_loss: dict[str, Any] = {} if residual else {"loss": self.loss, "penalize_intercept": False}
             forward = partial(ForwardRegressor, **of_loss)

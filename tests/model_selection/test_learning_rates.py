@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from onlinebregman._kernels.learners.hedge import Hedge
+from onlinebregman._kernels.learners.mean_mixer import MeanMixer
+from onlinebregman._kernels.losses.loss import SquaredLoss
 from raw import MirrorDescentClassifier, MirrorDescentRegressor
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
@@ -211,17 +213,12 @@ def test_errors_say_what_to_do(unchanged):
 def test_the_bound_holds_where_the_lead_changes_with_each_row(seed):
     """After rows whose gap is a rounding error, the rate is huge: the cost of a change of leader must be counted."""
     rng = np.random.default_rng(seed)
-    hedge = Hedge(2)
-
-    def learn(scores, y):
-        hedge.learn((scores - y) ** 2 / 2, (hedge.weights @ scores - y) ** 2 / 2)
-
-    learn(np.array([0.0, 1.0]), 0.4)
-    for scores in rng.uniform(size=(5, 2)) * [0.1, 1.0]:
-        learn(scores, 0.0)
+    mixer = MeanMixer(Hedge(2), SquaredLoss(), False, None, None)
+    mixer.learn(np.array([[0.0, 1.0]]), np.array([0.4]))
+    mixer.learn(rng.uniform(size=(5, 2)) * [0.1, 1.0], np.zeros(5))
     for _ in range(200):
-        learn(np.array([0.0, 1.0]), 1.0 - hedge.expert_losses.argmin())
-    assert hedge.loss <= hedge.expert_losses.min() + np.log(2) / hedge.rate + hedge.gap + 1e-9
+        mixer.learn(np.array([[0.0, 1.0]]), np.array([1.0 - mixer.expert_losses.argmin()]))
+    assert mixer.cumulative_loss <= mixer.expert_losses.min() + mixer.regret_bound() + 1e-9
 
 
 def test_a_mixture_whose_loss_alone_adds_up_to_infinity_is_refused(unchanged):

@@ -179,22 +179,8 @@ cdef class Hedge(Undoable):
         self.fields.add("totals", &self.totals, sizeof(self.totals))
 
     @property
-    def loss(self):
-        """The mixture's cumulative loss."""
-        return self.totals.loss
-
-    @property
-    def gap(self):
-        return self.totals.gap
-
-    @property
     def n_rows(self):
         return int(self.totals.rows)
-
-    @property
-    def rate(self):
-        """The learning rate of the weights; an adaptive one is infinite until `gap` is positive."""
-        return self.current_rate()
 
     @property
     def weights(self):
@@ -217,13 +203,6 @@ cdef class Hedge(Undoable):
         """The experts' cumulative losses, shape (n_experts,)."""
         return np.asarray(self.losses).copy()
 
-    def learn(self, const double[::1] losses, double loss):
-        """Count a row with these losses of the experts and of the mixture."""
-        cdef double[::1] buffer = np.zeros(2 * self.lanes)
-        np.asarray(buffer)[:self.n_experts] = losses
-        self.weigh(&buffer[self.lanes])
-        self.count(&buffer[0], loss, &buffer[self.lanes], &buffer[0], loss)
-
     def regret_bound(self, n_switches=0, prior=None):
         """Bound on the regret to an expert, or to a sequence of experts with `n_switches` switches.
 
@@ -245,6 +224,7 @@ cdef class Hedge(Undoable):
         return 0
 
     cdef double current_rate(self) noexcept nogil:
+        """The learning rate of the weights; an adaptive one is infinite until the gap is positive."""
         if not isnan(self.fixed_rate):
             return self.fixed_rate
         return self.neg_log_least / self.totals.gap if self.totals.gap > 0 and self.neg_log_least > 0 else INFINITY

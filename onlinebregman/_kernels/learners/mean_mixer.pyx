@@ -1,7 +1,7 @@
 """The weighted mean of scores of experts, and what of absurd forecasts is learned: see `ops/robust.h`."""
 
 cimport cython
-from libc.math cimport INFINITY, NAN, fabs, isinf, isnan
+from libc.math cimport INFINITY, NAN, fabs, isnan
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
 from onlinebregman._kernels.learners.mixer cimport AT_ONCE, LEARN, Mixer, Phase
@@ -60,7 +60,7 @@ cdef class MeanMixer(Mixer):
         cdef Py_ssize_t k, n = self.hedge.n_experts
         cdef double mean, loss, slope, best, target = y
         cdef double* learned = self.work
-        if ob_nonfinite(scores, n) != 0 and not self.some_sleep(scores):  # absurd forecasts are finite
+        if ob_nonfinite(scores, n) != 0 and not (self.limits != NOTHING and self.some_sleep(scores)):
             return NAN
         self.mix(scores, &mean, self.v)
         loss = self.loss.value(mean, y)
@@ -127,15 +127,6 @@ cdef class MeanMixer(Mixer):
             far = FAR * self.targets.deviation
         self.least, self.most = min(origin - self.errors.hi, y - far), max(origin - self.errors.lo, y + far)
 
-    cdef bint some_sleep(self, const double* scores) noexcept nogil:
-        """Whether all forecasts that are not finite are NaN, of experts that sleep, and there are others."""
-        cdef Py_ssize_t k, awake = 0
-        for k in range(self.hedge.n_experts):
-            if isinf(scores[k]):
-                return False
-            awake += not isnan(scores[k])
-        return self.limits != NOTHING and awake > 0
-
     cdef bint absurd(self, double score) noexcept nogil:
         """Whether a forecast is beyond its range, or NaN, so that its expert has no weight in the row."""
         return self.limits != NOTHING and not self.lo <= score <= self.hi
@@ -158,5 +149,6 @@ cdef class MeanMixer(Mixer):
             weight += buffer[k]
             equal += score
         if counting < n:
-            mean = mean / weight if weight > 0 else equal / counting if counting > 0 else NAN
+            # a single one, to the last digit, so that all have the same costs
+            mean = mean / weight if weight > 0 and counting > 1 else equal / counting if counting > 0 else NAN
         out[0] = mean

@@ -41,6 +41,7 @@ cdef class Mixer(AtomicLearner):
     cdef void find_targets(self, const double* y, const double* weight, Py_ssize_t n, Py_ssize_t stride,
                            double* targets) noexcept nogil
     cdef int learn_targets(self, const double* scores, const double* y, double weight) noexcept nogil
+    cdef bint some_sleep(self, const double* scores) noexcept nogil
     cdef int learn_scores(self, const double* scores, double y, double weight) noexcept nogil
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil
     cdef bint settle(self, const double* scores, double y, double weight) noexcept nogil

@@ -8,7 +8,7 @@ of their mixture.
 import numpy as np
 
 cimport cython
-from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, log
+from libc.math cimport INFINITY, NAN, exp, fabs, isfinite, isinf, isnan, log
 from libc.string cimport memcpy
 
 from onlinebregman._kernels.geometries.geometry cimport DENSE, Workspace
@@ -17,7 +17,7 @@ from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.hedge cimport Hedge, History
 from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Undoable
-from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends
+from onlinebregman._kernels.ops.hedge cimport ob_log_odds_of_ends, ob_soft_least
 from onlinebregman._kernels.ops.pointers cimport PyTuple_GET_ITEM
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, Rows
@@ -85,8 +85,8 @@ cdef class Mixer(AtomicLearner):
     @property
     def cumulative_loss(self):
         """That of the mixture; with a stack that of its mixture with the combinations, and so on with a memory."""
-        last = (self, *self.stacks)[len(self.stacks)]
-        return self.first_loss() + last.hedge.loss
+        cdef Hedge last = (self, *self.stacks)[len(self.stacks)].hedge
+        return self.first_loss() + last.totals.loss
 
     @property
     def expert_losses(self):
@@ -190,6 +190,15 @@ cdef class Mixer(AtomicLearner):
         if self.phase != JUDGE and not self.settle(scores, y, weight):
             return LOSS_OVERFLOWED
         return LEARNED if self.hedge.finite() else LOSS_OVERFLOWED
+
+    cdef bint some_sleep(self, const double* scores) noexcept nogil:
+        """Whether all forecasts that are not finite are NaN, of experts that sleep, and there are others."""
+        cdef Py_ssize_t k, awake = 0
+        for k in range(self.hedge.n_experts):
+            if isinf(scores[k]):
+                return False
+            awake += not isnan(scores[k])
+        return awake > 0
 
     # --- what a subclass computes -----------------------------------------------------------------------------------
 
@@ -385,8 +394,8 @@ cdef class AggregatingMixer(Mixer):
 
     for all y in [lo, hi]. At the same or a lower rate of the weights, g(y) is at most their mix loss.
 
-    Experts whose forecasts are farther than B from the range, if not all are, have no weight in the row, and learn the
-    mixture's loss: weights and bound are those of experts that sleep.
+    Experts whose forecasts are farther than B from the range, if not all are, or NaN, have no weight in the row, and
+    learn the mixture's loss: weights and bound are those of experts that sleep.
 
     Parameters
     ----------
@@ -416,17 +425,17 @@ cdef class AggregatingMixer(Mixer):
             work[k] = (forecasts[k] - middle) / half
             near += fabs(work[k]) <= FAR
         for k in range(self.hedge.n_experts):
-            work[k] = min(max(work[k], -1.0), 1.0) if near == 0 or fabs(work[k]) <= FAR else INFINITY
+            work[k] = min(max(work[k], -1.0), 1.0) if fabs(work[k]) <= (FAR if near > 0 else INFINITY) else INFINITY
             v[k] = max(v[k], 0.0 if near == self.hedge.n_experts else 1e-300)  # the others' may be 0
         return middle + half / 2 * ob_log_odds_of_ends(v, work, work + self.hedge.lanes, self.hedge.n_experts)
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
         cdef Py_ssize_t k
-        if not self.lo <= y <= self.hi or ob_nonfinite(scores, self.hedge.n_experts) != 0:
+        if not self.lo <= y <= self.hi or not self.some_sleep(scores):
             return INFINITY
         self.cost = (self.forecast(scores, self.v, self.work) - y) ** 2 / 2
         for k in range(self.hedge.n_experts):
-            self.losses[k] = (min(max(scores[k], self.lo), self.hi) - y) ** 2 / 2
+            self.losses[k] = self.cost if isnan(scores[k]) else (min(max(scores[k], self.lo), self.hi) - y) ** 2 / 2
             self.costs[k] = self.losses[k] if self.work[k] < INFINITY else self.cost
             self.clipped = self.clipped or self.work[k] == INFINITY
         return self.cost
@@ -458,10 +467,32 @@ cdef class LogMixer(Mixer):
         for k in range(self.hedge.n_experts):
             self.losses[k] = -(scores[k] if self.logarithms else log(scores[k]))
         loss = self.hedge.log_loss(self.v, self.losses, self.work)
+        if not isfinite(loss):
+            loss = self.loss_of_some()
         if self.gradient and loss > SMALLEST:
             return INFINITY
         for k in range(self.hedge.n_experts if self.gradient else 0):
             self.costs[k] = -exp(loss - self.losses[k])
+        return loss
+
+    cdef double loss_of_some(self) noexcept nogil:
+        """The mixture's loss where experts whose loss is NaN sleep, which have the same; NaN if all do.
+
+        The others have equal weights if the sum of theirs is 0. The loss of a single one is the same to the last digit.
+        """
+        cdef Py_ssize_t k, n = self.hedge.n_experts, awake = 0
+        cdef double loss
+        for k in range(n):
+            self.costs[k] = 0.0
+            if isnan(self.losses[k]):
+                self.losses[k] = self.costs[k] = INFINITY
+            awake += self.costs[k] == 0
+        loss = self.hedge.log_loss(self.v, self.losses, self.work) - self.hedge.log_loss(self.v, self.costs, self.work)
+        if isnan(loss) or awake == 1:
+            loss = ob_soft_least(self.work, self.costs, self.losses, n) + log(awake)
+        for k in range(n):
+            if self.costs[k] == INFINITY:
+                self.losses[k] = loss
         return loss
 
 
@@ -488,18 +519,23 @@ cdef class BrierMixer(Mixer):
         self.allocate(hedge, <object> hedge.n_experts * n_classes, n_classes)  # or OverflowError
 
     cdef double compare(self, const double* scores, double y, double weight) noexcept nogil:
-        cdef Py_ssize_t k, c
+        cdef Py_ssize_t k, c, n = self.hedge.n_experts, awake = 0
+        cdef double* v = self.work
         cdef const double* p
-        cdef double loss = 0.0, truth, mixed
-        for k in range(self.hedge.n_experts):
-            self.losses[k] = self.costs[k] = 0.0
+        cdef double loss = 0.0, total = 0.0, truth, mixed, forecast
+        for k in range(n):
+            self.losses[k] = self.costs[k] = v[k] = 0.0
+            if not isnan(scores[k * self.n_classes]):
+                awake, v[k], total = awake + 1, self.v[k], total + self.v[k]
+        for k in range(n if awake < n else 0):  # the others sleep
+            v[k] = v[k] / total if total > 0 else 1.0 / awake
         for c in range(self.n_classes):
             truth, mixed, p = <double> (y == c), 0.0, scores + c
-            for k in range(self.hedge.n_experts):
-                mixed += self.v[k] * p[k * self.n_classes]
-            mixed -= truth
-            loss += mixed * mixed / 2
-            for k in range(self.hedge.n_experts):
-                self.losses[k] += (p[k * self.n_classes] - truth) ** 2 / 2
-                self.costs[k] += mixed * p[k * self.n_classes]
-        return loss
+            for k in range(n):
+                mixed += 0.0 if isnan(p[k * self.n_classes]) else v[k] * p[k * self.n_classes]
+            loss += (mixed - truth) ** 2 / 2
+            for k in range(n):
+                forecast = mixed if isnan(p[k * self.n_classes]) else p[k * self.n_classes]
+                self.losses[k] += (forecast - truth) ** 2 / 2
+                self.costs[k] += (mixed - truth) * forecast
+        return loss if awake > 0 else NAN

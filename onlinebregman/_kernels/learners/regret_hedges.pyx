@@ -26,9 +26,11 @@ References: P. Gaillard, G. Stoltz, T. van Erven, "A Second-order Bound with Exc
 import numpy as np
 
 cimport cython
+from libc.float cimport DBL_EPSILON
 from libc.math cimport INFINITY, exp, fabs, isfinite, log, log1p, sqrt
 
 from onlinebregman._kernels.learners.hedge cimport Hedge
+from onlinebregman._kernels.ops.vector cimport ob_range
 
 
 cdef class RegretHedge(Hedge):
@@ -58,11 +60,14 @@ cdef class RegretHedge(Hedge):
         return self.ratio[k] / self.n_experts
 
     cdef void add(self, const double* costs, double cost) noexcept nogil:
-        """Add a row, or a round of them, to what is known of the experts."""
+        """Add a row, or a round of them, to what is known of the experts; one that sleeps saves 0, but for rounding."""
         cdef Py_ssize_t k
-        cdef double r
+        cdef double r, lo = 0.0, hi = 0.0
+        ob_range(costs, self.n_experts, &lo, &hi)
         for k in range(self.n_experts):
             r = cost - costs[k]
+            if fabs(r) <= self.n_experts * DBL_EPSILON * max(hi, -lo) < INFINITY:
+                continue
             self.squares[k] += r * r
             self.largest[k] = max(self.largest[k], fabs(r))
             self.costs[k] -= r

@@ -109,20 +109,17 @@ static void ob_count_first(double x, double *mean, double *deviation, double *in
     *inverse = *deviation == 0.0 ? 0.0 : 1.0 / fabs(*deviation);
 }
 
-/* Whether s is known of every column, no value is missing or far, and no column may have moved: 1, or 2 if all columns
- * have the same weight */
+/* Whether s is known of every column, no value is missing or far, and no column may have moved */
 OB_CLONES static int ob_ordinary(const double *restrict x, const double *restrict mean,
                                  const double *restrict deviation, const double *restrict inverse,
-                                 const double *restrict weights, const double *restrict moved, double limit,
-                                 ptrdiff_t n) {
-    const double far = OB_BEYOND * limit, weight = n > 0 ? weights[0] : 0.0;
-    int64_t other = n == 0, unequal = 0;
+                                 const double *restrict moved, double limit, ptrdiff_t n) {
+    const double far = OB_BEYOND * limit;
+    int64_t other = 0;
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double known = fabs((x[i] - mean[i]) * inverse[i]) <= far ? deviation[i] : 0.0;
         other |= OB_BITS(known > 0.0 ? moved[i] : 1.0);
-        unequal |= OB_BITS(weights[i]) ^ OB_BITS(weight);
     }
-    return other != 0 ? 0 : unequal != 0 ? 1 : 2;
+    return other == 0;
 }
 
 /* Add the values of columns of which s is known; of one that has moved it no longer is. Conditions are numbers, 0 or 1,
@@ -130,7 +127,7 @@ OB_CLONES static int ob_ordinary(const double *restrict x, const double *restric
 OB_INLINE void ob_count_columns(const int ordinary, const double *restrict x, double *restrict mean,
                                 double *restrict deviation, double *restrict inverse, double *restrict weights,
                                 double *restrict moved, double limit, double h, ptrdiff_t n) {
-    const double far = OB_BEYOND * limit, same = h / (ordinary ? weights[0] + h : 1.0);
+    const double far = OB_BEYOND * limit;
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double m = mean[i], s = deviation[i], one_by = inverse[i], e = moved[i], w = weights[i];
         const double counts = ordinary ? 1.0 : s > 0.0 ? x[i] == x[i] ? 1.0 : 0.0 : 0.0;
@@ -139,7 +136,7 @@ OB_INLINE void ob_count_columns(const int ordinary, const double *restrict x, do
         const double evidence = e + (size > far ? 3.0 : -1.0), kept = !ordinary && evidence > 0.0 ? evidence : 0.0;
         const double stays = !ordinary && evidence >= OB_MOVED ? 1.0 - counts : 1.0;
         const double total = w + counts * h;
-        const double share = ordinary == 2 ? same : counts * h / (ordinary || total > 0.0 ? total : 1.0);
+        const double share = counts * h / (ordinary || total > 0.0 ? total : 1.0);
         const double spread = s * sqrt((1.0 - share) * (1.0 + share * (c * c)));
         const double known = spread >= OB_SMALLEST ? stays : 0.0, next = 1.0 / (spread > 0.0 ? spread : 1.0);
         mean[i] = m + share * step;
@@ -152,9 +149,7 @@ OB_INLINE void ob_count_columns(const int ordinary, const double *restrict x, do
 
 OB_CLONES static void ob_count_known(int ordinary, const double *x, double *mean, double *deviation, double *inverse,
                                      double *weights, double *moved, double limit, double h, ptrdiff_t n) {
-    if (ordinary == 2)
-        ob_count_columns(2, x, mean, deviation, inverse, weights, moved, limit, h, n);
-    else if (ordinary == 1)
+    if (ordinary)
         ob_count_columns(1, x, mean, deviation, inverse, weights, moved, limit, h, n);
     else
         ob_count_columns(0, x, mean, deviation, inverse, weights, moved, limit, h, n);
@@ -163,7 +158,7 @@ OB_CLONES static void ob_count_known(int ordinary, const double *x, double *mean
 /* Add the row x, of weight h; missing values (NaN) do not count */
 static void ob_count(const double *x, double *mean, double *deviation, double *inverse, double *weights, double *moved,
                      double limit, double h, double enough, double least, ptrdiff_t n) {
-    const int ordinary = ob_ordinary(x, mean, deviation, inverse, weights, moved, limit, n);
+    const int ordinary = ob_ordinary(x, mean, deviation, inverse, moved, limit, n);
     ob_count_known(ordinary, x, mean, deviation, inverse, weights, moved, limit, h, n);
     for (ptrdiff_t i = 0; !ordinary && i < n; ++i)
         if (!(deviation[i] > 0.0) && x[i] == x[i])
@@ -206,27 +201,32 @@ static void ob_sparse_standardize(double *restrict z, const double *restrict x, 
         z[k] = ob_clipped((x[k] * root[ob_column(index, k)]) * unit, limit) + 0.0 * x[k];
 }
 
-OB_INLINE double ob_root_of(double s, double weight) {
-    return s > 0.0 ? 1.0 / (s * sqrt(weight)) : 0.0;
-}
-
-/* Of the first values the small ones count, as it takes longer to forget a large one */
-static void ob_sparse_count(const double *restrict x, const ptrdiff_t *restrict index, double *restrict deviation,
-                            double *restrict root, double *restrict weights, double limit, double h, ptrdiff_t n) {
+/* Of the first values the small ones count, as it takes longer to forget a large one. If for as long as above all are
+ * within OB_CLOSE s, s becomes their mean size. */
+static void ob_sparse_count(const double *restrict x, const ptrdiff_t *restrict index, double *state,
+                            ptrdiff_t n_columns, double limit, double h, ptrdiff_t n) {
     for (ptrdiff_t k = 0; k < n; ++k) {
-        const ptrdiff_t j = ob_column(index, k);
-        const double size = fabs(x[k]), s = deviation[j], w = weights[j];
+        double *deviation = state + ob_column(index, k), *root = deviation + n_columns, *weight = root + 2 * n_columns;
+        double *run = weight + n_columns, *longest = run + n_columns, *mean_size = longest + n_columns;
+        const double size = fabs(x[k]), s = *deviation, w = *weight, u = ob_counted(s > 0.0 ? size / s : 0.0, limit);
+        const int close = size <= OB_CLOSE * s;
         if (size < OB_SMALLEST)
             continue;
         if (w == 0.0 || (w <= 3.0 * h && size < OB_NEAR * s)) {
-            deviation[j] = size;
-            weights[j] = h;
+            *deviation = size;
+            *weight = h;
         } else {
-            const double u = ob_counted(size / s, limit), share = h / (w + h);
-            deviation[j] = s * sqrt((1.0 - share) + share * (u * u));
-            weights[j] = w + h;
+            *deviation = s * sqrt((1.0 - h / (w + h)) + h / (w + h) * (u * u));
+            *weight = w + h;
         }
-        root[j] = ob_root_of(deviation[j], weights[j]);
+        *run += 1.0;
+        *mean_size += (size - *mean_size) / *run;
+        if (!close || *run > OB_RUN * OB_BLOCK + 2.0 * *longest) {
+            *deviation = close ? *mean_size : *deviation;
+            *longest = *run - 1.0 > *longest ? *run - 1.0 : *longest;
+            *run = *mean_size = 0.0;
+        }
+        *root = 1.0 / (*deviation * sqrt(*weight));
     }
 }
 

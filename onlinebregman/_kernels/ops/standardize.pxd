@@ -13,6 +13,5 @@ cdef extern from "ops/standardize.h":
                         double* low, double* high, double* run, double* longest, Py_ssize_t n) noexcept nogil
     void ob_sparse_standardize(double* z, const double* x, const Py_ssize_t* index, const double* root, double unit,
                                double limit, Py_ssize_t n) noexcept nogil
-    void ob_sparse_count(const double* x, const Py_ssize_t* index, double* deviation, double* root, double* weights,
-                         double limit, double h, Py_ssize_t n) noexcept nogil
-    double ob_root_of(double deviation, double weight) noexcept nogil
+    void ob_sparse_count(const double* x, const Py_ssize_t* index, double* state, Py_ssize_t n_columns, double limit,
+                         double h, Py_ssize_t n) noexcept nogil

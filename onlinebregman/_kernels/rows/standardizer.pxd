@@ -3,9 +3,9 @@ from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows
 cimport cython
 
 
-cdef struct Change:           # a column, its deviation and weight before a sparse row was added
+cdef struct Change:           # a column, and what was known of it before a sparse row was added
     Py_ssize_t column
-    double deviation, weight
+    double[7] before
 
 
 @cython.final

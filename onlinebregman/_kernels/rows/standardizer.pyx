@@ -24,8 +24,8 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.standardize cimport (
-    OB_BLOCK, OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_count_close, ob_limit, ob_root_of,
-    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_widen
+    OB_BLOCK, OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_count_close, ob_limit, ob_sparse_count,
+    ob_sparse_standardize, ob_standardize, ob_widen
 )
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
@@ -33,6 +33,7 @@ from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_ma
 
 # Of each column: `moved`, evidence that it has; only if it is `rescaled`, where its recent values are, and since when
 STATISTICS = ("deviation", "inverse", "mean", "weights", "moved", "low", "high", "run", "longest")
+NOT_CENTRED = ("deviation", "inverse", "mean", "weights", "run", "longest", "size")  # the `size` of the run is a mean
 
 
 @cython.final
@@ -64,7 +65,7 @@ cdef class Standardizer(RowMap):
         self.allow_nan, self.strict = allow_nan and self.centred, strict
         self.arguments = n_features, centred, bool(self.allow_nan), clipped, bool(self.scaled), strict
         self.rescaled = centred and clipped and scaled
-        names = STATISTICS if self.rescaled else STATISTICS[:5]
+        names = NOT_CENTRED if not centred else STATISTICS if self.rescaled else STATISTICS[:5]
         self.state = np.zeros(len(names) * self.n_features)
         self.fields.add("weight", &self.weight, sizeof(self.weight))
         self.fields.add("block", &self.block, sizeof(self.block))
@@ -206,7 +207,7 @@ cdef class Standardizer(RowMap):
         cdef double* moved = weights + self.n_features
         cdef double* low
         cdef double limit = OB_LIMIT if self.clipped else INFINITY
-        cdef Py_ssize_t k
+        cdef Py_ssize_t i, k
         self.standardize(row, z)
         if weight == 0:
             return
@@ -227,9 +228,11 @@ cdef class Standardizer(RowMap):
             return
         if not self.complete:
             for k in range(row.n):
-                self.log[self.logged] = Change(row.index[k], deviation[row.index[k]], weights[row.index[k]])
+                self.log[self.logged].column = row.index[k]
+                for i in range(7):
+                    self.log[self.logged].before[i] = deviation[i * self.n_features + row.index[k]]
                 self.logged += 1
-        ob_sparse_count(row.x, row.index, deviation, inverse, weights, OB_LIMIT, weight, row.n)
+        ob_sparse_count(row.x, row.index, deviation, self.n_features, OB_LIMIT, weight, row.n)
 
     cdef bint bounded(self) noexcept nogil:
         cdef Py_ssize_t k
@@ -252,11 +255,9 @@ cdef class Standardizer(RowMap):
 
     cdef void undo(self) noexcept:
         """Restore the statistics from before the last call."""
-        cdef Change change
+        cdef Py_ssize_t i
         RowMap.undo(self)
         while self.logged > 0:
             self.logged -= 1
-            change = self.log[self.logged]
-            self.state[change.column] = change.deviation
-            self.state[self.n_features + change.column] = ob_root_of(change.deviation, change.weight)
-            self.state[3 * self.n_features + change.column] = change.weight
+            for i in range(7):
+                self.state[i * self.n_features + self.log[self.logged].column] = self.log[self.logged].before[i]
