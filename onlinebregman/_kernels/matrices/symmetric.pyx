@@ -1,12 +1,19 @@
 """Symmetric matrices from their upper triangle, and their factors."""
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dsyevr, dsyevr_lwork
 
 
 def mirrored(upper):
     """The symmetric matrix with this upper triangle; the lower one is ignored."""
-    return np.triu(upper) + np.triu(upper, 1).T  # no negative zeros
+    matrix = upper + 0.0  # no negative zeros
+    cdef double[:, :] out = matrix
+    cdef Py_ssize_t i, j
+    for i in range(out.shape[0]):
+        for j in range(i):
+            out[i, j] = out[j, i]
+    return matrix
 
 
 def eigen_factor(matrix):
@@ -16,7 +23,10 @@ def eigen_factor(matrix):
     """
     if not np.isfinite(matrix).all():
         raise ValueError("the matrix must be finite to have a factor; got infinity or NaN")
-    values, vectors = eigh(matrix, driver="evr", check_finite=False)
+    n_work, n_integers, _ = dsyevr_lwork(len(matrix), lower=1)
+    values, vectors, *_, info = dsyevr(matrix, lower=1, lwork=int(n_work), liwork=n_integers)
+    if info != 0:
+        raise LinAlgError(f"dsyevr found no eigenvalues of a symmetric matrix of size {len(matrix)} (info = {info})")
     directions = vectors.T[::-1]
     largest = directions[np.arange(len(matrix)), np.abs(directions).argmax(axis=1)]
     return directions * np.copysign(np.sqrt(np.maximum(values[::-1], 0.0)), largest)[:, None]

@@ -291,23 +291,10 @@ cdef class VonNeumannGeometry(Geometry):
     @property
     def factor(self):
         """L of shape (d, d) with W = L L', columns from the smallest eigenvalue to the largest."""
-        cdef Py_ssize_t d = self.n_features, i, j, k
-        cdef double root
-        columns = np.empty((d, d))
-        cdef double[:, ::1] out = columns
-        cdef Py_ssize_t[::1] order = np.empty(d, dtype=np.intp)
-        with nogil:
-            for i in range(d):  # sorted by insertion: mostly they are already
-                k = i
-                while k > 0 and self.eigenvalues()[order[k - 1]] > self.eigenvalues()[i]:
-                    order[k] = order[k - 1]
-                    k -= 1
-                order[k] = i
-            for k in range(d):
-                root = sqrt(self.eigenvalues()[order[k]])
-                for j in range(d):
-                    out[k, j] = self.vectors()[order[k] * d + j] * root
-        return columns.T
+        cdef Py_ssize_t d = self.n_features
+        values, vectors = np.asarray(<double[:d]> self.eigenvalues()), np.asarray(<double[:d, :d]> self.vectors())
+        order = np.argsort(values, kind="stable")
+        return (vectors[order] * np.sqrt(values[order])[:, np.newaxis]).T
 
     @property
     def log_coef(self):
