@@ -487,7 +487,9 @@ class LifeCycleMixin(DocumentedMixin):
         # compiled: `AtomicLearner.learn`, which learns all rows or none, as `learn_fast` does
         refused = learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
-            self._refuse_row(data, *refused)
+            check_finite(data.X, allow_nan=self._allow_nan)
+            reason, row = refused
+            self._refuse(reason, row, data)
         return (learner.cumulative_loss - before) / total
 
     def _learn_first(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float:
@@ -506,11 +508,6 @@ class LifeCycleMixin(DocumentedMixin):
                 self._begin_again()
             total += weights[part].sum() * self._learn(data, part, again=True, scores=scores)
         return float(total / weights[rows].sum())
-
-    def _refuse_row(self, data, reason: str, row: int) -> None:
-        """Raise the error for a row that the learner refused: that it is not finite, or `_refuse`."""
-        check_finite(data.X, allow_nan=self._allow_nan)
-        self._refuse(reason, row, data)
 
     def _refuse(self, reason: str, row: int, data) -> None:
         """Raise the error for a row that the learner refused, with a remedy."""

@@ -18,6 +18,7 @@ from .._online.examples import LearnsRows
 from .._online.merging import total
 from .._online.validation import check_dense_rows, check_weights, dense
 from .._sklearn_compat import Method
+from ..divergences import Conjugate, Divergence
 
 
 def in_float64(method: Method) -> Method:
@@ -104,6 +105,11 @@ class OnlineDensity(Density, LearnsRows, OnlineEstimator):
     def _joined(self, parts: Sequence[DensityLearner], sums: dict[str, Any]) -> DensityLearner:
         """The learner of all rows, as `replaced` with `sums`, which are the state that adds up, and its memory."""
         raise NotImplementedError
+
+    @property
+    def cumulant_(self) -> Divergence:
+        """The divergence of the cumulant G, the conjugate of F; a function of natural parameters."""
+        return Conjugate(self.conjugate_)
 
     @property
     def regret_(self) -> float:

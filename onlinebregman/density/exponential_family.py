@@ -16,7 +16,7 @@ from .._online.estimator import Examples
 from .._online.merging import total
 from .._online.validation import check_draws, check_finite, check_learned, dense, read_only
 from .._sklearn_compat import Interval, StrOptions
-from ..divergences import Conjugate, Divergence
+from ..divergences import Divergence
 from ._base import OnlineDensity, in_float64, refuse_log_density
 from ._families import FAMILIES, Family, make_family
 
@@ -270,11 +270,6 @@ class OnlineExponentialFamily(OnlineDensity):
     def natural_parameters_(self) -> np.ndarray:
         """theta = f(mu) of the member that predicts the next row, shape (n_features,)."""
         return self.conjugate_.mirror(self.expectation_parameters_)
-
-    @property
-    def cumulant_(self) -> Divergence:
-        """The divergence of the cumulant G, a function of natural parameters."""
-        return Conjugate(self.conjugate_)
 
     @property
     def conjugate_(self) -> Divergence:

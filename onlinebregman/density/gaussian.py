@@ -14,7 +14,7 @@ from .._online.estimator import Examples
 from .._online.merging import Moments, pooled
 from .._online.validation import check_draws, check_learned, read_only
 from .._sklearn_compat import Interval, StrOptions
-from ..divergences import Conjugate, Divergence
+from ..divergences import Divergence
 from ._base import OnlineDensity, in_float64, refuse_log_density
 from ._scatters import DiagonalScatter, FullScatter
 
@@ -230,11 +230,6 @@ class OnlineGaussian(OnlineDensity):
         """The divergence of F(W) = -ln det(W) / 2, a function of expectation parameters."""
         self._fitted_state()
         return self._scatter.conjugate()
-
-    @property
-    def cumulant_(self) -> Divergence:
-        """The divergence of the conjugate of F, a function of natural parameters."""
-        return Conjugate(self.conjugate_)
 
     @property
     @in_float64

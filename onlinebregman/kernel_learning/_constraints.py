@@ -94,7 +94,8 @@ class Constraints:
 
     def values(self, factor: Array) -> Array:
         """tr(W C_j) for all j, W = L L' of trace one with the given L."""
-        return self.signs * (self._traces(factor) - self.bounds)
+        traces = np.concatenate([block.dot_cached(factor) for block in self.blocks])  # tr(W X_j)
+        return self.signs * (traces - self.bounds)
 
     def conditions(self, factor: Array, alpha: Array) -> Conditions:
         """`Conditions` of the constraints for multipliers alpha."""
@@ -107,11 +108,6 @@ class Constraints:
         farthest = worst if violations[worst] >= residuals[farthest] else farthest
         finite = is_finite(residuals) and isfinite(multipliers.sum())
         return Conditions(values, violations, residuals, worst, farthest, finite)
-
-    def _traces(self, factor: Array) -> Array:
-        """tr(W X_j) for all j."""
-        traces = [block.dot_cached(factor) for block in self.blocks]
-        return traces[0] if len(traces) == 1 else np.concatenate(traces)
 
     def combined(self, alpha: Array) -> Array:
         """The sum of alpha_j sign_j X_j, which is that of alpha_j C_j up to a multiple of the identity."""

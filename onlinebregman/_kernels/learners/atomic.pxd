@@ -17,10 +17,6 @@ cdef struct Block:            # the arguments of a call besides its rows, and it
     Workspace work
 
 
-cdef inline double weight_of(const Block* block, Py_ssize_t i) noexcept nogil:
-    return 1.0 if block.sample_weight == NULL else block.sample_weight[i]
-
-
 cdef inline const double* targets_in(const Block* block, Py_ssize_t i) noexcept nogil:
     """The targets of row i; NULL if there are none."""
     return NULL if block.y == NULL else block.y + i * block.n_targets
@@ -136,7 +132,7 @@ cdef inline int learn_rows_of(AtomicLearner learner, Rows rows, Block* block, Ro
             learner.prefetch(rows, row_number(rows, k + 1), NULL)
         if interrupted(learner, effort):
             return INTERRUPTED
-        weight = weight_of(block, i)
+        weight = 1.0 if block.sample_weight == NULL else block.sample_weight[i]
         fetch_to_learn(row_map, rows, i, weight, &row)
         scores = NULL if block.scores == NULL else block.scores + i * learner.n_scores
         if weight == 0:

@@ -21,10 +21,6 @@ cdef enum:
 cdef double ROUNDING = 1e-12
 
 
-cdef int size_of(last) except? -2:
-    return EVENLY if last is None else min(last, 1 << 30)
-
-
 @cython.final
 cdef class History(Stateful):
     """Weights over time: those before each of the last rows, or after rows at even intervals.
@@ -37,7 +33,7 @@ cdef class History(Stateful):
     """
 
     def __cinit__(self, n_experts, last=None, dict state=None):
-        self.size, self.arguments = size_of(last), (n_experts, last)
+        self.size, self.arguments = EVENLY if last is None else min(last, 1 << 30), (n_experts, last)
         recorded, self.interval = self.given.pop("weights", np.empty((0, n_experts))), self.given.pop("interval", 1)
         self.n = len(recorded)
         if self.interval < 1 or (last is None and self.n > SOME):

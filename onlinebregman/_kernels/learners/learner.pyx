@@ -33,13 +33,6 @@ UPDATES = {"explicit": EXPLICIT, "implicit": IMPLICIT, "importance": IMPORTANCE,
 ABSTRACT = (AdaptiveGeometry, AveragedGeometry, NormalisedGeometry, MatrixGeometry)  # these cannot make a step
 
 
-cdef int check_loss(Loss loss) except -1:
-    """Check that the attribute `loss`, which can be set, is not None."""
-    if loss is None:
-        raise TypeError("the learner's loss must be a Loss; got None")
-    return 0
-
-
 cdef int check_rule(Learner learner) except -1:
     """Check that the rules are those of the geometry; a file may contain others."""
     cdef Rule rule = learner.rule
@@ -364,7 +357,8 @@ cdef class Learner(AtomicLearner):
         return self.geometry.vector_length(widest)
 
     cdef int check(self, Rows rows) except -1:
-        check_loss(self.loss)
+        if self.loss is None:  # it can be set
+            raise TypeError("the learner's loss must be a Loss; got None")
         return check_rows(self, rows)
 
     cdef int begin(self, Rows rows, bint complete) except -1:

@@ -11,7 +11,7 @@ from onlinebregman._kernels.learners.flow cimport importance_step
 from onlinebregman._kernels.learners.rule cimport Rule, scheduled_rate
 from onlinebregman._kernels.learners.solver cimport Score, find_domain, implicit_step, logistic_step_from, size_of_score
 from onlinebregman._kernels.learners.run cimport (
-    BAD_TARGET, EXPLICIT, FAILED, IMPLICIT, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
+    BAD_TARGET, EXPLICIT, FAILED, IMPORTANCE, INTERRUPTED, LEARNED, LEFT_DOMAIN, LOSS_OVERFLOWED,
     NEEDS_BACKUP, NEGATIVE, NOT_FINITE, OVERFLOWED, RunState, Settings, add_slack, count, linear_step
 )
 from onlinebregman._kernels.losses.loss cimport Loss
@@ -57,28 +57,22 @@ cdef inline int mirror_step(Geometry geometry, Loss loss, Rule rule, const Setti
         else:
             dloss = loss.derivative(score.a, y)
         eta *= geometry.adapt(work, dloss, score.a, y, weight, update != EXPLICIT, &score.xSx, &score.intercept_xSx)
-    if update == IMPLICIT and traits & ADAPTIVE and loss.logistic:
-        c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, dloss, curvature)
-        if not isfinite(c):
-            return OVERFLOWED
-    elif update == IMPLICIT and traits & LINEAR and loss.linear:
-        c = linear_step(score.a - y, score.xSx + score.intercept_xSx, weight * eta)
-        if not isfinite(c):
-            return OVERFLOWED
-    elif update == IMPLICIT:
-        c = implicit_step(geometry, loss, work, &score, weight * eta, y)
-        if not isfinite(c):
-            return OVERFLOWED
-    elif update == IMPORTANCE:
-        c = importance_step(geometry, loss, work, &score, weight * eta, y)
-        if not isfinite(c):
-            return OVERFLOWED
-    else:
+    if update == EXPLICIT:
         c = weight * eta * loss.derivative(score.a, y)
         find_domain(geometry, work, &score, fabs(c), &lo, &hi)
         # beyond the end of its domain a weight is infinite, and is projected onto its upper bound
-        if not lo < c < hi and not (isfinite(c) and geometry.upper < INFINITY and not geometry.lazy.active):
-            return LEFT_DOMAIN if isfinite(c) else OVERFLOWED
+        if isfinite(c) and not lo < c < hi and not (geometry.upper < INFINITY and not geometry.lazy.active):
+            return LEFT_DOMAIN
+    elif update == IMPORTANCE:
+        c = importance_step(geometry, loss, work, &score, weight * eta, y)
+    elif traits & ADAPTIVE and loss.logistic:
+        c = logistic_step_from(score.a, score.xSx + score.intercept_xSx, weight * eta, y, dloss, curvature)
+    elif traits & LINEAR and loss.linear:
+        c = linear_step(score.a - y, score.xSx + score.intercept_xSx, weight * eta)
+    else:
+        c = implicit_step(geometry, loss, work, &score, weight * eta, y)
+    if not isfinite(c):
+        return OVERFLOWED
 
     if settings.track_regret:
         divergence = divergence_to(geometry, work, &score, c)

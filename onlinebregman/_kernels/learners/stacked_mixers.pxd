@@ -29,7 +29,6 @@ cdef class CentredMixer(Mixer):
     cdef void move_offset(self, double slope, double residual, double weight) noexcept nogil
     cdef bint squeeze(self, double* p, Py_ssize_t n, double shift) noexcept nogil
     cdef double cost_of(self, double p) noexcept nogil
-    cdef double prediction_of(self, double score) noexcept nogil
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil
     cdef double predict_stage(self, Stack stack, double m, double unit, double* x) noexcept nogil
     cdef double remember(self, double mixed, double* x) noexcept nogil

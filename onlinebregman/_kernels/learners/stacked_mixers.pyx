@@ -150,21 +150,18 @@ cdef class CentredMixer(Mixer):
             self.known = &self.stats
         return Mixer.enter(self, phase)
 
-    cdef double prediction_of(self, double score) noexcept nogil:
-        """The expert's prediction for a score, a distance: the mean added, and clipped to the range of the targets."""
-        return min(max(score + self.known.shift, self.known.lo), self.known.hi) if self.known.weight > 0 else 0.0
-
     cdef double predict_both(self, const double* scores, const double* v, double* p, double* m) noexcept nogil:
         """The prediction of mixture and combinations; m: that of the mixture, with the weights v.
 
         Also sets the experts' predictions p and, in the memory that follows, what `predict_stage` sets.
         """
         cdef Py_ssize_t k, n = self.hedge.n_experts
+        cdef const TargetStats* known = self.known
         cdef double* x = p + n
         cdef double unit
         m[0] = 0.0
-        for k in range(n):
-            p[k] = self.prediction_of(scores[k])
+        for k in range(n):  # distances: the mean added, and clipped to the range of the targets
+            p[k] = min(max(scores[k] + known.shift, known.lo), known.hi) if known.weight > 0 else 0.0
             m[0] += v[k] * p[k]
         if self.stack is None:
             return m[0]

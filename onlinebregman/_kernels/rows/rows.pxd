@@ -30,8 +30,7 @@ cdef class Rows:
     cdef Py_ssize_t n_rows, n_columns
     cdef Py_ssize_t widest       # most values in a row
     cdef Py_ssize_t stored       # values in all rows
-    cdef object array            # or the three of CSR; keeps their memory alive
-    cdef object order_array
+    cdef object array            # or the three of CSR, and the order; keeps their memory alive
     cdef void* x_memory          # unaligned blocks that `x`, `z` and `filled` point into
     cdef void* z_memory
     cdef void* filled_memory

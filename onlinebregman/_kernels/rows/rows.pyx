@@ -106,7 +106,7 @@ cdef class Rows:
         if order is not None:
             if not (is_vector(order, &seen) and seen.type in b"lq" and seen.itemsize == sizeof(Py_ssize_t)):
                 raise TypeError(f"the order of rows must be a C-contiguous array of intp; got {type(order).__name__}")
-            self.order_array, self.order, n = order, <const Py_ssize_t*> seen.at, seen.shape[0]
+            self.array, self.order, n = (self.array, order), <const Py_ssize_t*> seen.at, seen.shape[0]
             for k in range(n):  # rows may come several times
                 i = self.order[k]
                 if not 0 <= i < self.n_rows:
