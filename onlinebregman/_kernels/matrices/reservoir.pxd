@@ -31,6 +31,7 @@ cdef class Reservoir(AtomicLearner):
     cdef Py_ssize_t replaced         # index of the first row that was replaced, or -1
     cdef double[::1] replaced_row    # its values
     cdef double[:, ::1] kept_before  # all rows, from the second replacement on; or None
+    cdef double[:, ::1] spare        # memory for the next copy, as new memory takes longer than the copy itself
 
     cdef int allocate(self, Py_ssize_t n_features, Py_ssize_t width, Py_ssize_t size, random) except -1
     cdef int save(self) except -1

@@ -54,7 +54,7 @@ cdef class Reservoir(AtomicLearner):
         self.counts = np.array(self.given.pop("class_counts", ()), dtype=np.intp)
         self.n, self.n_classes = self.of_class.shape[0], self.counts.shape[0]
         self.counts_before, self.replaced_row = np.empty(self.n_classes, dtype=np.intp), np.empty(width)
-        self.replaced, self.kept_before = -1, None
+        self.replaced, self.kept_before, self.spare = -1, None, None
         missing = np.minimum(self.counts, size)
         for j in range(self.n):
             number = self.of_class[j]
@@ -92,13 +92,15 @@ cdef class Reservoir(AtomicLearner):
         if self.n_classes > 0:
             memcpy(&self.counts_before[0], &self.counts[0], self.n_classes * sizeof(Py_ssize_t))
         self.fields.save()
-        self.n_before, self.n_classes_before, self.replaced, self.kept_before = self.n, self.n_classes, -1, None
+        self.n_before, self.n_classes_before, self.replaced = self.n, self.n_classes, -1
+        if self.kept_before is not None:
+            self.spare, self.kept_before = self.kept_before, None
         return 0
 
     cdef int undo(self) except -1:
         AtomicLearner.undo(self)
         if self.kept_before is not None:
-            self.kept, self.kept_before = self.kept_before, None
+            self.spare, self.kept, self.kept_before = self.kept, self.kept_before, None
         if self.replaced >= 0:
             memcpy(&self.kept[self.replaced, 0], &self.replaced_row[0], self.width * sizeof(double))
             self.replaced = -1
@@ -178,7 +180,11 @@ cdef class Reservoir(AtomicLearner):
         elif what == COUNTS:
             self.counts = enlarged(self.counts)
         elif what == BACKUP and self.kept_before is None:
-            self.kept_before, self.kept = self.kept, np.array(self.kept)
+            if self.spare is None or self.spare.shape[0] != self.kept.shape[0]:
+                self.spare = np.empty_like(self.kept)
+            self.kept_before, self.kept, self.spare = self.kept, self.spare, None
+            if self.n > 0:
+                memcpy(&self.kept[0, 0], &self.kept_before[0, 0], self.n * self.width * sizeof(double))
         return 0
 
 
