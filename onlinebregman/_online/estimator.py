@@ -379,7 +379,7 @@ class LifeCycleMixin(DocumentedMixin):
         predict = self._learner.predict
         predictions = predict(X, *settings)
         if predictions is None:
-            check_finite(X, allow_nan=self._allow_nan)
+            check_finite(X, owner=self)
             self._refuse_prediction(X, next(i for i in range(X.shape[0]) if predict(X[i : i + 1], *settings) is None))
         return predictions
 
@@ -487,9 +487,8 @@ class LifeCycleMixin(DocumentedMixin):
         # compiled: `AtomicLearner.learn`, which learns all rows or none, as `learn_fast` does
         refused = learner.learn(data.X, data.y, data.weights, order, scores)
         if refused is not None:
-            check_finite(data.X, allow_nan=self._allow_nan)
-            reason, row = refused
-            self._refuse(reason, row, data)
+            check_finite(data.X, owner=self)
+            self._refuse(refused[0], refused[1], data)
         return (learner.cumulative_loss - before) / total
 
     def _learn_first(self, data, order: np.ndarray | None, scores: np.ndarray | None) -> float:

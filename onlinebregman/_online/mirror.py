@@ -39,8 +39,8 @@ class HeldOut:
         The numbers of the others, in increasing order.
     """
 
-    def __init__(self, examples: Any, fraction: float, random_state: RandomState, *, allow_nan: bool) -> None:
-        check_finite(examples.X, allow_nan=allow_nan)  # while rows have the numbers of the caller
+    def __init__(self, examples: Any, fraction: float, random_state: RandomState, *, owner: Any) -> None:
+        check_finite(examples.X, owner=owner)  # while rows have the numbers of the caller
         split = ShuffleSplit if examples.classes is None else StratifiedShuffleSplit
         splitter = split(test_size=fraction, random_state=random_state)
         rows, self._rows = next(splitter.split(np.zeros((len(examples), 1)), examples.classes))
@@ -244,7 +244,7 @@ class MirrorEstimator(OnlineEstimator):
         """Sets `n_iter_` and `loss_curve_`: the mean loss of each epoch before each example was learned."""
         rows = held_out = None
         if self._early_stopping:
-            held_out = HeldOut(data, self.validation_fraction, self.random_state, allow_nan=self._allow_nan)
+            held_out = HeldOut(data, self.validation_fraction, self.random_state, owner=self)
             rows = held_out.learned
         orders = self._orders(len(data), rows)
         self.loss_curve_: list[float] = []

@@ -51,13 +51,14 @@ def _first_bad(values: np.ndarray, allow_nan: bool = False) -> tuple[int, ...] |
     return first_true(np.isinf(values) if allow_nan else ~np.isfinite(values))
 
 
-def check_finite(X, name: str = "X", *, allow_nan: bool = False) -> None:
+def check_finite(X, name: str = "X", *, owner: Any = None) -> None:
     """Raise a ValueError that names the first row (and column) of X that is NaN or infinite.
 
-    With `allow_nan`, NaN in dense rows is a missing value.
+    NaN in dense rows is a missing value if the estimator `owner` takes it, which those of experts are asked for.
     """
     if isinstance(X, np.ndarray) and all_finite(X):
         return
+    allow_nan = getattr(owner, "_allow_nan", False)
     if isinstance(X, Columns):
         if all(_first_bad(column, allow_nan) is None for column in X.columns):
             return
@@ -305,7 +306,7 @@ def check_rows(
         plain_y = None if y is _NO_Y else plain_vector(y, len(plain), "fiu" if numeric else "iubU")
         if y is _NO_Y or plain_y is not None:
             if finite:
-                check_finite(plain, allow_nan=estimator._allow_nan)
+                check_finite(plain, owner=estimator)
             if y is not _NO_Y and numeric:
                 check_finite(plain_y, "y")
             if reset:
@@ -339,7 +340,7 @@ def check_rows(
     elif not X.has_canonical_format:
         X = in_order(X)
     if finite:
-        check_finite(X, allow_nan=estimator._allow_nan)
+        check_finite(X, owner=estimator)
     if y is _NO_Y:
         return X
     return X, np.require(y, np.float64, ["C", "A"]) if numeric else y

@@ -67,7 +67,7 @@ class MixtureClassifier(LearnsLabels, ExpertMixture):
 
     def _predict_validated(self, X, settings: tuple = ()) -> Array:
         """The probabilities by all experts, shape (n_samples, n_experts, n_classes)."""
-        check_finite(X, allow_nan=self._allow_nan)
+        check_finite(X, owner=self)
         forecasts = self._forecasts(X)
         asleep = np.isnan(forecasts)
         if asleep.any():

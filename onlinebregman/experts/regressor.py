@@ -197,7 +197,7 @@ class ExpertMixtureRegressor(RegressorMixin, LearnsTargets, ExpertMixture):
 
     @finite("prediction")
     def _predict_validated(self, X, settings: tuple = ()) -> Array:
-        check_finite(X, allow_nan=self._allow_nan)
+        check_finite(X, owner=self)
         forecasts = self._forecasts(X)
         check_awake(forecasts)
         return self._learner.predict(np.ascontiguousarray(forecasts))[:, 0]
