@@ -51,6 +51,7 @@ class GrowsClasses(LifeCycleMixin):
         seen, firsts = np.unique(codes, return_index=True)
         firsts *= not getattr(self, "_together", False)
         self._copy_learner()
+        self._configure()  # the copy, for rows before the first new class
         start = 0
         for begun, end in enumerate([*firsts[seen >= known].tolist(), len(codes)], known):
             if start < end:

@@ -170,6 +170,14 @@ def test_weights_of_0_copies_and_refused_calls(model):
     assert_same(whole, some, X)
 
 
+def test_a_refused_call_does_not_set_delayed():
+    X, y = rows_for(MODELS[0])
+    model, other = (learn(clone(MODELS[0]), X, y) for _ in range(2))
+    with pytest.raises(ValueError, match="infinity"):
+        model.set_params(delayed=False).partial_fit(X[:1], [1e300])
+    assert_same(learn(model.set_params(delayed=True), X, y), learn(other, X, y), X)
+
+
 @pytest.mark.parametrize("model", [each for each in MODELS if type(each).__name__.startswith("ParameterFree")], ids=str)
 def test_threads_sparse_rows_and_several_outputs(model):
     X, y = rows_for(model, 600)

@@ -17,7 +17,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
@@ -27,7 +27,6 @@ from onlinebregman import (
     EGRegressor,
     ExpertMixtureClassifier,
     ExpertMixtureRegressor,
-    ForwardClassifier,
     ForwardRegressor,
     ImplicitGDRegressor,
     MirrorDescentClassifier,
@@ -295,25 +294,6 @@ def test_a_number_of_switches_is_a_whole_number(n_switches):
     assert model.tracking_bound(np.int64(1)) == model.tracking_bound(1)
     with pytest.raises(ValueError, match=r"n_switches must be an integer >= 0; got"):
         model.tracking_bound(n_switches)
-
-
-@pytest.mark.parametrize("rows", [1, 5])
-def test_a_row_that_one_expert_refuses_is_taken_back_from_those_that_had_learned_it(rows, unchanged):
-    X = np.random.default_rng(0).uniform(size=(60, 3))
-    y = (X[:, 0] > 0.5).astype(int)
-    experts = [("md", MirrorDescentClassifier()), ("forward", ForwardClassifier()), ("no", MultinomialNB())]
-    model = BayesMixture(experts).partial_fit(X, y, classes=[0, 1])
-    bad = X[:rows].copy()
-    bad[-1, 0] = -1.0
-    kept = model.estimators_[0]
-    with unchanged(model, "Expert 'no' cannot learn row"):
-        model.partial_fit(bad, y[:rows])
-    assert model.estimators_[0] is kept
-    reference = BayesMixture(experts).partial_fit(X, y, classes=[0, 1]).partial_fit(X[:10], y[:10])
-    for i in range(10):
-        model.partial_fit(X[i : i + 1], y[i : i + 1])
-    assert (model.estimators_[0] is kept) and model.t_ == reference.t_
-    assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
 
 
 def test_a_subclass_may_override_any_method():

@@ -246,7 +246,8 @@ def test_a_call_with_a_new_class_learns_all_or_nothing(standardize, unchanged):
         for labels in (y, y + 0.0):
             with unchanged(model, "[Rr]ow"):
                 model.partial_fit(form, labels, [0, 1, 9], weights)
-    expected = copy.deepcopy(model).partial_fit(X, y)
+    model.set_params(forgetting=0.9)  # also for the rows before the new class
+    expected = copy.deepcopy(model).partial_fit(X[:10], y[:10]).partial_fit(X[10:], y[10:])
     assert_array_equal(model.partial_fit(X, y).coef_, expected.coef_)
 
 

@@ -390,9 +390,10 @@ cdef class AtomicLearner(Stateful):
     # --- undoing a call that has returned -----------------------------------------------------------------------
 
     def savepoint(self):
-        """A savepoint: until `commit`, `rollback` undoes the next call that learns, and drops settings to come."""
+        """A savepoint, also of members: until `commit`, `rollback` undoes the next call, and drops settings to come."""
         check_idle(self.busy)
-        self.n_savepoints += 1
+        for each in (self, *self.members):
+            (<AtomicLearner> each).n_savepoints += 1
         return self.n_calls
 
     def rollback(self, Py_ssize_t n_calls):
@@ -406,17 +407,21 @@ cdef class AtomicLearner(Stateful):
                 )
             if self.n_calls > n_calls:
                 undo_call(self)
-            self.next_settings, self.n_calls = None, n_calls
+            self.n_calls = n_calls
+            for each in (self, *self.members):
+                (<AtomicLearner> each).next_settings = None
         finally:
             release(self, len(self.members))
 
     def commit(self):
         """Discard a savepoint; with the last one, discard the backup, and apply settings that no call has applied."""
-        self.n_savepoints -= 1
-        if self.n_savepoints == 0:
-            coming, self.former, self.next_settings = self.next_settings, None, None
-            if coming is not None:
-                self.configure(**coming)
+        cdef AtomicLearner each
+        for each in (self, *self.members):
+            each.n_savepoints -= 1
+            if each.n_savepoints == 0:
+                coming, each.former, each.next_settings = each.next_settings, None, None
+                if coming is not None:
+                    each.configure(**coming)
 
     cdef dict exchange(self, dict others):
         """The objects that settings replace, by name, which numbers in `fields` are not; replaced by others, if any."""

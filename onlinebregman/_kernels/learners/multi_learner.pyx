@@ -123,14 +123,10 @@ cdef class MultiLearner(Team):
         of_each = zip(self.learners, *[each.learners for each in learners], strict=True)
         return type(self)([first.joined(others, row_map) for first, *others in of_each])
 
-    def apply(self, **settings):
-        """The same for all learners; those of a call apply them when they begin, after their backups."""
-        cdef AtomicLearner learner
+    def configure(self, **settings):
+        """The same for all learners."""
         for learner in self.learners:
-            if self.next_settings is None:
-                learner.apply(**settings)
-            else:
-                learner.next_settings = settings
+            learner.configure(**settings)
 
     # --- predictions: see `AtomicLearner`; those of all learners are side by side -------------------------------
 
@@ -165,12 +161,6 @@ cdef class MultiLearner(Team):
         length = self.vector_length(widest(self, rows), True)
         self.lockstep.gather(self.learners, 0, self.n, length)
         return self.divide(rows, length)
-
-    cdef int undo(self) except -1:
-        cdef AtomicLearner learner
-        for learner in self.learners:
-            learner.next_settings = None
-        return Team.undo(self)
 
     cdef int loop(self, Rows rows, Block* block) noexcept nogil:
         self.separate, self.chunk.n_targets = block.n_targets > 1, block.n_targets
