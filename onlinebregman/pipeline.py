@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from operator import length_hint
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from joblib import Memory
@@ -72,8 +71,7 @@ class OnlinePipeline(DocumentedMixin, Pipeline):
     transformed again, so let scalers learn some rows before the subsequent steps, or choose steps that forget old rows.
 
     The state of the steps is copied before each call, so that it can be restored if a row is rejected; for scalers this
-    takes 5 to 30 microseconds. Estimators of this package learn a single row in place, and can undo it; mixtures are
-    copied, which takes some 30 milliseconds for `ParameterFree*`: blocks of rows share the cost.
+    takes 5 to 30 microseconds. Estimators of this package, and pipelines of them, are not copied: they undo the call.
 
     `copy.copy` of a pipeline shares the steps, as in scikit-learn, so that they learn the rows of both. `copy.deepcopy`
     and `sklearn.base.clone` copy the steps.
@@ -142,8 +140,7 @@ class OnlinePipeline(DocumentedMixin, Pipeline):
         parameters = self._parameters_of_steps(sample_weight, params)
         X = sound_csr(X) if issparse(X) else X  # the first step may pass it on to SciPy unchecked
         learning = [step for _, step in steps if not isinstance(step, FrozenEstimator)]
-        in_place = reversible(learning, getattr(X, "shape", [length_hint(X)])[0])
-        with all_or_nothing(self, *in_place, copied=[step for step in learning if step not in in_place]):
+        with all_or_nothing(self, *reversible(learning), copied=learning):
             for number, (name, step) in enumerate(steps):
                 to_learn, to_transform = parameters(name)
                 learn_more(step, X, y, classes, **to_learn)
@@ -329,11 +326,11 @@ def learn_more(
     method(X, **parameters)
 
 
-def copies_to_learn(estimators: Iterable[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
-    """The estimators that learn the rows, to be bound when no step has raised: copies, except of stateless ones."""
-    estimators = list(estimators)
-    kept = reversible(estimators, n_rows) + [estimator for estimator in estimators if not learns(estimator)]
-    if len(kept) == len(estimators):
+def copies_to_learn(estimators: list[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
+    """The estimators that learn the rows, to be bound when none has raised: copies, but of what undoes its only row."""
+    kept = [estimator for estimator in estimators if not learns(estimator)]
+    kept += reversible(estimators) if n_rows == 1 else []
+    if all(estimator in kept for estimator in estimators):
         return estimators
     return copy.deepcopy(estimators, {id(estimator): estimator for estimator in kept})
 

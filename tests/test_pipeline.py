@@ -124,17 +124,13 @@ def test_a_frozen_step_stays_as_it_is(state):
         make_online_pipeline(FrozenEstimator(StandardScaler()), ImplicitGDRegressor()).partial_fit(X, Y)
 
 
-def test_pipelines_may_be_steps(state):
+def test_pipelines_may_be_steps():
     flat = make_online_pipeline(StandardScaler(), IncrementalPCA(2), ImplicitGDRegressor())
     nested = make_online_pipeline(make_online_pipeline(StandardScaler(), IncrementalPCA(2)), ImplicitGDRegressor())
     for rows, y in chunks(X, Y):
         flat.partial_fit(rows, y)
         nested.partial_fit(rows, y)
     assert_array_equal(flat.predict(X), nested.predict(X))
-    before = state(nested)
-    with pytest.raises(ValueError, match="NaN"):
-        nested.partial_fit(X[:5], [np.nan] * 5)
-    assert state(nested) == before
 
 
 def test_names_of_features_pass_through():
@@ -178,27 +174,20 @@ def test_what_is_no_pipeline_is_refused_as_by_fit():
         (ImplicitGDRegressor(), [*Y[:4], np.inf], r"y contains infinity \(row 4\)"),
         (MirrorDescentClassifier(divergence="squared_euclidean"), ["high"] * 4 + ["new"], "'new' at row 4"),
         (SGDClassifier(random_state=0), [["high", "low"]] * 5, "1d array"),
-        (Recorder(fail=KeyboardInterrupt()), Y[:5], None),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseEstimator) else "",
 )
 def test_a_refused_chunk_leaves_every_step_as_it_was(last, y, match, started, state):
-    good = Y if isinstance(last, ImplicitGDRegressor | Recorder) else LABELS
+    good = Y if isinstance(last, ImplicitGDRegressor) else LABELS
     kwargs = {} if good is Y else {"classes": ["high", "low"]}
     pipeline = make_online_pipeline(StandardScaler(), Recorder(), Normalizer(), MinMaxScaler(), last)
     if started:
-        if isinstance(last, Recorder):
-            last.set_params(fail=None)
         pipeline.partial_fit(X, good, **kwargs)
-        if isinstance(last, Recorder):
-            last.set_params(fail=KeyboardInterrupt())
     steps, reference, before = list(pipeline.steps), copy.deepcopy(pipeline), state(pipeline)
-    with pytest.raises((ValueError, KeyboardInterrupt), match=match):
+    with pytest.raises(ValueError, match=match):
         pipeline.partial_fit(1000 * X[:5], y, **kwargs)
     assert state(pipeline) == before
     assert all(one is two for (_, one), (_, two) in zip(pipeline.steps, steps, strict=True))
-    last.set_params(**{"fail": None} if isinstance(last, Recorder) else {})
-    reference[-1].set_params(**{"fail": None} if isinstance(last, Recorder) else {})
     pipeline.partial_fit(X, good, **kwargs)  # continues as if the failed call had not happened
     assert state(pipeline) == state(reference.partial_fit(X, good, **kwargs))
 

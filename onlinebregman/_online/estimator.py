@@ -15,7 +15,7 @@ Estimators that learn several kinds of examples (rows, pairs, triplets) have a `
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, check_random_state
 
 from .._kernels.learners.transaction import Validated
@@ -159,7 +160,6 @@ class LifeCycleMixin(DocumentedMixin):
     _takes_sparse = False  # whether rows may be sparse
     _allow_nan = False  # whether NaN in dense rows is a missing value
     _reads_numbers = True  # whether the learner may be given arrays as they are
-    _reversible = False  # whether the transaction of another estimator also undoes what this one has learned
     _others: Any = ()  # estimators that learn the same rows
 
     shuffle: bool  # two parameters of estimators whose models depend on the order of the rows
@@ -348,8 +348,8 @@ class LifeCycleMixin(DocumentedMixin):
                 self._check_kept() if changed else None
                 arguments = (self._by_name(arguments[0], True), *arguments[1:])
             data = (check or self._check)(call, *arguments)
-            if not call.first:
-                transaction.add(*reversible(self._others, len(data)))
+            if not call.first and len(data) == 1:
+                transaction.add(*reversible(self._others))
             with self._threads():
                 self._prepare(data, call, changed)
                 (learn or self._learn)(data)
@@ -549,8 +549,6 @@ class LearnsMatrix(LifeCycleMixin):
 class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
     """An estimator whose `fit` is one pass over the examples, as one task for callbacks."""
 
-    _reversible = True
-
     def _learn_in_epochs(self, learn: Callable, data, X, y) -> None:
         order = next(self._orders(len(data)))
         self._run(lambda _: learn(data, order) and False, 1, "epoch", X, y)
@@ -586,9 +584,18 @@ class OnlineEstimator(LifeCycleMixin, CallbackSupportMixin, BaseEstimator):
         return {"_learner": copy.deepcopy(self._learner)} if "_learner" in vars(self) else {}
 
 
-def reversible(estimators: Sequence[BaseEstimator], n_rows: int) -> list[BaseEstimator]:
-    """The estimators that may learn the rows of a call in place, as a transaction can undo it."""
-    return [each for each in estimators if n_rows == 1 and getattr(type(each), "_reversible", False)]
+def reversible(estimators: Iterable[Any]) -> list[Any]:
+    """The fitted estimators of this package among some, their experts and steps: a transaction can undo a call of each.
+
+    What they are before their first call is copied in no time.
+    """
+    found: list[Any] = []
+    for each in estimators:
+        if isinstance(each, Pipeline):
+            found += reversible(step for _, step in each.steps)
+        elif isinstance(each, LifeCycleMixin) and each.__sklearn_is_fitted__():
+            found += [each, *reversible(each._others)]
+    return found
 
 
 def same(now: Any, before: Any) -> bool:

@@ -113,7 +113,6 @@ class DefiniteBoostMetricLearner(RemembersRows, LearnsUnweighted, MahalanobisTra
     """
 
     _unmergeable = "it solves for all the rows that it remembers at once"
-    _reversible = True
     _state = "_solution"
     _parameter_constraints: dict = {
         "similar": [Interval(Real, 0, None, closed="neither")],

@@ -43,6 +43,8 @@ from onlinebregman import (
     PNormRegressor,
     VonNeumannMetricLearner,
 )
+from onlinebregman._online.estimator import reversible
+from onlinebregman._sklearn_compat import all_or_nothing
 from onlinebregman.divergences import SquaredEuclidean
 from onlinebregman.losses import SquaredLoss
 from onlinebregman.pipeline import OnlinePipeline, make_online_pipeline
@@ -73,6 +75,12 @@ def test_a_call_that_is_interrupted_leaves_the_model_of_before_or_of_after(estim
 
     kept = pickle.dumps(model)  # copied in a fraction of the time
     assert_all_or_nothing(lambda: pickle.loads(kept), call, state, error, most=most)
+    before = state(model)
+    with pytest.raises(error), all_or_nothing(*reversible([model])):  # as an expert or a step, if another one raises
+        learn(model, *(values[-5:-4] for values in rows))
+        assert state(model) != before
+        raise error
+    assert state(model) == before
 
 
 @pytest.mark.exhaustive  # some, and those of other parts, are below
@@ -314,10 +322,14 @@ CLASSIFIERS = [
     ("frozen", FrozenEstimator(PNormClassifier().fit(ROWS, LABELS))),
 ]
 METRIC = make_online_pipeline(StandardScaler(), LogDetMetricLearner(random_state=0))
+MEMBERS = ParameterFreeRegressor(members=[ForwardRegressor(), MirrorDescentRegressor()])
+MIXED = make_online_pipeline(make_online_pipeline(StandardScaler(), MEMBERS))
 MODELS = {  # besides the public estimators with their own parts
     "mixture of regressors": (ExpertMixtureRegressor(REGRESSORS, history=5), NUMBERS),
     "mixture of classifiers": (BayesMixture(CLASSIFIERS, share=0.1), LABELS),
     "pipeline": (make_online_pipeline(StandardScaler(), ImplicitGDRegressor(average=True)), NUMBERS),
+    "pipeline of a mixture": (MIXED, NUMBERS),
+    "mixture of a pipeline": (ExpertMixtureRegressor([("mixed", MIXED), *REGRESSORS]), NUMBERS),
     "neighbours": (MetricKNeighborsClassifier(metric_learner="auto", window_size=12, random_state=0), LABELS),
     "neighbours in a pipeline": (MetricKNeighborsClassifier(metric_learner=METRIC, random_state=0), LABELS),
 }
@@ -327,7 +339,7 @@ MODELS = {  # besides the public estimators with their own parts
     ("name", "method", "error"),
     [
         *((name, "partial_fit", KeyboardInterrupt) for name in MODELS),
-        *((name, "fit", MemoryError) for name in MODELS if name != "pipeline"),  # its `fit` is scikit-learn's
+        *((name, "fit", MemoryError) for name in MODELS if not name.startswith("pipeline")),  # which have another one
     ],
 )
 def test_an_interrupted_call_learns_all_of_its_rows_or_none(name, method, error, state):
@@ -344,6 +356,13 @@ def test_an_interrupted_call_learns_all_of_its_rows_or_none(name, method, error,
         most=40 if method == "partial_fit" else 16,
         least=3,
     )
+
+
+@pytest.mark.parametrize("name", ["pipeline of a mixture", "mixture of a pipeline"])
+def test_mixtures_that_learn_a_row_are_not_copied(name, monkeypatch):
+    model = clone(MODELS[name][0]).partial_fit(ROWS[:20], NUMBERS[:20])
+    monkeypatch.setattr(ForwardRegressor, "__deepcopy__", pytest.fail, raising=False)
+    model.partial_fit(ROWS[20:21], NUMBERS[20:21])
 
 
 def test_the_helper_sees_a_torn_model(state):
@@ -416,6 +435,7 @@ class FailingScaler(TransformerMixin, Failing):
             ),
             LABELS,
         ),
+        (ExpertMixtureRegressor([("mixed", MIXED), ("failing", FailingRegressor())]), NUMBERS),
         (DensityMixture([("gaussian", OnlineGaussian(prior_weight=1.0)), ("failing", FailingDensity())]), None),
         (make_online_pipeline(StandardScaler(), FailingScaler(), ImplicitGDRegressor()), NUMBERS),
         (make_online_pipeline(StandardScaler(), FailingRegressor()), NUMBERS),
@@ -429,10 +449,9 @@ def test_a_part_that_fails_in_mid_call_leaves_the_others_unchanged(model, y, err
     named = [name for name in model.get_params() if name.endswith("error")]
     model.set_params(**dict.fromkeys(named, error))
     extra = {"classes": [0, 1]} if y is LABELS else {}
-    model.partial_fit(ROWS[:20], None if y is None else y[:20], **extra)
+    model.partial_fit(ROWS[:22], None if y is None else y[:22], **extra)
     before = state(model)
-    with pytest.raises(error, match="the disk is full"):
-        model.partial_fit(ROWS[20:25], None if y is None else y[20:25])
-    assert named and state(model) == before
-    model.partial_fit(ROWS[20:22], None if y is None else y[20:22])
-    assert state(model) != before
+    for end in (23, 25):  # one row, or several of which the first fails
+        with pytest.raises(error, match="the disk is full"):
+            model.partial_fit(ROWS[22:end], None if y is None else y[22:end])
+        assert named and state(model) == before

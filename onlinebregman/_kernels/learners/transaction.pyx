@@ -140,8 +140,8 @@ cdef class Transaction:
     *estimators : object
         Estimators that the body may change.
     copied : iterable of object, default=()
-        Estimators that the body may change in any way: their attributes are copied together, so that objects shared
-        among them are still shared after they are restored.
+        Others that the body may change in any way: their attributes are copied together, without `estimators`, so that
+        objects shared among them are still shared after they are restored.
     keep : tuple of str
         Attributes that are not restored.
     in_place : tuple of str
@@ -165,8 +165,9 @@ cdef class Transaction:
         try:
             self.add(*self.estimators)
             if self.copied:
-                changed = [vars(estimator) for estimator in self.copied]
-                self.before += [(*pair, ()) for pair in zip(changed, copy.deepcopy(changed))]
+                kept = {id(estimator): estimator for estimator in self.estimators}
+                changed = [vars(estimator) for estimator in self.copied if id(estimator) not in kept]
+                self.before += [(*pair, ()) for pair in zip(changed, copy.deepcopy(changed, kept))]
         except BaseException:
             self._leave()
             raise
