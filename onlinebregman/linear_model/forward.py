@@ -138,9 +138,11 @@ class ForwardRegressor(RegressorMixin, LearnsTargets, ForwardEstimator):
     column varies for the first time, nu_t counts as 0. p_j is what A has of alpha times the variance of column j: it
     is corrected as soon as it is off by more than a factor of two. Where it grows, the minimum grows, too, and the
     inequality remains; what the minimum loses where it shrinks is added to `regret_bound_`.
-    Rows are those that are learned: values far outside of a column are limited. If some of the first values of a column
-    or targets turn out to be absurd once more are known, the sums begin again, and `regret_` and its bound include what
-    was lost before.
+    Rows are those that are learned: values far outside of a column are limited. A column that moves far, or whose unit
+    grows to seven times or more, is learned anew: of its weight and of the intercept nothing is known then, which takes
+    nothing from the other weights, and the u_j and the intercept that losses are compared with may be others from there
+    on. If some of the first values of a column or targets turn out to be absurd once more are known, the sums begin
+    again, and `regret_` and its bound include what was lost before.
 
     A row of weight h counts in A and b like h equal rows: it is the row sqrt(h) (x, y), and in the formulas above y^2
     and x.x are replaced by h y^2 and h x.x. Its own prediction a, before it was learned, has the denominator 1 + h

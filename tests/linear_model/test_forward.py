@@ -222,8 +222,12 @@ def test_units_and_origins_of_columns_and_targets_change_nothing(gamma, forward)
         assert_allclose(other.coef_, model.coef_ * scale / factors, rtol=1e-7)
 
 
-@pytest.mark.parametrize("column", ["level", "scale", "random walk", "0 then 1", "unix time", "one sentinel"])
+@pytest.mark.parametrize(
+    "column",
+    ["level", "scale", "random walk", "0 then 1", "unix time", "one sentinel", "larger unit", "smaller unit", "origin"],
+)
 def test_columns_that_move_cost_no_more_than_noise(column):
+    """Targets move along, except with units and origins that change."""
     rng = np.random.default_rng(0)
     X, n = rng.normal(size=(2000, 4)), np.arange(2000)
     moves = {
@@ -233,12 +237,43 @@ def test_columns_that_move_cost_no_more_than_noise(column):
         "0 then 1": (n >= 1000).astype(float),
         "one sentinel": np.where(n == 1000, 9999.0, X[:, 0]),
         "unix time": 1.7e9 + 60.0 * n + X[:, 0],
+        "larger unit": X[:, 0] * np.where(n < 1000, 1.0, 0.1),
+        "smaller unit": (X[:, 0] + 20.0) * np.where(n < 1000, 1.0, 100.0),
+        "origin": X[:, 0] + np.where(n < 1000, 20.0, 70.0),
     }
-    absurd, X[:, 0] = abs(moves[column]) == 9999.0, moves[column]
+    same, absurd, X[:, 0] = X.copy(), abs(moves[column]) == 9999.0, moves[column]
     effect = 1e-3 if column == "unix time" else 1.0
-    y = np.where(absurd[:, np.newaxis], 0.0, X) @ [effect, 1.0, -2.0, 0.5] + rng.normal(size=2000)
-    errors = (one_by_one(ForwardRegressor(), X, y) - y)[-500:]
-    assert np.sqrt(np.mean(errors**2)) < 1.1
+    cause = same if column in ("larger unit", "smaller unit", "origin") else np.where(absurd[:, np.newaxis], 0.0, X)
+    y, model = cause @ [effect, 1.0, -2.0, 0.5] + rng.normal(size=2000), ForwardRegressor()
+    errors = (one_by_one(model, X, y) - y)[-500:]
+    assert np.sqrt(np.mean(errors**2)) < 1.1 and model.regret_ <= model.regret_bound_
+
+
+@pytest.mark.parametrize("n_targets", [None, 3])
+@pytest.mark.parametrize("factor, shift", [(0.1, 0.0), (1.0, 1e3)])
+def test_where_a_column_is_learned_anew_its_weight_and_the_level_are_free(factor, shift, n_targets):
+    """The other weights stay, as of the marginal distribution in the normal model; a learner of the same limited rows
+    that is not told, as it has no map, has all of it."""
+    X, y = some_rows(600, n_targets=n_targets)
+    X[300:, 1] = factor * X[300:, 1] + shift
+    model = ForwardRegressor().partial_fit(X[:300], y[:300])
+    for i in range(300, 600):
+        before, rows = copy.deepcopy(model._learner), model._learner.row_map.transform(X[i : i + 1])
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+        before.map_by(None)
+        before.learn(rows, y[i : i + 1])
+        parts, expected = model._learner.parts(), before.parts()
+        (A, b), (S, c) = (((U.T * D) @ U, (U.T * D) @ g) for D, U, g, *_ in (parts, expected))
+        assert_allclose(parts[3], expected[3], rtol=1e-12)
+        if parts[4][4][1] == 0:
+            break
+        assert_array_equal(A, S)
+    else:
+        pytest.fail("it was never learned anew")
+    others = [0, 2, 3]
+    assert_allclose(A[others][:, others], (S - np.outer(S[1], S[1]) / S[1, 1])[others][:, others], rtol=1e-9, atol=1e-9)
+    assert_allclose(np.linalg.solve(S, c)[others], model.coef_.T.reshape(4, -1)[others], rtol=1e-9)
+    assert (A[1] == 0).all() and (b[1] == 0).all() and parts[4][0] == 1.0
 
 
 @pytest.mark.parametrize("level", [100.0, 1000.0])

@@ -10,3 +10,4 @@ cdef bint rotate_row(double* rotated, const double* r, Py_ssize_t d, Py_ssize_t 
 cdef void reduce_rows(const double* r, Py_ssize_t d, Py_ssize_t m, double* z, double* share, Py_ssize_t n,
                       double gamma, double least) noexcept nogil
 cdef void solve_factor(const double* r, Py_ssize_t d, Py_ssize_t m, double* w) noexcept nogil
+cdef void free_coordinate(double* r, Py_ssize_t d, Py_ssize_t m, Py_ssize_t j, double* z) noexcept nogil

@@ -131,6 +131,31 @@ cdef void solve_factor(const double* r, Py_ssize_t d, Py_ssize_t m, double* w) n
             w[q * d + k] = r[1 + n + q] - (ob_dot(r + 1, w + q * d + k + 1, n) if n else 0.0)
 
 
+cdef void free_coordinate(double* r, Py_ssize_t d, Py_ssize_t m, Py_ssize_t j, double* z) noexcept nogil:
+    """Leave nothing known of w_j, and of the other weights what the rows say whatever w_j is; z has d + m numbers.
+
+    Row j is rotated through the rows above, which leaves them without w_j and U triangular, and then dropped.
+    """
+    cdef Py_ssize_t k, n = d + m - j
+    cdef double pivot, total, x
+    r += j * (d + m) - j * (j - 1) // 2
+    pivot = r[0]
+    memcpy(z + j, r, n * sizeof(double))
+    memset(r, 0, n * sizeof(double))
+    z[j] = 1.0
+    for k in range(j - 1, -1, -1):
+        n += 1
+        r -= n
+        x, z[k] = r[j - k], 0.0
+        total = pivot + r[0] * x * x
+        if r[0] == 0 or x == 0:
+            continue
+        ob_rotate(z + k + 1, r + 1, x, pivot / total, r[0] * x / total, n - 1)
+        z[k] = r[0] * x / total
+        r[0] *= pivot / total
+        pivot = total
+
+
 def unpacked(values, Py_ssize_t d, Py_ssize_t m):
     """(D, U, g) of a factor, as new arrays of shapes (d,), (d, d) and (d, m)."""
     U, g, D, start = np.eye(d), np.zeros((d, m)), np.zeros(d), 0
@@ -139,6 +164,13 @@ def unpacked(values, Py_ssize_t d, Py_ssize_t m):
         U[k, k + 1:], g[k] = row[:d - k - 1], row[d - k - 1:]
         start += d - k + m
     return D, U, g
+
+
+def unless_lost(start, sums):
+    """The sums at the start; 0 if some of those after it have lost a part of it, so that it cannot be taken off."""
+    size = np.sqrt(np.diagonal(start) + sum(np.diagonal(each) for each in sums))
+    scale = np.multiply.outer(size, size) + (np.multiply.outer(size, size) == 0)
+    return 0.0 * start if any((np.linalg.eigvalsh((each - start) / scale) < -1e-6).any() for each in sums) else start
 
 
 def factored(S, Py_ssize_t d):

@@ -28,9 +28,9 @@ from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, Workspace
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner, Block, fitting_rows, learn_rows_of, predict_rows
 from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.factor cimport (
-    BATCH, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
+    BATCH, free_coordinate, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
-from onlinebregman._kernels.learners.factor import factored, inverse_root, unpacked
+from onlinebregman._kernels.learners.factor import factored, inverse_root, unless_lost, unpacked
 from onlinebregman._kernels.learners.run cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.forward cimport ob_centre, ob_centre_and_count, ob_differs, ob_prior
@@ -196,6 +196,7 @@ cdef class ForwardLearner(AtomicLearner):
             return np.pad(S, (0, 1)) + centre[0] * np.outer(offset, offset), learner.state
 
         (S, state), others = sums_of(self), [sums_of(learner) for learner in learners]
+        S = unless_lost(S, [other[0] for other in others])
         S = S + sum(other[0] - S for other in others)
         state = {name: value + sum(each[1][name] - value for each in others) for name, value in state.items()}
         centre = None
@@ -442,9 +443,34 @@ cdef class ForwardLearner(AtomicLearner):
 
     cdef int add_to_batch(self, const Row* row, Workspace* work, const double* y, double weight) noexcept nogil:
         cdef Py_ssize_t n = self.n_loaded
+        cdef int status
         self.load(row, work.vectors + n * (self.d + self.m))
         self.number[n], self.targets[n], self.weight[n], self.n_loaded = row.number, y, weight, n + 1
+        if self.scaled and self.fit_intercept and self.row_map is not None and self.row_map.begun:
+            status = self.learn_batch(work)
+            if status == LEARNED:
+                self.begin_columns(weight, work.vectors)
+            return status
         return LEARNED if n + 1 < BATCH else self.learn_batch(work)
+
+    cdef void begin_columns(self, double weight, double* z) noexcept nogil:
+        """Begin again with the weights of columns that begin again with the last row, and with the intercept."""
+        cdef Py_ssize_t j
+        cdef double* means = self.factor + self.length + 1
+        cdef double* scatter = means + self.d + self.m
+        cdef double* prior = scatter + self.d
+        cdef double share
+        cdef bint found = False
+        for j in range(self.d):
+            if prior[j] > 0 and self.row_map.begins(j, weight, &means[j]):
+                free_coordinate(self.factor, self.d, self.m, j, z)
+                scatter[j] = prior[j] = 0.0
+                found = True
+        if found and weight < means[-1]:
+            share = weight / means[-1]
+            for j in range(self.d):
+                scatter[j] *= share
+            means[-1] = weight
 
     cdef int learn_batch(self, Workspace* work) noexcept nogil:
         cdef Py_ssize_t n = self.n_loaded, learned

@@ -10,9 +10,10 @@
  * the column has moved, and once e is OB_MOVED, its values so far are forgotten.
  *
  * They are forgotten as well if its values draw together, as they do in a larger unit: if for more than OB_RUN blocks
- * of OB_BLOCK rows all are within OB_CLOSE deviations of each other, and for twice as long as they ever were before,
- * so that it happens a few times only to columns that are quiet by nature. A block at whose end there is the least or
- * the greatest of these values does not count: most values of a column may equal one of them.
+ * of OB_BLOCK rows all are within OB_CLOSE deviations of each other, with steps from block to block of OB_STILL of the
+ * usual ones, and for twice as long as they ever were before, so that it happens a few times only to columns that are
+ * quiet by nature, and not to those that are slow. A block at whose end there is the least or the greatest of these
+ * values, or the one from the end before, does not count: most values of a column may be equal.
  *
  * At the start nobody knows which value is the absurd one. While there are only two values, -s is stored, and in place
  * of e the share of the larger one. If the third is nearer to one of these than OB_NEAR of what lies between them, the
@@ -29,7 +30,10 @@
 #define OB_BEYOND 2.0         /* limits */
 #define OB_MOVED 24.0      /* eight far values in a row */
 #define OB_NEAR 0.005
-#define OB_CLOSE 0.05      /* deviations */
+#define OB_CLOSE 0.9       /* deviations */
+#define OB_SMALL 0.05      /* deviations, where to be learned anew costs more */
+#define OB_STILL 0.2       /* of the usual step */
+#define OB_MEAN 32.0       /* blocks of which the usual step is a mean */
 #define OB_RUN 6.0         /* blocks */
 #define OB_BLOCK 8.0       /* rows */
 #define OB_LOST 1e-12      /* a value this small against the deviation of two is lost in it */
@@ -155,14 +159,18 @@ OB_CLONES static void ob_count_known(int ordinary, const double *x, double *mean
         ob_count_columns(0, x, mean, deviation, inverse, weights, moved, limit, h, n);
 }
 
-/* Add the row x, of weight h; missing values (NaN) do not count */
-static void ob_count(const double *x, double *mean, double *deviation, double *inverse, double *weights, double *moved,
-                     double limit, double h, double enough, double least, ptrdiff_t n) {
+/* Add the row x, of weight h; missing values (NaN) do not count. Returns whether columns begin with it. */
+static int ob_count(const double *x, double *mean, double *deviation, double *inverse, double *weights, double *moved,
+                    double limit, double h, double enough, double least, ptrdiff_t n) {
     const int ordinary = ob_ordinary(x, mean, deviation, inverse, moved, limit, n);
+    int begun = 0;
     ob_count_known(ordinary, x, mean, deviation, inverse, weights, moved, limit, h, n);
     for (ptrdiff_t i = 0; !ordinary && i < n; ++i)
-        if (!(deviation[i] > 0.0) && x[i] == x[i])
+        if (!(deviation[i] > 0.0) && x[i] == x[i]) {
             ob_count_first(x[i], mean + i, deviation + i, inverse + i, weights + i, moved + i, limit, h, enough, least);
+            begun |= weights[i] == h;
+        }
+    return begun;
 }
 
 OB_CLONES static void ob_widen(const double *restrict x, double *restrict low, double *restrict high, ptrdiff_t n) {
@@ -172,19 +180,28 @@ OB_CLONES static void ob_widen(const double *restrict x, double *restrict low, d
     }
 }
 
-/* Whether columns have drawn together, at the end of a block: in [low, high] for `run` blocks, after `longest` ones */
+/* Whether columns have drawn together, at the end of a block: in [low, high], of `most` deviations, for `run` blocks,
+ * after `longest` ones, with steps from one end of a block to the next whose sum is `steps`, for a `usual` one before */
 static void ob_count_close(const double *x, double *deviation, double *inverse, double *weights, double *moved,
-                           double *low, double *high, double *run, double *longest, ptrdiff_t n) {
+                           double *low, double *high, double *run, double *longest, double *last, double *steps,
+                           double *usual, double most, ptrdiff_t n) {
     for (ptrdiff_t i = 0; i < n; ++i) {
-        const int close = high[i] - low[i] <= OB_CLOSE * deviation[i];
-        run[i] += close && low[i] < x[i] && x[i] < high[i];
-        if (close && run[i] <= OB_RUN + 2.0 * longest[i])
+        const double step = x[i] == x[i] ? fabs(x[i] - last[i]) : 0.0;
+        const int close = high[i] - low[i] <= most * deviation[i];
+        const int counts = step > 0.0 && low[i] < x[i] && x[i] < high[i];
+        last[i] = x[i] == x[i] ? x[i] : last[i];
+        if (close && !counts)
             continue;
+        run[i] += close;
+        steps[i] += step;
+        if (close && !(run[i] > OB_RUN + 2.0 * longest[i] && steps[i] < OB_STILL * usual[i] * run[i]))
+            continue;
+        longest[i] = run[i] > longest[i] ? run[i] : longest[i];
+        usual[i] += close ? steps[i] / run[i] - usual[i] : (steps[i] - (run[i] + 1.0) * usual[i]) / (run[i] + OB_MEAN);
         if (close)
             weights[i] = deviation[i] = inverse[i] = moved[i] = 0.0;
-        longest[i] = run[i] > longest[i] ? run[i] : longest[i];
-        run[i] = 0.0;
-        low[i] = high[i] = x[i] == x[i] ? x[i] : high[i];
+        run[i] = steps[i] = 0.0;
+        low[i] = high[i] = last[i];
     }
 }
 
@@ -202,14 +219,14 @@ static void ob_sparse_standardize(double *restrict z, const double *restrict x, 
 }
 
 /* Of the first values the small ones count, as it takes longer to forget a large one. If for as long as above all are
- * within OB_CLOSE s, s becomes their mean size. */
+ * within OB_SMALL s, s becomes their mean size. */
 static void ob_sparse_count(const double *restrict x, const ptrdiff_t *restrict index, double *state,
                             ptrdiff_t n_columns, double limit, double h, ptrdiff_t n) {
     for (ptrdiff_t k = 0; k < n; ++k) {
         double *deviation = state + ob_column(index, k), *root = deviation + n_columns, *weight = root + 2 * n_columns;
         double *run = weight + n_columns, *longest = run + n_columns, *mean_size = longest + n_columns;
         const double size = fabs(x[k]), s = *deviation, w = *weight, u = ob_counted(s > 0.0 ? size / s : 0.0, limit);
-        const int close = size <= OB_CLOSE * s;
+        const int close = size <= OB_SMALL * s;
         if (size < OB_SMALLEST)
             continue;
         if (w == 0.0 || (w <= 3.0 * h && size < OB_NEAR * s)) {

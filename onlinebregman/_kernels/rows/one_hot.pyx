@@ -161,6 +161,7 @@ cdef class OneHotMap(RowMap):
         else:
             numbers = self.indicate(rows, row)
             self.standardizer.learn(&numbers, weight, rows.z)
+            self.begun = self.standardizer.begun
         for k in range(n if self.missing and weight != 0 else 0):
             if isnan(rows.numbers[k]) and self.place_of_missing[k] < 0 and self.standardizer.seen(k):
                 self.take(self.categorical.shape[0] + k, CODES)
@@ -213,6 +214,9 @@ cdef class OneHotMap(RowMap):
         """The indicator of a category, -1 if it has none; sets its number, -1 if it can never have one."""
         code[0] = CODES if isnan(x) else <Py_ssize_t> x if 0 <= x < CODES else -1
         return -1 if code[0] < 0 else self.place[c, code[0]]
+
+    cdef bint begins(self, Py_ssize_t column, double weight, double* at) noexcept nogil:
+        return column < self.numeric.shape[0] and self.standardizer.begins(column, weight, at)
 
     cdef bint bounded(self) noexcept nogil:
         return self.standardizer is None or self.standardizer.bounded()

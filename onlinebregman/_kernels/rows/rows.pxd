@@ -101,11 +101,13 @@ cdef struct Shape:            # of a block of rows, or of their images
 cdef class RowMap(Stateful):
     cdef readonly Py_ssize_t n_features  # columns of rows
     cdef readonly Py_ssize_t n_outputs   # columns of their images
+    cdef bint begun                      # whether columns have begun, perhaps again, with the row learned last
 
     cdef int open(self, Rows rows) except -1
     cdef Shape shape(self, Rows rows) noexcept nogil
     cdef void map_row(self, Rows rows, Row* row) noexcept nogil
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil
+    cdef bint begins(self, Py_ssize_t column, double weight, double* at) noexcept nogil
     cdef bint bounded(self) noexcept nogil
     cdef int begin(self, Rows rows) except -1
     cdef void undo(self) noexcept

@@ -332,6 +332,10 @@ cdef class RowMap(Stateful):
     cdef void map_to_learn(self, Rows rows, double weight, Row* row) noexcept nogil:
         """The same, and then learn the row, which counts as `weight` rows."""
 
+    cdef bint begins(self, Py_ssize_t column, double weight, double* at) noexcept nogil:
+        """Whether a column of images has begun with the row learned last, of this weight; then where it stands."""
+        return False
+
     cdef bint bounded(self) noexcept nogil:
         """Whether all numbers are finite that the last call may have changed."""
         return True

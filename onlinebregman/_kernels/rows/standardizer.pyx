@@ -24,15 +24,16 @@ from libc.string cimport memcpy
 
 from onlinebregman._kernels.ops.pointers cimport resized
 from onlinebregman._kernels.ops.standardize cimport (
-    OB_BLOCK, OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_count_close, ob_limit, ob_sparse_count,
-    ob_sparse_standardize, ob_standardize, ob_widen
+    OB_BLOCK, OB_CLOSE, OB_ENOUGH, OB_LEAST, OB_LIMIT, ob_centre_and_scale, ob_count, ob_count_close, ob_limit,
+    ob_sparse_count, ob_sparse_standardize, ob_standardize, ob_widen
 )
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
 # Of each column: `moved`, evidence that it has; only if it is `rescaled`, where its recent values are, and since when
-STATISTICS = ("deviation", "inverse", "mean", "weights", "moved", "low", "high", "run", "longest")
+STATISTICS = ("deviation", "inverse", "mean", "weights", "moved", "low", "high", "run", "longest", "last", "steps",
+              "usual")
 NOT_CENTRED = ("deviation", "inverse", "mean", "weights", "run", "longest", "size")  # the `size` of the run is a mean
 
 
@@ -64,8 +65,8 @@ cdef class Standardizer(RowMap):
         self.centred, self.clipped, self.scaled = centred, clipped, scaled or not centred
         self.allow_nan, self.strict = allow_nan and self.centred, strict
         self.arguments = n_features, centred, bool(self.allow_nan), clipped, bool(self.scaled), strict
-        self.rescaled = centred and clipped and scaled
-        names = NOT_CENTRED if not centred else STATISTICS if self.rescaled else STATISTICS[:5]
+        self.rescaled = centred and clipped
+        names = NOT_CENTRED if not centred else STATISTICS if clipped else STATISTICS[:5]
         self.state = np.zeros(len(names) * self.n_features)
         self.fields.add("weight", &self.weight, sizeof(self.weight))
         self.fields.add("block", &self.block, sizeof(self.block))
@@ -216,7 +217,7 @@ cdef class Standardizer(RowMap):
             for k in range(row.n):
                 z[k] = NAN if isnan(row.x[k]) and self.seen(k) else z[k]
         if self.centred:
-            ob_count(row.x, mean, deviation, inverse, weights, moved, limit, weight,
+            self.begun = ob_count(row.x, mean, deviation, inverse, weights, moved, limit, weight,
                      OB_ENOUGH if self.scaled else INFINITY, OB_LEAST, row.n)
             if self.rescaled:
                 low = moved + row.n
@@ -224,7 +225,8 @@ cdef class Standardizer(RowMap):
                 self.block = (self.block + 1.0) % OB_BLOCK
                 if self.block == 0:
                     ob_count_close(row.x, deviation, inverse, weights, moved, low, low + row.n, low + 2 * row.n,
-                                   low + 3 * row.n, row.n)
+                                   low + 3 * row.n, low + 4 * row.n, low + 5 * row.n, low + 6 * row.n,
+                                   OB_CLOSE, row.n)
             return
         if not self.complete:
             for k in range(row.n):
@@ -233,6 +235,10 @@ cdef class Standardizer(RowMap):
                     self.log[self.logged].before[i] = deviation[i * self.n_features + row.index[k]]
                 self.logged += 1
         ob_sparse_count(row.x, row.index, deviation, self.n_features, OB_LIMIT, weight, row.n)
+
+    cdef bint begins(self, Py_ssize_t column, double weight, double* at) noexcept nogil:
+        at[0] = self.state[2 * self.n_features + column]
+        return self.state[3 * self.n_features + column] == weight
 
     cdef bint bounded(self) noexcept nogil:
         cdef Py_ssize_t k

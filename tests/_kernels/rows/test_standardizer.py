@@ -150,13 +150,22 @@ def test_columns_that_do_not_move_have_the_mean_and_deviation_of_all_rows(kind, 
     assert close.mean() > 0.9  # in others the third value was much nearer to one of the first two, by chance
 
 
-def test_columns_whose_unit_grows_are_learned_anew():
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("factor", [0.12, 0.03, 1e-3])
+def test_columns_whose_unit_grows_are_learned_anew(factor, scaled):
+    X = np.random.default_rng(2).normal(size=(800, 64))
+    unit = np.where(np.arange(800) < 400, 1.0, factor)[:, np.newaxis]
+    found = learned_from(unit * X, scaled=scaled)
+    assert (found.scale < 1.2 * factor).all() and (abs(found.mean) < 0.3 * factor).all()
+    assert factor > 1e-3 or (learned_from(csr(unit * X)).scale < 1.2 * factor).all()
+
+
+def test_columns_that_are_quiet_or_slow_by_nature_are_not_learned_anew():
     X, unit = np.random.default_rng(2).normal(size=(800, 64)), np.where(np.arange(800) < 400, 1.0, 1e-3)[:, np.newaxis]
-    assert (learned_from(unit * X).scale < 1.2e-3).all() and (learned_from(csr(unit * X)).scale < 1.2e-3).all()
     quiet_at_times = np.roll(np.tile(unit, (10, 1))[::10], 35, axis=0)
     rarely_not_zero = (unit == 1) | (X > 2)
     for each in (quiet_at_times * X, rarely_not_zero * unit * X, np.cumsum(X, axis=0), np.sort(X, axis=0)):
-        assert_array_equal(learned_from(each).mean, learned_from(each, scaled=False).mean)
+        assert (learned_from(each).get_state()["weights"] > 750).all()  # a first value may be forgotten
         assert_allclose(learned_from(csr(each)).scale, np.sqrt((each**2).mean(axis=0)), rtol=0.05)
 
 
