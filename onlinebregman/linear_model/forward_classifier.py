@@ -98,11 +98,13 @@ class ForwardClassifier(LearnsLabels, ForwardEstimator):
     min(alpha, 1e-4) in place of alpha: a prior standard deviation of 100.
 
     With standardize="auto" x is (1, z), z the difference from a centre c that the means of the columns are near. It
-    moves when a mean is off by more than a deviation, and when the number of rows has doubled. Moving it from c to c +
-    m is exact, w.z + b = w.(z - m) + (b + w.m), for the matrix as well; the penalty of the intercept moves along. If a
-    column jumps (several values far outside, one after the other), the level of the scores may have moved with it or
-    not, and the variance of b is raised by (w.m)^2, so that the next rows decide. A value whose column has no deviation
-    yet is left out if it is more than 5 sqrt(alpha) from c.
+    moves when a mean is off by more than a deviation, and when the number of rows has doubled. The penalty is for
+    columns with values of size 1/2 or more: of one in a larger unit, whose values differ from the mean by at most m, it
+    is that of 2 m u_j, and where the unit grows to a hundred times or more, less is known of its weight from there on.
+    Moving the centre from c to c + m is exact, w.z + b = w.(z - m) + (b + w.m), for the matrix as well; the penalty of
+    the intercept moves along. If a column jumps (several values far outside, one after the other), the level of the
+    scores may have moved with it or not, and the variance of b is raised by (w.m)^2, so that the next rows decide. A
+    value whose column has no deviation yet is left out if it is more than 5 sqrt(alpha) from c.
 
     A^-1 is kept as triangular factors that each row updates ([3]_): it stays positive definite for any rows, and
     features of very different scales are no problem. Time and memory are O(n_features^2) per row, for all classes

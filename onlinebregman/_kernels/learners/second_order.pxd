@@ -50,6 +50,7 @@ cdef class SecondOrderLearner(AtomicLearner):
     cdef const Row* image_of(self, const Row* row, Workspace* work, Row* image) noexcept nogil
     cdef int count_columns(self, const double* x, double weight) noexcept nogil
     cdef void move_centre(self) noexcept nogil
+    cdef void add_variance(self, Py_ssize_t j, double variance) noexcept nogil
     cdef void add_square(self, const double* x, Py_ssize_t n, double h) noexcept nogil
     cdef object counts(self)
     cdef object log_odds(self)

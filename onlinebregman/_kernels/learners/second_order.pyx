@@ -56,6 +56,7 @@ from libc.string cimport memcpy, memset
 from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, LINKS, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
+from onlinebregman._kernels.learners.factor import unless_lost
 from onlinebregman._kernels.learners.solver cimport line_step
 from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -188,9 +189,11 @@ cdef class SecondOrderLearner(AtomicLearner):
         before, after = self.state, [(<SecondOrderLearner> each).state for each in learners]
         if self.centre is not None:
             learner.centre.join(self.centre, [(<SecondOrderLearner> each).centre for each in learners])
-        first = self.natural(learner)
-        A, Aw = (part + sum(other - part for other in others) for part, *others in zip(
-            first, *[(<SecondOrderLearner> other).natural(learner) for other in learners], strict=True))
+        A, Aw = self.natural(learner)
+        sums = [(<SecondOrderLearner> other).natural(learner) for other in learners]
+        start = unless_lost(A, [other[0] for other in sums])
+        Aw = Aw if start is A else 0.0 * Aw
+        A, Aw = start + sum(other[0] - start for other in sums), Aw + sum(other[1] - Aw for other in sums)
         learner.gamma = self.gamma
         learner.map_by(row_map)
         learner.state = {name: value + sum(run[name] - value for run in after) for name, value in before.items()}
@@ -467,6 +470,27 @@ cdef class SecondOrderLearner(AtomicLearner):
             self.add_square(x, self.d, -prior)
         memset(x, 0, self.d * sizeof(double))
         self.apply_pending_step(&self.memory[0], &self.spare[0])
+        for j in range(1, self.d):
+            step = self.centre.variance_to_add(j - 1)
+            if 0 < step < FINITE * self.alpha:
+                self.add_variance(j, step / self.alpha)
+
+    cdef void add_variance(self, Py_ssize_t j, double variance) noexcept nogil:
+        """Add to the variance of coordinate j (Agee and Turner's update of U D U'); no step of U is pending."""
+        cdef Py_ssize_t i, k
+        cdef double* D = self.pivots()
+        cdef double* U = &self.memory[self.vectors()]
+        cdef double* a = &self.spare[3 * self.vector_stride()]  # zeros
+        cdef double pivot, gain
+        a[j] = 1.0
+        for k in range(j, -1, -1):
+            pivot = D[k] + variance * a[k] * a[k]
+            gain = variance * a[k] / pivot
+            for i in range(k):
+                a[i] -= a[k] * U[self.offset(k, i)]
+                U[self.offset(k, i)] += gain * a[i]
+            variance *= D[k] / pivot
+            D[k], a[k] = pivot, 0.0
 
     cdef void add_square(self, const double* x, Py_ssize_t n, double h) noexcept nogil:
         """Add h (u.x)^2 / 2, x of n values, to what each row of weights minimises, if that is well conditioned."""
