@@ -6,8 +6,8 @@ deviation is known, those are left out that the prior of the weight would make m
 all values of a column were left out, nothing is known about its weight, and its centre may be anywhere.
 
 The prior of a weight is for values of size 1/2 or more. Where the largest difference m from the mean is less, it is
-that of 2 m w: the variance of w becomes 1 / (2 m)^2 of what it was. Where the values of a column have drawn together, in
-a larger unit, 1 / s^2 of it is added, s their deviation since, so that the next rows decide.
+that of 2 m w: the variance of w becomes 1 / (2 m)^2 of what it was. Where the values of a column have drawn together,
+in a larger unit, 1 / s^2 of it is added, s their deviation since, so that the next rows decide.
 """
 
 import numpy as np
