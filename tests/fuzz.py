@@ -54,9 +54,8 @@ def methods(kind):
     """The public methods of a class: (name, names of parameters, does it learn)."""
     found = []
     for name, method in inspect.getmembers(kind, callable):
-        theirs = (getattr(method, "__module__", None) or "sklearn.").startswith(
-            "sklearn."
-        )  # `score`, which asks `predict`
+        # `score`, which asks `predict`
+        theirs = (getattr(method, "__module__", None) or "sklearn.").startswith("sklearn.")
         if not theirs and not name.startswith("_") and name not in NO_METHODS and not name.endswith("_request"):
             names = [*inspect.signature(method).parameters][1:]
             found.append((name, names, name.startswith(CHANGING)))

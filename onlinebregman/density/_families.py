@@ -63,9 +63,8 @@ class Family(ABC):
         """Raise ValueError unless all of X are possible values of the family."""
         if wrong := first_true(~self._admits(X)):
             row, column = wrong
-            sign = (
-                "Negative values in data: " if X[row, column] < 0 else ""
-            )  # the text that scikit-learn's checks expect
+            # the text that scikit-learn's checks expect
+            sign = "Negative values in data: " if X[row, column] < 0 else ""
             raise ValueError(
                 f"{sign}X has {X[row, column]:g} in row {row}, column {column}, but {self._values}; "
                 "correct the value, or choose another family."

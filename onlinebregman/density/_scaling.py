@@ -59,9 +59,8 @@ def log_ratio(empirical: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, 
     difference = empirical - expected
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.log(empirical) - np.log(expected)
-        ratio = np.where(
-            np.abs(difference) < 0.5 * expected, np.log1p(difference / expected), far
-        )  # without cancellation
+        # without cancellation
+        ratio = np.where(np.abs(difference) < 0.5 * expected, np.log1p(difference / expected), far)
     ratio = np.where((empirical > 0) & (expected > 0), ratio, 0.0)
     return ratio, np.maximum(empirical * ratio - difference, 0.0)
 

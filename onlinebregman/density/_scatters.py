@@ -55,9 +55,8 @@ class FullScatter:
         scale = np.sqrt(np.diag(covariance))
         if not scale.all():
             return -np.inf
-        values = np.linalg.eigvalsh(
-            covariance / np.multiply.outer(scale, scale)
-        )  # independent of the units of the features
+        # independent of the units of the features
+        values = np.linalg.eigvalsh(covariance / np.multiply.outer(scale, scale))
         if values[0] <= 4 * len(values) * np.sqrt(rows) * np.finfo(np.float64).eps:
             return -np.inf
         return float(2 * np.log(scale).sum() + np.log(values).sum())

@@ -337,6 +337,14 @@ class Quadratic(Divergence):
         return self.potential(u - w)
 
 
+class EuclideanRows(Divergence):
+    """Divergence whose `smoothness` measures rows by their Euclidean norm."""
+
+    def row_size(self, x: ArrayLike) -> float:
+        """norm_2(x)."""
+        return float(np.linalg.norm(as_array(x)))
+
+
 class SeparableDivergence(Balls):
     """Divergence of a sum F(w) = sum_i phi(w_i): projections onto boxes, simplices and balls are easy.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit, wrightomega, xlogy
 
-from ._base import SeparableDivergence, VectorDivergence, named
+from ._base import EuclideanRows, SeparableDivergence, VectorDivergence, named
 from ._numerics import (
     EPS,
     SLACK,
@@ -47,7 +47,7 @@ class Entropic(VectorDivergence):
 
 
 @named("relative_entropy")
-class RelativeEntropy(Entropic, SeparableDivergence):
+class RelativeEntropy(EuclideanRows, Entropic, SeparableDivergence):
     """Unnormalised relative entropy of positive weights: the EGU algorithm, Winnow.
 
     F(w) = sum w ln w - w,  f(w) = ln w,  D(u, w) = sum u ln(u/w) - u + w,  S = diag w,  w(c) = w e^(-c x).
@@ -99,10 +99,6 @@ class RelativeEntropy(Entropic, SeparableDivergence):
         if upper == np.inf:
             raise self._not_smooth()
         return upper * (math.exp(move) if move < 700.0 else math.inf) * check_bound(x_bound) ** 2
-
-    def row_size(self, x: ArrayLike) -> float:
-        """norm_2(x)."""
-        return float(np.linalg.norm(as_array(x)))
 
     def _shrink(self, w: Array, mu: float) -> Array:
         """ln u + mu u = ln w: mu u = omega(ln(mu w)), omega the inverse of t + ln t (Wright's function)."""
@@ -279,7 +275,7 @@ class SimplexEntropy(Entropic):
 
 
 @named("burg")
-class Burg(SeparableDivergence):
+class Burg(EuclideanRows, SeparableDivergence):
     """Burg entropy, or Itakura-Saito distance, of positive weights: the Burg gradient algorithms.
 
     F(w) = -sum ln w,  f(w) = -1/w,  D(u, w) = sum u/w - ln(u/w) - 1,  S = diag w^2,  w(c) = w / (1 + c x w).
@@ -360,17 +356,13 @@ class Burg(SeparableDivergence):
         left = 1.0 - move * upper
         return (upper / left * check_bound(x_bound)) ** 2 if left > 0 else math.inf
 
-    def row_size(self, x: ArrayLike) -> float:
-        """norm_2(x)."""
-        return float(np.linalg.norm(as_array(x)))
-
     def _shrink(self, w: Array, mu: float) -> Array:
         """-1/u + mu u = -1/w: a quadratic equation."""
         return 2 * w / (1 + np.hypot(1.0, 2 * np.sqrt(mu) * w))
 
 
 @named("binary_entropy")
-class BinaryEntropy(SeparableDivergence):
+class BinaryEntropy(EuclideanRows, SeparableDivergence):
     """Binary relative entropy of weights between 0 and 1.
 
     F(w) = sum w ln w + (1 - w) ln(1 - w),  f(w) = ln(w / (1 - w)),  S = diag w (1 - w),
@@ -462,7 +454,3 @@ class BinaryEntropy(SeparableDivergence):
     def smoothness(self, x_bound: float) -> float:
         """M = x_bound^2/4 for norm_2(x) <= x_bound, as x'S x = sum w (1 - w) x^2 and w (1 - w) <= 1/4."""
         return check_bound(x_bound) ** 2 / 4
-
-    def row_size(self, x: ArrayLike) -> float:
-        """norm_2(x)."""
-        return float(np.linalg.norm(as_array(x)))

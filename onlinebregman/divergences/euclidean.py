@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._base import Quadratic, SeparableDivergence, named
+from ._base import EuclideanRows, Quadratic, SeparableDivergence, named
 from ._numerics import SLACK, Array, as_array, check_bound, check_radius, check_total
 
 
 @named("squared_euclidean")
-class SquaredEuclidean(Quadratic, SeparableDivergence):
+class SquaredEuclidean(EuclideanRows, Quadratic, SeparableDivergence):
     """Squared Euclidean distance: gradient descent, Widrow-Hoff, Perceptron.
 
     F(w) = sum w^2/2,  f(w) = w,  D(u, w) = sum (u - w)^2/2,  S = I,  w(c) = w - c x.
@@ -67,10 +67,6 @@ class SquaredEuclidean(Quadratic, SeparableDivergence):
     def smoothness(self, x_bound: float) -> float:
         """M = x_bound^2 for norm_2(x) <= x_bound, as x'S x = x.x; D(w, w(c)) = c^2 x.x/2."""
         return check_bound(x_bound) ** 2
-
-    def row_size(self, x: ArrayLike) -> float:
-        """norm_2(x)."""
-        return float(np.linalg.norm(as_array(x)))
 
 
 class WeightedSquaredEuclidean(Quadratic, SeparableDivergence):

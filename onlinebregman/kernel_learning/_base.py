@@ -59,8 +59,6 @@ class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regre
 class KernelLearner(KernelTransformer, OnlineEstimator):
     """Learner of a positive definite W of trace one, the kernel between n_features_in_ objects.
 
-    A subclass defines `_fitted_geometry`.
-
     Attributes
     ----------
     kernel_ : ndarray of shape (n_features, n_features)
@@ -132,7 +130,7 @@ class KernelLearner(KernelTransformer, OnlineEstimator):
 
     def _fitted_geometry(self) -> VonNeumannGeometry:
         """The geometry that holds W."""
-        raise NotImplementedError
+        return self._fitted_state().geometry
 
     # --- learning -------------------------------------------------------------------------------------------------
 

@@ -370,9 +370,6 @@ class DefiniteBoost(KernelLearner):
         matrices = self._check_symmetric(call, C, "C")
         return _bounds(matrices, np.zeros(len(matrices)), sense)
 
-    def _fitted_geometry(self) -> VonNeumannGeometry:
-        return self._fitted_state().geometry
-
     def _begin(self, data: Bounds) -> None:
         geometry = VonNeumannGeometry(VonNeumann().mirror(self._first_kernel()), self.divergence_.trace)
         self._log_first = geometry.log_coef
@@ -508,9 +505,8 @@ class DefiniteBoost(KernelLearner):
         del solution.found
         excesses = found.violations * spreads / self.n_features_in_
         worst = int(np.argmax(excesses))
-        values = np.where(
-            solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_
-        )  # 0 times infinity is 0
+        # 0 times infinity is 0
+        values = np.where(solution.alpha == 0, 0.0, found.values * spreads / self.n_features_in_)
         solution.gap = float(-solution.alpha @ values)
         solution.violation = float(excesses[worst])
         solution.residual = float(found.residuals.max())

@@ -348,9 +348,6 @@ class MEGKernelLearner(VonNeumannMirrorMixin, LearnsTargets, KernelLearner):
         self._check_size(factors.shape[2], "factors has rows of size", call)
         return _weighted(factored(factors, signs), check_vector(y, len(factors), "y", "instances"), sample_weight, call)
 
-    def _fitted_geometry(self) -> VonNeumannGeometry:
-        return self._fitted_state().geometry
-
     def _begin(self, data: Instances) -> None:
         self._first = self._first_kernel()
         self._learner = self._make_learner(self._first)

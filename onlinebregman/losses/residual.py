@@ -21,6 +21,12 @@ __all__ = [
 ]
 
 
+def _edges(self: TubeLoss | HuberLoss, y: ArrayLike) -> Array:
+    """The scores at a distance of epsilon from targets."""
+    y = np.asarray(y, dtype=np.float64)
+    return np.stack([y - self.epsilon, y + self.epsilon])
+
+
 class InsensitiveLoss(ResidualLoss):
     """max(0, abs(a - y) - epsilon)."""
 
@@ -100,9 +106,7 @@ class EpsilonInsensitiveLoss(TubeLoss, InsensitiveLoss):
     array([1.5, 2.5])
     """
 
-    def kinks(self, y: ArrayLike) -> Array:
-        y = np.asarray(y, dtype=np.float64)
-        return np.stack([y - self.epsilon, y + self.epsilon])
+    kinks = _edges
 
 
 @named("squared_epsilon_insensitive")
@@ -147,9 +151,7 @@ class SquaredEpsilonInsensitiveLoss(TubeLoss):
         """2 outside of the tube, else 0."""
         return np.where(np.abs(np.subtract(a, y, dtype=np.float64)) > self.epsilon, 2.0, 0.0)[()]
 
-    def bends(self, y: ArrayLike) -> Array:
-        y = np.asarray(y, dtype=np.float64)
-        return np.stack([y - self.epsilon, y + self.epsilon])
+    bends = _edges
 
 
 @named("quantile")
@@ -275,9 +277,7 @@ class HuberLoss(ResidualLoss):
         """1 where abs(a - y) <= epsilon, else 0."""
         return np.where(np.abs(np.subtract(a, y, dtype=np.float64)) <= self.epsilon, 1.0, 0.0)[()]
 
-    def bends(self, y: ArrayLike) -> Array:
-        y = np.asarray(y, dtype=np.float64)
-        return np.stack([y - self.epsilon, y + self.epsilon])
+    bends = _edges
 
 
 class BoundLoss(ResidualLoss):

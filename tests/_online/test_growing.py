@@ -104,9 +104,8 @@ def test_new_features_were_0_in_the_rows_before(model):
     assert_allclose(added.predict(X), announced.predict(X), rtol=1e-7, atol=1e-9)
     assert added.cumulative_loss_ == pytest.approx(announced.cumulative_loss_, rel=1e-8)
     assert added.t_ == announced.t_ == 90
-    named = hasattr(
-        StandardScaler().fit(pl.DataFrame({"a": [0.0, 1.0]})), "feature_names_in_"
-    )  # not by scikit-learn 1.6
+    # not by scikit-learn 1.6
+    named = hasattr(StandardScaler().fit(pl.DataFrame({"a": [0.0, 1.0]})), "feature_names_in_")
     again = learned(clone(model), X, y, cuts=(3, 21, 22, 60), frame=pl.DataFrame if named else pd.DataFrame)
     assert_array_equal(again.coef_, added.coef_)
     assert again.cumulative_loss_ == added.cumulative_loss_

@@ -290,12 +290,8 @@ BAD_TARGETS = {  # for numbers as targets
     "-infinity in y": (lambda X, y: (X, put(y, 0, -np.inf)), r"y contains infinity \(row 0\)"),
     "y of words": (lambda X, y: (X, np.full(len(y), "a")), "could not convert|not convertible|dtype|str"),
 }
-ABOUT_TARGETS = {
-    "y too short",
-    "y too long",
-    "y in two columns",
-    "y missing",
-}  # not an error for estimators without targets
+# not an error for estimators without targets
+ABOUT_TARGETS = {"y too short", "y too long", "y in two columns", "y missing"}
 BLAMELESS_FIRST = {"one column more", "one column less"}  # these are valid for an unfitted estimator
 MISSING = {"NaN", "NaN in the last row", "NaN in the first row", "NaN twice"}
 WORDS = ("X of words", "frame")

@@ -87,9 +87,8 @@ def test_exponential_families(family, X, weights, parameters):
     if family == "poisson":
         X = np.floor(X)
     allowed = ("offline_loss_", "regret_", "natural_parameters_")  # infinite at the edge of a family, as documented
-    edge = (
-        ("score_samples",) if family in ("bernoulli", "poisson") else ()
-    )  # of a Bernoulli distribution with probability 0 or 1
+    # of a Bernoulli distribution with probability 0 or 1
+    edge = ("score_samples",) if family in ("bernoulli", "poisson") else ()
     check(OnlineExponentialFamily(family, horizon=10, **parameters), X, weights, allowed=(*allowed, *edge))
 
 

@@ -240,9 +240,8 @@ def test_features_of_a_transformer():
     model = MaxEntDensity(domain, features=PolynomialFeatures(2, include_bias=False), tol=1e-16).fit(observed)
     assert_allclose(model.expectations_, [domain[observed].mean(), (domain[observed] ** 2).mean()], atol=1e-7)
     assert model.lambda_.shape == (2,) and model.n_features_in_ == 1
-    constant = MaxEntDensity(domain, features=PolynomialFeatures(2), tol=1e-16).fit(
-        observed
-    )  # includes a constant feature
+    # includes a constant feature
+    constant = MaxEntDensity(domain, features=PolynomialFeatures(2), tol=1e-16).fit(observed)
     assert constant.lambda_[0] == 0
     assert_allclose(constant.probabilities_, model.probabilities_, rtol=1e-6)
 

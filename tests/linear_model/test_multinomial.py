@@ -88,9 +88,8 @@ def test_steps_are_those_of_the_formulas(seed, divergence, k, update, eta0, scal
 def test_implicit_steps_of_divergences_that_adapt_solve_their_equation(seed, divergence, k, eta0):
     """h (w_c' - w_c) = -rate (p_c - y_c) x at the new weights, with one rate for all."""
     X, y = some_rows(12, 5, k, seed)
-    X[9:] = (
-        np.clip(X[9:], X[:9].min(axis=0), X[:9].max(axis=0)) * 0.99
-    )  # no value larger than before: no weights are rescaled
+    # no value larger than before: no weights are rescaled
+    X[9:] = np.clip(X[9:], X[:9].min(axis=0), X[:9].max(axis=0)) * 0.99
     model = make(divergence, eta0=eta0, fit_intercept=False).partial_fit(X[:9], y[:9], classes=range(k))
     for x, label in zip(X[9:], y[9:], strict=True):
         before = model.coef_

@@ -127,9 +127,8 @@ def test_the_mistake_bound_is_for_one_rate(unchanged):
     model = PerceptronClassifier(eta0=1.0).partial_fit(X, y, classes=[0, 1])
     bound = model.mistake_bound(X, y, [-1.0, 1.0])
     assert model.set_params(eta0=1).partial_fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound
-    assert (
-        model.set_params(tol=None, max_iter=1).fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound
-    )  # fitted from scratch
+    # fitted from scratch
+    assert model.set_params(tol=None, max_iter=1).fit(X, y).mistake_bound(X, y, [-1.0, 1.0]) == bound
     model.set_params(warm_start=True, eta0=0.1).fit(X, y)
     with unchanged(model, r"eta0 was changed from 1 to 0\.1"):
         model.mistake_bound(X, y, [-1.0, 1.0])
