@@ -68,7 +68,11 @@ class MixedClasses:
     """
 
     def __init__(self, mixer: Any, v: np.ndarray, scores: Values) -> None:
-        self.logits = self._logits_of(mixer, scores)
+        logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
+        if mixer.of_two:
+            self.logits = of_both(scores)
+        else:
+            self.logits = np.where(logistic, log_expit(scores), scores) if logistic.any() else scores
         self.p = softmax(self.logits)
         self.forecast = self.prediction = v[np.newaxis] @ self.p
         self.stack: Stage | None = None
@@ -81,13 +85,6 @@ class MixedClasses:
             logits = of_both(logits) if mixer.of_two else logits
             self.memory = Stage(mixer.of_two, self.prediction, logits, mixer.memory.stack)
             self.prediction = self.memory.prediction
-
-    @staticmethod
-    def _logits_of(mixer: Any, scores: Values) -> Values:
-        logistic = np.array([link != "softmax" for link in mixer.links])[:, np.newaxis]
-        if mixer.of_two:
-            return of_both(scores)
-        return np.where(logistic, log_expit(scores), scores) if logistic.any() else scores
 
 
 class Stage:

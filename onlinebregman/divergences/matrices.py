@@ -288,7 +288,9 @@ class LogDet(MatrixDivergence):
         lower = cholesky(w, lower=True)
         # mu - 1 of the eigenvalues mu of U against W from U - W, exact near equality; far from it mu itself from the
         # singular values of L_W^-1 L_U, which cannot turn negative
-        near = np.linalg.eigvalsh(self._whiten(lower, u - w))
+        half = solve_triangular(lower, u - w, lower=True)
+        full = solve_triangular(lower, half.T, lower=True)  # L_W^-1 (U - W) L_W^-T
+        near = np.linalg.eigvalsh((full + full.T) / 2)
         far = np.linalg.svd(solve_triangular(lower, cholesky(u, lower=True), lower=True), compute_uv=False)[::-1] ** 2
         gaps = np.where(np.abs(near) < 0.5, log_gap(np.clip(near, -0.5, 0.5)), far - 1 - np.log(far))
         return float(gaps.sum())
@@ -359,13 +361,6 @@ class LogDet(MatrixDivergence):
         # the zeros of a singular X come out as rounding errors of either sign, which would bound c
         mu[np.abs(mu) <= len(mu) * EPS * np.abs(mu).max()] = 0.0
         return mu, lower @ vectors
-
-    @staticmethod
-    def _whiten(lower: Array, x: Array) -> Array:
-        """L^-1 X L^-T for symmetric X, symmetric."""
-        half = solve_triangular(lower, x, lower=True)
-        full = solve_triangular(lower, half.T, lower=True)
-        return (full + full.T) / 2
 
     @staticmethod
     def _inverse(w: Array) -> Array:

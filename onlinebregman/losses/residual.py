@@ -217,12 +217,7 @@ class QuantileLoss(ResidualLoss):
         (a, y), quantile = as_pair(a, y), np.asarray(self.quantile)
         return np.where(a > y, 1 - quantile, np.where(a < y, -quantile, 0.0))[()]
 
-    def curvature(self, a: ArrayLike, y: ArrayLike) -> Array:
-        """0: the loss is piecewise linear."""
-        return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(y)))[()]
-
-    def kinks(self, y: ArrayLike) -> Array:
-        return np.array(y, dtype=np.float64)[np.newaxis]
+    curvature, kinks = AbsoluteLoss.curvature, AbsoluteLoss.kinks
 
 
 @named("huber")
