@@ -183,8 +183,9 @@ OB_CLONES static void ob_widen(const double *restrict x, double *restrict low, d
 /* Whether columns have drawn together, at the end of a block: in [low, high], of `most` deviations, for `run` blocks,
  * after `longest` ones, with steps from one end of a block to the next whose sum is `steps`, the `usual` one before */
 static void ob_count_close(const double *x, double *deviation, double *inverse, double *weights, double *moved,
-                           double *low, double *high, double *run, double *longest, double *last, double *steps,
-                           double *usual, double most, ptrdiff_t n) {
+                           double *low, double most, ptrdiff_t n) {
+    double *high = low + n, *run = high + n, *longest = run + n, *last = longest + n, *steps = last + n;
+    double *usual = steps + n;
     for (ptrdiff_t i = 0; i < n; ++i) {
         const double step = x[i] == x[i] ? fabs(x[i] - last[i]) : 0.0;
         const int close = high[i] - low[i] <= most * deviation[i];

@@ -10,8 +10,7 @@ cdef extern from "ops/standardize.h":
                   double limit, double h, double enough, double least, Py_ssize_t n) noexcept nogil
     void ob_widen(const double* x, double* low, double* high, Py_ssize_t n) noexcept nogil
     void ob_count_close(const double* x, double* deviation, double* inverse, double* weights, double* moved,
-                        double* low, double* high, double* run, double* longest, double* last, double* steps,
-                        double* usual, double most, Py_ssize_t n) noexcept nogil
+                        double* low, double most, Py_ssize_t n) noexcept nogil
     void ob_sparse_standardize(double* z, const double* x, const Py_ssize_t* index, const double* root, double unit,
                                double limit, Py_ssize_t n) noexcept nogil
     void ob_sparse_count(const double* x, const Py_ssize_t* index, double* state, Py_ssize_t n_columns, double limit,

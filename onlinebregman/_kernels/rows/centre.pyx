@@ -144,9 +144,8 @@ cdef class Centre:
         rows[2] = (rows[2] + 1.0) % OB_BLOCK
         if rows[2] == 0:
             ob_count_close(
-                x, at + DEVIATION * n, at + INVERSE * n, at + WEIGHT * n, at + MOVED * n, at + LOW * n, at + HIGH * n,
-                at + RUN * n, at + LONGEST * n, at + LAST * n, at + STEPS * n, at + USUAL * n, OB_SMALL,
-                n,
+                x, at + DEVIATION * n, at + INVERSE * n, at + WEIGHT * n, at + MOVED * n, at + LOW * n,
+                OB_SMALL, n,
             )
             for j in range(n):
                 if at[WEIGHT * n + j] == 0 and at[MOST * n + j] > 0:

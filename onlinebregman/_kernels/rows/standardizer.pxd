@@ -15,7 +15,6 @@ cdef class Standardizer(RowMap):
     cdef readonly bint clipped
     cdef readonly bint scaled
     cdef readonly bint strict
-    cdef bint rescaled        # columns are clipped: those whose values draw together are learned anew
     cdef double weight        # sum of the weights of all rows so far
     cdef double block         # rows since `ob_count_close`
     cdef double[::1] state    # all deviations, then all 1 / deviations, or `root`s, all means, all weights

@@ -31,7 +31,7 @@ from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.vector cimport ob_nonfinite
 from onlinebregman._kernels.rows.rows cimport Row, RowMap, Rows, Shape, fetch_mapped, open_rows
 
-# Of each column: `moved`, evidence that it has; only if it is `rescaled`, where its recent values are, and since when
+# Of each column: `moved`, evidence that it has; then where its recent values are, since when, and in which steps
 STATISTICS = ("deviation", "inverse", "mean", "weights", "moved", "low", "high", "run", "longest", "last", "steps",
               "usual")
 NOT_CENTRED = ("deviation", "inverse", "mean", "weights", "run", "longest", "size")  # the `size` of the run is a mean
@@ -65,8 +65,7 @@ cdef class Standardizer(RowMap):
         self.centred, self.clipped, self.scaled = centred, clipped, scaled or not centred
         self.allow_nan, self.strict = allow_nan and self.centred, strict
         self.arguments = n_features, centred, bool(self.allow_nan), clipped, bool(self.scaled), strict
-        self.rescaled = centred and clipped
-        names = NOT_CENTRED if not centred else STATISTICS if clipped else STATISTICS[:5]
+        names = STATISTICS if centred else NOT_CENTRED
         self.state = np.zeros(len(names) * self.n_features)
         self.fields.add("weight", &self.weight, sizeof(self.weight))
         self.fields.add("block", &self.block, sizeof(self.block))
@@ -218,15 +217,12 @@ cdef class Standardizer(RowMap):
                 z[k] = NAN if isnan(row.x[k]) and self.seen(k) else z[k]
         if self.centred:
             self.begun = ob_count(row.x, mean, deviation, inverse, weights, moved, limit, weight,
-                     OB_ENOUGH if self.scaled else INFINITY, OB_LEAST, row.n)
-            if self.rescaled:
-                low = moved + row.n
-                ob_widen(row.x, low, low + row.n, row.n)
-                self.block = (self.block + 1.0) % OB_BLOCK
-                if self.block == 0:
-                    ob_count_close(row.x, deviation, inverse, weights, moved, low, low + row.n, low + 2 * row.n,
-                                   low + 3 * row.n, low + 4 * row.n, low + 5 * row.n, low + 6 * row.n,
-                                   OB_CLOSE, row.n)
+                                  OB_ENOUGH if self.scaled else INFINITY, OB_LEAST, row.n)
+            low = moved + row.n
+            ob_widen(row.x, low, low + row.n, row.n)
+            self.block = (self.block + 1.0) % OB_BLOCK
+            if self.block == 0:
+                ob_count_close(row.x, deviation, inverse, weights, moved, low, OB_CLOSE, row.n)
             return
         if not self.complete:
             for k in range(row.n):
