@@ -166,11 +166,11 @@ def unpacked(values, Py_ssize_t d, Py_ssize_t m):
     return D, U, g
 
 
-def unless_lost(start, sums):
-    """The sums at the start; 0 if some of those after it have lost a part of it, so that it cannot be taken off."""
+def loses(start, sums):
+    """Whether some sums have lost a part of those that they started from, so that it cannot be taken off them."""
     size = np.sqrt(np.diagonal(start) + sum(np.diagonal(each) for each in sums))
-    scale = np.multiply.outer(size, size) + (np.multiply.outer(size, size) == 0)
-    return 0.0 * start if any((np.linalg.eigvalsh((each - start) / scale) < -1e-6).any() for each in sums) else start
+    size[size == 0] = 1.0
+    return any(np.linalg.eigvalsh((each - start) / np.multiply.outer(size, size))[0] < -1e-6 for each in sums)
 
 
 def factored(S, Py_ssize_t d):

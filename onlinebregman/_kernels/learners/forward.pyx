@@ -30,7 +30,7 @@ from onlinebregman._kernels.learners.atomic import check_columns
 from onlinebregman._kernels.learners.factor cimport (
     BATCH, free_coordinate, least_pivot, reduce_rows, rotate_row, rotate_rows, solve_factor, start_factor
 )
-from onlinebregman._kernels.learners.factor import factored, inverse_root, unless_lost, unpacked
+from onlinebregman._kernels.learners.factor import factored, inverse_root, loses, unpacked
 from onlinebregman._kernels.learners.run cimport LEARNED, OVERFLOWED
 from onlinebregman._kernels.ops.state cimport Field
 from onlinebregman._kernels.ops.forward cimport ob_centre, ob_centre_and_count, ob_differs, ob_prior
@@ -196,7 +196,8 @@ cdef class ForwardLearner(AtomicLearner):
             return np.pad(S, (0, 1)) + centre[0] * np.outer(offset, offset), learner.state
 
         (S, state), others = sums_of(self), [sums_of(learner) for learner in learners]
-        S = unless_lost(S, [other[0] for other in others])
+        if loses(S, [other[0] for other in others]):  # then it counts once for each of them
+            S = 0.0 * S
         S = S + sum(other[0] - S for other in others)
         state = {name: value + sum(each[1][name] - value for each in others) for name, value in state.items()}
         centre = None

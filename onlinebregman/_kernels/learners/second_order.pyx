@@ -56,7 +56,7 @@ from libc.string cimport memcpy, memset
 from onlinebregman._kernels.geometries.geometry cimport CHUNKWISE, LINKS, Workspace, scratch
 from onlinebregman._kernels.learners.atomic cimport AtomicLearner
 from onlinebregman._kernels.learners.atomic import check_columns
-from onlinebregman._kernels.learners.factor import unless_lost
+from onlinebregman._kernels.learners.factor import loses
 from onlinebregman._kernels.learners.solver cimport line_step
 from onlinebregman._kernels.learners.run cimport BAD_TARGET, LEARNED, LOSS_OVERFLOWED, NEEDS_BACKUP, OVERFLOWED
 from onlinebregman._kernels.learners.transaction cimport check_idle
@@ -189,11 +189,10 @@ cdef class SecondOrderLearner(AtomicLearner):
         before, after = self.state, [(<SecondOrderLearner> each).state for each in learners]
         if self.centre is not None:
             learner.centre.join(self.centre, [(<SecondOrderLearner> each).centre for each in learners])
-        A, Aw = self.natural(learner)
-        sums = [(<SecondOrderLearner> other).natural(learner) for other in learners]
-        start = unless_lost(A, [other[0] for other in sums])
-        Aw = Aw if start is A else 0.0 * Aw
-        A, Aw = start + sum(other[0] - start for other in sums), Aw + sum(other[1] - Aw for other in sums)
+        first, others = self.natural(learner), [(<SecondOrderLearner> other).natural(learner) for other in learners]
+        if loses(first[0], [other[0] for other in others]):  # then it counts once for each of them
+            first = [0.0 * part for part in first]
+        A, Aw = (part + sum(each - part for each in parts) for part, *parts in zip(first, *others, strict=True))
         learner.gamma = self.gamma
         learner.map_by(row_map)
         learner.state = {name: value + sum(run[name] - value for run in after) for name, value in before.items()}
